@@ -1,0 +1,113 @@
+#include <sp3/error.h>
+
+#include <utility>
+
+#include <sp3/report.h>
+
+namespace sp3 {
+namespace {
+
+// "cannot open: path, at byte 4096, wanted x, found y", without what is not known.
+std::string describe(const std::string& message, const ErrorFacts& facts) {
+  std::string text = message;
+  const char* separator = ": ";
+  const auto add = [&](const std::string& fact) {
+    text += separator;
+    text += fact;
+    separator = ", ";
+  };
+  if (!facts.path.empty()) add(facts.path);
+  if (facts.has_offset) add("at byte " + std::to_string(facts.offset));
+  if (!facts.wanted.empty()) add("wanted " + facts.wanted);
+  if (!facts.found.empty()) add("found " + facts.found);
+  return text;
+}
+
+}  // namespace
+
+const char* to_string(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::already_exists:
+      return "already_exists";
+    case ErrorCode::is_a_directory:
+      return "is_a_directory";
+    case ErrorCode::permission_denied:
+      return "permission_denied";
+    case ErrorCode::no_space:
+      return "no_space";
+    case ErrorCode::io_error:
+      return "io_error";
+    case ErrorCode::pool_in_use:
+      return "pool_in_use";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::not_a_pool:
+      return "not_a_pool";
+    case ErrorCode::wrong_version:
+      return "wrong_version";
+    case ErrorCode::wrong_size:
+      return "wrong_size";
+    case ErrorCode::damaged_superblock:
+      return "damaged_superblock";
+    case ErrorCode::damaged_metadata:
+      return "damaged_metadata";
+    case ErrorCode::damaged_log:
+      return "damaged_log";
+    case ErrorCode::wrong_uuid:
+      return "wrong_uuid";
+    case ErrorCode::needs_recovery:
+      return "needs_recovery";
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::pool_full:
+      return "pool_full";
+    case ErrorCode::too_many_sessions:
+      return "too_many_sessions";
+    case ErrorCode::object_too_large:
+      return "object_too_large";
+    case ErrorCode::transaction_too_large:
+      return "transaction_too_large";
+    case ErrorCode::invalid_pointer:
+      return "invalid_pointer";
+    case ErrorCode::destroyed_object:
+      return "destroyed_object";
+    case ErrorCode::wrong_type:
+      return "wrong_type";
+    case ErrorCode::nested_transaction:
+      return "nested_transaction";
+    case ErrorCode::session_busy:
+      return "session_busy";
+    case ErrorCode::session_closed:
+      return "session_closed";
+    case ErrorCode::pool_closed:
+      return "pool_closed";
+    case ErrorCode::sessions_open:
+      return "sessions_open";
+    case ErrorCode::ticket_spent:
+      return "ticket_spent";
+    case ErrorCode::forked:
+      return "forked";
+    case ErrorCode::outcome_unknown:
+      return "outcome_unknown";
+  }
+  return "?";
+}
+
+Error::Error(ErrorCode code, const std::string& message, ErrorFacts facts)
+    : std::runtime_error(describe(message, facts)), code_(code), facts_(std::move(facts)) {}
+
+std::string format_uuid(const std::array<std::uint8_t, 16>& uuid) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(36);
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += kDigits[uuid[i] >> 4];
+    text += kDigits[uuid[i] & 15];
+  }
+  return text;
+}
+
+}  // namespace sp3

@@ -1,0 +1,226 @@
+// The floor: what the hardware alone takes for the work of a commit. Everything the runtime adds is
+// measured against these. bench/README.md says how to read them.
+//
+// All memory is a DRAM-backed file; every iteration writes other lines than the last ones, as a log
+// does, going round in a region that stays in the cache.
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "emu/clock.h"
+#include "emu/flush.h"
+#include "emu/memory.h"
+
+namespace {
+
+using namespace sp3;
+using emu::FlushCounts;
+using emu::Memory;
+
+constexpr std::uint64_t kLine = base::kCacheLine;
+constexpr std::uint64_t kRegion = 256 * 1024;
+
+// A nameless file in DRAM, mapped as a pool would be.
+class Region {
+ public:
+  explicit Region(FlushInstruction flush, Latency latency = {}) {
+    fd_ = memfd_create("sp3-floor", MFD_CLOEXEC);
+    if (fd_ < 0 || ftruncate(fd_, kRegion) != 0) {
+      std::perror("memfd_create");
+      std::exit(1);
+    }
+    emu::MemoryOptions options;
+    options.kind = MemoryKind::emulated;
+    options.flush = flush;
+    options.latency = latency;
+    options.log_length = kRegion;
+    memory_ = Memory::map(fd_, "the benchmark's file", kRegion, options);
+    raw_ = static_cast<std::byte*>(
+        mmap(nullptr, kRegion, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, 0));
+    if (raw_ == MAP_FAILED) {
+      std::perror("mmap");
+      std::exit(1);
+    }
+  }
+  ~Region() {
+    memory_.reset();
+    munmap(raw_, kRegion);
+    close(fd_);
+  }
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  [[nodiscard]] Memory& memory() { return *memory_; }
+  [[nodiscard]] std::byte* raw() { return raw_; }
+
+ private:
+  int fd_ = -1;
+  std::unique_ptr<Memory> memory_;
+  std::byte* raw_ = nullptr;
+};
+
+// Offsets of successive records of `bytes` bytes.
+class Ring {
+ public:
+  explicit Ring(std::uint64_t bytes) : bytes_(bytes) {}
+  std::uint64_t next() {
+    const std::uint64_t at = at_;
+    at_ = at_ + 2 * bytes_ <= kRegion ? at_ + bytes_ : 0;
+    return at;
+  }
+
+ private:
+  std::uint64_t bytes_;
+  std::uint64_t at_ = 0;
+};
+
+struct alignas(64) Record {
+  std::array<std::byte, 4096> bytes{};
+};
+
+// Keeps the record from being a constant that the compiler could fold into the stores.
+void touch(Record& record) { benchmark::DoNotOptimize(record.bytes.data()); }
+
+void raw_instructions(benchmark::State& state, FlushInstruction instruction) {
+  Region region(instruction);
+  const auto bytes = static_cast<std::size_t>(state.range(0)) * kLine;
+  Ring ring(bytes);
+  Record record;
+  std::byte* const raw = region.raw();
+  for (auto _ : state) {
+    touch(record);
+    std::byte* const to = raw + ring.next();
+    if (instruction == FlushInstruction::non_temporal) {
+      emu::stream_copy(to, record.bytes.data(), bytes);
+    } else {
+      std::memcpy(to, record.bytes.data(), bytes);
+      emu::flush_lines(instruction, to, to + bytes);
+    }
+    if (instruction != FlushInstruction::clflush) emu::sfence();
+  }
+  state.counters["lines"] = static_cast<double>(state.range(0));
+}
+
+void through_memory(benchmark::State& state, FlushInstruction instruction, Latency latency) {
+  Region region(instruction, latency);
+  const auto bytes = static_cast<std::size_t>(state.range(0)) * kLine;
+  const bool streaming = instruction == FlushInstruction::non_temporal;
+  Ring ring(bytes);
+  Record record;
+  Memory& memory = region.memory();
+  FlushCounts counts;
+  bool ok = true;
+  for (auto _ : state) {
+    touch(record);
+    const std::uint64_t at = ring.next();
+    memory.log_store(at, record.bytes.data(), bytes, streaming);
+    ok = memory.log_flush(at, bytes, streaming, counts).ok() && ok;
+    ok = memory.fence(counts).ok() && ok;
+  }
+  if (!ok) state.SkipWithError("a flush failed");
+  const auto iterations = static_cast<double>(state.iterations());
+  state.counters["lines"] = static_cast<double>(counts.lines) / iterations;
+  state.counters["fences"] = static_cast<double>(counts.fences) / iterations;
+}
+
+void crc(benchmark::State& state) {
+  const std::vector<std::byte> data(static_cast<std::size_t>(state.range(0)), std::byte{42});
+  std::uint32_t sum = 0;
+  for (auto _ : state) sum = base::crc32c(sum, data.data(), data.size());
+  benchmark::DoNotOptimize(sum);
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(crc)->Arg(40)->Arg(64)->Arg(128)->Arg(192)->Arg(256)->Arg(320)->Arg(400)->Arg(512);
+BENCHMARK(crc)->Arg(1024)->Arg(4096)->Arg(65536);
+
+void copy(benchmark::State& state) {
+  const auto bytes = static_cast<std::size_t>(state.range(0));
+  Record from;
+  Record to;
+  for (auto _ : state) {
+    touch(from);
+    std::memcpy(to.bytes.data(), from.bytes.data(), bytes);
+    touch(to);
+  }
+}
+BENCHMARK(copy)->Arg(64)->Arg(128)->Arg(384)->Arg(1024)->Arg(4096);
+
+void fetch_add(benchmark::State& state) {
+  std::atomic<std::uint64_t> word{0};
+  // relaxed: the locked instruction is the same for every order.
+  for (auto _ : state) benchmark::DoNotOptimize(word.fetch_add(1, std::memory_order_relaxed));
+}
+BENCHMARK(fetch_add);
+
+void compare_exchange(benchmark::State& state) {
+  std::atomic<std::uint64_t> word{0};
+  std::uint64_t seen = 0;
+  for (auto _ : state) {
+    // relaxed: as above; one thread.
+    if (word.compare_exchange_strong(seen, seen + 1, std::memory_order_relaxed)) ++seen;
+  }
+  benchmark::DoNotOptimize(seen);
+}
+BENCHMARK(compare_exchange);
+
+// Two threads: the word's cache line goes to and fro.
+void fetch_add_shared(benchmark::State& state) {
+  static std::atomic<std::uint64_t> word{0};
+  for (auto _ : state) benchmark::DoNotOptimize(word.fetch_add(1, std::memory_order_relaxed));
+}
+BENCHMARK(fetch_add_shared)->Threads(2)->UseRealTime();
+
+void read_clock(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(emu::ticks());
+}
+BENCHMARK(read_clock);
+
+void read_clock_after_loads(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(emu::ticks_after_loads());
+}
+BENCHMARK(read_clock_after_loads);
+
+const bool registered = [] {
+  for (const auto flush :
+       {FlushInstruction::clflush, FlushInstruction::clflushopt, FlushInstruction::clwb,
+        FlushInstruction::non_temporal, FlushInstruction::none}) {
+    if (!emu::cpu_has(flush)) continue;
+    const std::string name = to_string(flush);
+    auto* raw = benchmark::RegisterBenchmark(
+        ("raw/" + name).c_str(),
+        [flush](benchmark::State& state) { raw_instructions(state, flush); });
+    auto* seam = benchmark::RegisterBenchmark(
+        ("memory/" + name).c_str(),
+        [flush](benchmark::State& state) { through_memory(state, flush, {}); });
+    for (const int lines : {1, 2, 4, 6, 8}) {
+      raw->Arg(lines);
+      seam->Arg(lines);
+    }
+  }
+  for (const auto model : {LatencyModel::line, LatencyModel::fence, LatencyModel::yield}) {
+    for (const std::uint32_t nanoseconds : {0U, 500U}) {
+      const Latency latency{model, nanoseconds, 0};
+      const std::string name =
+          std::string("latency/") + to_string(model) + "/" + std::to_string(nanoseconds);
+      benchmark::RegisterBenchmark(name.c_str(),
+                                   [latency](benchmark::State& state) {
+                                     through_memory(state, FlushInstruction::automatic, latency);
+                                   })
+          ->Arg(1)
+          ->Arg(6);
+    }
+  }
+  return true;
+}();
+
+}  // namespace

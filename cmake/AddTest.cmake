@@ -1,0 +1,39 @@
+# sp3_add_test(<name> SOURCES <file>... [LIBS <target>...] [LABELS <label>...] [TIMEOUT <s>] [FULL])
+#
+# Makes one Catch2 executable and registers each of its test cases with ctest as "<name>/<case>".
+# Test cases get the label "quick" and the given LABELS. With FULL, the hidden test cases, those
+# tagged [.full], are registered as well, under the label "full" instead; only './dev test --all'
+# runs them. A single test case may take TIMEOUT seconds, 300 unless said otherwise.
+include(Catch)
+
+function(sp3_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "FULL" "TIMEOUT" "SOURCES;LIBS;LABELS")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "sp3_add_test(${name}): want SOURCES, got '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE sp3_internal sp3_catch_main ${arg_LIBS})
+
+  sp3_discover_tests(${name} ${arg_TIMEOUT} "quick;${arg_LABELS}")
+  if(arg_FULL)
+    sp3_discover_tests(${name} ${arg_TIMEOUT} "full;${arg_LABELS}" TEST_SPEC "[full]")
+  endif()
+endfunction()
+
+function(sp3_discover_tests name timeout labels)
+  # A list inside PROPERTIES is expanded five times on its way through Catch's scripts; each time
+  # takes one backslash off.
+  list(REMOVE_ITEM labels "")
+  string(REPEAT "\\" 5 escape)
+  list(JOIN labels "${escape};" labels)
+  set(properties LABELS "${labels}" TIMEOUT ${timeout})
+  if(SP3_SANITIZE STREQUAL "tsan")
+    list(APPEND properties
+      ENVIRONMENT "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
+  endif()
+  catch_discover_tests(${name} TEST_PREFIX "${name}/" ${ARGN} PROPERTIES ${properties})
+endfunction()

@@ -1,0 +1,32 @@
+# 'cmake --install' gives a prefix that find_package(sp3) and pkg-config both understand.
+# tests/consumer checks this from outside.
+include(CMakePackageConfigHelpers)
+set(sp3_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/sp3")
+
+install(TARGETS sp3 EXPORT sp3Targets FILE_SET HEADERS FILE_SET detail)
+install(EXPORT sp3Targets NAMESPACE sp3:: DESTINATION "${sp3_cmake_dir}")
+if(TARGET sp3_tool)
+  install(TARGETS sp3_tool)
+endif()
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+configure_package_config_file(
+  "${PROJECT_SOURCE_DIR}/cmake/sp3Config.cmake.in" "${PROJECT_BINARY_DIR}/sp3Config.cmake"
+  INSTALL_DESTINATION "${sp3_cmake_dir}"
+  NO_SET_AND_CHECK_MACRO)
+# Before 1.0 every minor version may change the API.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/sp3ConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(
+  FILES
+    "${PROJECT_BINARY_DIR}/sp3Config.cmake"
+    "${PROJECT_BINARY_DIR}/sp3ConfigVersion.cmake"
+  DESTINATION "${sp3_cmake_dir}")
+
+# The .pc file finds its prefix from its own place, so that an installed tree can be moved.
+file(RELATIVE_PATH sp3_prefix_from_pc
+  "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" sp3_prefix_from_pc "${sp3_prefix_from_pc}")
+configure_file(
+  "${PROJECT_SOURCE_DIR}/cmake/sp3.pc.in" "${PROJECT_BINARY_DIR}/sp3.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/sp3.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

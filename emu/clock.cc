@@ -1,0 +1,159 @@
+#include "emu/clock.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include <cpuid.h>
+#include <sched.h>
+
+namespace sp3::emu {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+struct Sample {
+  std::uint64_t ticks = 0;
+  SteadyClock::time_point time;
+};
+
+// Reads both clocks at one moment: of several tries, the one with the least time between its two
+// readings of the counter.
+Sample sample() noexcept {
+  Sample best;
+  std::uint64_t best_gap = ~std::uint64_t{0};
+  for (int i = 0; i < 16; ++i) {
+    const std::uint64_t before = ticks_after_loads();
+    const auto time = SteadyClock::now();
+    const std::uint64_t gap = ticks_after_loads() - before;
+    if (gap < best_gap) {
+      best_gap = gap;
+      best = {before + gap / 2, time};
+    }
+  }
+  return best;
+}
+
+double measure_rate() noexcept {
+  constexpr auto kLength = std::chrono::milliseconds(4);
+  const Sample start = sample();
+  while (SteadyClock::now() - start.time < kLength) _mm_pause();
+  const Sample end = sample();
+  const double seconds = std::chrono::duration<double>(end.time - start.time).count();
+  return static_cast<double>(end.ticks - start.ticks) / seconds;
+}
+
+bool rate_is_invariant() noexcept {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(0x80000007U, &a, &b, &c, &d) != 0 && (d & (1U << 8)) != 0;
+}
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+void pin_to(int core) noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  (void)sched_setaffinity(0, sizeof set, &set);  // unpinned, the test is weaker but not wrong
+}
+
+// Two threads pass a turn to and fro, each with its reading of the counter, which must not be below
+// the one that came with the turn.
+class PingPong {
+ public:
+  // Whether at least kEnough turns passed in time and none went backwards.
+  bool agrees(int core_a, int core_b) {
+    std::thread other([this, core_b] {
+      pin_to(core_b);
+      play(1);
+    });
+    std::thread one([this, core_a] {
+      pin_to(core_a);
+      play(0);
+    });
+    one.join();
+    other.join();
+    // relaxed: the joins order these after everything.
+    return !backwards_.load(std::memory_order_relaxed) &&
+           turn_.load(std::memory_order_relaxed) >= kEnough;
+  }
+
+ private:
+  static constexpr std::uint64_t kTurns = 2000;
+  static constexpr std::uint64_t kEnough = 100;
+  static constexpr auto kPatience = std::chrono::milliseconds(20);
+
+  void play(std::uint64_t parity) noexcept {
+    const auto give_up = SteadyClock::now() + kPatience;
+    for (std::uint64_t mine = parity; mine < kTurns; mine += 2) {
+      // (1) acquire pairs with (2): the reading was taken before the turn was passed.
+      for (std::uint32_t spins = 0; turn_.load(std::memory_order_acquire) != mine;) {
+        if (++spins % 64 != 0) continue;
+        if (SteadyClock::now() > give_up) return;
+        sched_yield();
+      }
+      const std::uint64_t now = ticks_after_loads();
+      // relaxed: handed over with the turn.
+      if (now < last_.load(std::memory_order_relaxed))
+        backwards_.store(true, std::memory_order_relaxed);
+      last_.store(now, std::memory_order_relaxed);
+      turn_.store(mine + 1, std::memory_order_release);  // (2)
+    }
+  }
+
+  std::atomic<std::uint64_t> turn_{0};
+  std::atomic<std::uint64_t> last_{0};
+  std::atomic<bool> backwards_{false};
+};
+
+bool cores_agree() noexcept {
+  try {
+    if (!rate_is_invariant()) return false;
+    const std::vector<int> cores = allowed_cores();
+    if (cores.empty()) return false;
+    for (std::size_t i = 1; i < cores.size(); ++i) {
+      if (!PingPong().agrees(cores.front(), cores[i])) return false;
+    }
+    return true;
+  } catch (...) {
+    return false;  // no thread could be started: nothing was shown
+  }
+}
+
+}  // namespace
+
+double ticks_per_second() noexcept {
+  static const double rate = measure_rate();
+  return rate;
+}
+
+std::uint64_t ticks_from_nanoseconds(double nanoseconds) noexcept {
+  if (nanoseconds <= 0) return 0;
+  return static_cast<std::uint64_t>(std::llround(nanoseconds * ticks_per_second() / 1e9));
+}
+
+double nanoseconds_from_ticks(std::uint64_t ticks) noexcept {
+  return static_cast<double>(ticks) * 1e9 / ticks_per_second();
+}
+
+bool clock_is_synchronised() noexcept {
+  static const bool agree = cores_agree();
+  return agree;
+}
+
+}  // namespace sp3::emu

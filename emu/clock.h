@@ -1,0 +1,38 @@
+// The clock behind stamps and emulated latency: the time-stamp counter.
+#pragma once
+
+#include <cstdint>
+
+#include <x86intrin.h>
+
+namespace sp3::emu {
+
+// Ticks now, in no particular order with the surrounding instructions.
+inline std::uint64_t ticks() noexcept { return __rdtsc(); }
+
+// Ticks at a moment after every earlier load and locked instruction of this thread: a writer's
+// stamp is taken with its locks held.
+inline std::uint64_t ticks_after_loads() noexcept {
+  _mm_lfence();
+  return __rdtsc();
+}
+
+// Ticks at a moment before every later load of this thread: a reader's snapshot.
+inline std::uint64_t ticks_before_loads() noexcept {
+  const std::uint64_t now = __rdtsc();
+  _mm_lfence();
+  return now;
+}
+
+// Ticks per second, measured once per process (a few milliseconds).
+double ticks_per_second() noexcept;
+
+std::uint64_t ticks_from_nanoseconds(double nanoseconds) noexcept;
+double nanoseconds_from_ticks(std::uint64_t ticks) noexcept;
+
+// Whether the counters of all cores run at one rate and agree: the CPU promises an invariant TSC,
+// and a ping-pong between cores (once per process) saw no step backwards. Only opacity's cheap path
+// relies on it.
+bool clock_is_synchronised() noexcept;
+
+}  // namespace sp3::emu

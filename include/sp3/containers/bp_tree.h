@@ -1,0 +1,297 @@
+// BpTree<K, V>: an ordered map in a pool, as a B+ tree.
+//
+// Thread safety: a BpTree is a small value; its const members may be called by several threads,
+//   each with its own transaction. Values are objects of their own: giving a present key a new
+//   value conflicts only with uses of that key. New and erased keys conflict within their leaf, and
+//   where it splits, borrows or merges, with what passes through its parent.
+// Ownership and lifetime: the pool owns the tree until destroy(). A handle made by create() is good
+//   once that transaction has committed; no handle may be used after destroy().
+// Invariants, for fan-out F:
+//   1. All leaves are `height` levels below the root (0: the root is a leaf).
+//   2. Keys within a node increase. Of an inner node's children, child i holds the keys k with
+//      keys[i-1] <= k < keys[i].
+//   3. A leaf has F/2 to F-1 keys, an inner node (F-1)/2 to F-1 (rounded down); only the root may
+//      have fewer, though at least one if it is an inner node.
+//   4. `next` links every leaf to the one that follows in key order, and the last to null.
+//   5. Every key names a value object of its own. Array elements at or beyond `count` mean nothing:
+//      they are not cleared, for that would be logged.
+// Durable: with the transaction, as everything done through it.
+// Complexity: a search reads `height` inner nodes, a leaf and the value, with binary search in
+//   each; height is about log(n) / log(0.7 F). A new value writes one object. A new key makes one
+//   object and shifts keys and pointers, not values, in one leaf, rarely in its ancestors. range()
+//   follows `next`.
+// Source: the B+ tree of the paper's Table I; Comer, "The Ubiquitous B-Tree", ACM Computing Surveys
+//   1979.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sp3/containers/detail/visit.h>
+#include <sp3/ptr.h>
+#include <sp3/transaction.h>
+#include <sp3/type.h>
+
+namespace sp3 {
+
+namespace detail {
+// Nodes of half a kilobyte: eight cache lines, of which a binary search touches three or four.
+// Wider ones save few levels and make splits and conflicts larger; narrower ones add reads to every
+// search.
+template <class K>
+constexpr unsigned default_fanout() {
+  return std::max(4U, static_cast<unsigned>(512 / (sizeof(K) + sizeof(std::uint64_t))));
+}
+
+// Makes room at `position` of the first `count` elements and puts `element` there.
+template <class A, class T>
+void insert_at(A& array, std::uint64_t count, unsigned position, const T& element) {
+  std::copy_backward(array.begin() + position, array.begin() + count, array.begin() + count + 1);
+  array[position] = element;
+}
+// Closes the gap that the element at `position` leaves.
+template <class A>
+void remove_at(A& array, std::uint64_t count, unsigned position) {
+  std::copy(array.begin() + position + 1, array.begin() + count, array.begin() + position);
+}
+}  // namespace detail
+
+template <Storable K, Storable V, unsigned Fanout = detail::default_fanout<K>()>
+requires detail::Ordered<K> && std::default_initializable<K>
+class BpTree {
+ public:
+  static_assert(Fanout >= 4, "below 4 an inner node of minimal size could not give up a child");
+  static constexpr unsigned max_keys = Fanout - 1;
+  static constexpr unsigned min_leaf_keys = Fanout / 2;
+  static constexpr unsigned min_inner_keys = (Fanout - 1) / 2;
+
+  struct Leaf {
+    std::uint64_t count;
+    Ptr<Leaf> next;
+    std::array<K, max_keys> keys;
+    std::array<Ptr<V>, max_keys> values;
+  };
+  struct Inner {
+    std::uint64_t count;  // of keys; one child more
+    std::array<K, max_keys> keys;
+    std::array<std::uint64_t, Fanout> children;  // offsets of leaves or, higher up, of inner nodes
+  };
+
+  // What names the tree in the pool; written only when the height changes.
+  struct Header {
+    std::uint64_t height;
+    std::uint64_t root;  // the offset of a leaf or inner node
+  };
+
+  using Entry = std::pair<K, V>;
+
+  BpTree() noexcept = default;
+
+  // A new, empty tree.
+  static BpTree create(Transaction& tx) {
+    const Ptr<Leaf> root = tx.make<Leaf>();
+    return BpTree(tx.make<Header>(std::uint64_t{0}, root.offset()));
+  }
+
+  // The tree that `header` names.
+  static BpTree open(Transaction& tx, Ptr<Header> header) {
+    static_cast<void>(tx.read(header));  // reports a wrong Ptr here, not at first use
+    return BpTree(header);
+  }
+
+  // The value of `key`, as of now, valid (and unchanged by later writes) to the end of the
+  // transaction; null if there is none.
+  [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
+    const Leaf& leaf = tx.read(descend(tx, key));
+    const unsigned position = lower_position(leaf, key);
+    return holds(leaf, position, key) ? &tx.read(leaf.values[position]) : nullptr;
+  }
+
+  // A copy of the value of `key`.
+  [[nodiscard]] std::optional<V> find(Transaction& tx, const K& key) const {
+    const V* value = lookup(tx, key);
+    return value == nullptr ? std::nullopt : std::optional<V>(*value);
+  }
+
+  [[nodiscard]] bool contains(Transaction& tx, const K& key) const {
+    const Leaf& leaf = tx.read(descend(tx, key));
+    return holds(leaf, lower_position(leaf, key), key);
+  }
+
+  // Makes `value` the value of `key`. Returns whether the key is new.
+  bool insert_or_assign(Transaction& tx, const K& key, const V& value) const;
+
+  // Removes `key`. Returns whether it was there.
+  bool erase(Transaction& tx, const K& key) const;
+
+  // The entry with the least key that is not less than `key`.
+  [[nodiscard]] std::optional<Entry> lower_bound(Transaction& tx, const K& key) const {
+    std::optional<Entry> result;
+    walk(tx, descend(tx, key), &key, [&](const K& found, Ptr<V> value) {
+      result.emplace(found, tx.read(value));
+      return false;
+    });
+    return result;
+  }
+
+  // Calls visit(key, value) in order for every key k with from <= k < to; a visitor that returns
+  // false ends the walk. It must not change the tree.
+  template <class F>
+  void range(Transaction& tx, const K& from, const K& to, F&& visit) const {
+    walk(tx, descend(tx, from), &from, [&](const K& key, Ptr<V> value) {
+      return key < to && detail::visit_goes_on(visit, key, tx.read(value));
+    });
+  }
+
+  // As range(), for all keys.
+  template <class F>
+  void for_each(Transaction& tx, F&& visit) const {
+    walk(tx, first_leaf(tx), nullptr, [&](const K& key, Ptr<V> value) {
+      return detail::visit_goes_on(visit, key, tx.read(value));
+    });
+  }
+
+  // The number of keys, by walking the leaves: a counter would be written by all.
+  [[nodiscard]] std::uint64_t size(Transaction& tx) const {
+    std::uint64_t count = 0;
+    for (Ptr<Leaf> at = first_leaf(tx); at; at = tx.read(at).next) count += tx.read(at).count;
+    return count;
+  }
+
+  [[nodiscard]] bool empty(Transaction& tx) const {
+    const Header& header = tx.read(header_);
+    return header.height == 0 && tx.read(Ptr<Leaf>::from_offset(header.root)).count == 0;
+  }
+
+  // Erases up to `limit` keys, least first: emptying a large tree in several transactions.
+  // Returns whether the tree is empty.
+  bool drain(Transaction& tx, std::uint64_t limit) const {
+    for (; limit > 0 && !empty(tx); --limit) {
+      const K key = tx.read(first_leaf(tx)).keys[0];
+      erase(tx, key);
+    }
+    return empty(tx);
+  }
+
+  // Frees everything, the header included.
+  void destroy(Transaction& tx) const {
+    const Header header = tx.read(header_);
+    destroy_subtree(tx, header.root, header.height);
+    tx.destroy(header_);
+  }
+
+  // Empty if the invariants hold; else a sentence that names the violation.
+  [[nodiscard]] std::string check_invariants(Transaction& tx) const;
+
+  [[nodiscard]] Ptr<Header> header() const noexcept { return header_; }
+
+ private:
+  struct Check;
+
+  // The inner nodes from the root down, and which child was taken in each. Left uninitialised until
+  // pushed: clearing it would cost more than the descent.
+  class Path {
+   public:
+    Path() noexcept {}  // NOLINT(modernize-use-equals-default): `= default` would clear the arrays
+    void push(Ptr<Inner> node, unsigned index) noexcept {
+      assert(size_ < capacity);
+      nodes_[size_] = node.offset();
+      indices_[size_++] = index;
+    }
+    void pop() noexcept { --size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] Ptr<Inner> node() const noexcept {
+      return Ptr<Inner>::from_offset(nodes_[size_ - 1]);
+    }
+    [[nodiscard]] unsigned index() const noexcept { return indices_[size_ - 1]; }
+
+   private:
+    static constexpr unsigned capacity = 64;  // inner nodes have at least two children
+    std::array<std::uint64_t, capacity> nodes_;
+    std::array<unsigned, capacity> indices_;
+    unsigned size_ = 0;
+  };
+
+  explicit BpTree(Ptr<Header> header) noexcept : header_(header) {}
+
+  // The position of the first key that is not less than `key`.
+  static unsigned lower_position(const Leaf& leaf, const K& key) {
+    const auto end = leaf.keys.begin() + leaf.count;
+    const auto less = [](const K& a, const K& b) { return static_cast<bool>(a < b); };
+    return static_cast<unsigned>(std::lower_bound(leaf.keys.begin(), end, key, less) -
+                                 leaf.keys.begin());
+  }
+  static bool holds(const Leaf& leaf, unsigned position, const K& key) {
+    return position < leaf.count && !(key < leaf.keys[position]);
+  }
+  // The index of the child whose subtree is the place for `key`.
+  static unsigned child_index(const Inner& inner, const K& key) {
+    const auto end = inner.keys.begin() + inner.count;
+    const auto less = [](const K& a, const K& b) { return static_cast<bool>(a < b); };
+    return static_cast<unsigned>(std::upper_bound(inner.keys.begin(), end, key, less) -
+                                 inner.keys.begin());
+  }
+
+  // The leaf that is the place for `key`.
+  Ptr<Leaf> descend(Transaction& tx, const K& key, Path* path = nullptr) const {
+    const Header& header = tx.read(header_);
+    std::uint64_t at = header.root;
+    for (std::uint64_t level = header.height; level > 0; --level) {
+      const Ptr<Inner> name = Ptr<Inner>::from_offset(at);
+      const Inner& inner = tx.read(name);
+      const unsigned index = child_index(inner, key);
+      if (path != nullptr) path->push(name, index);
+      at = inner.children[index];
+    }
+    return Ptr<Leaf>::from_offset(at);
+  }
+
+  Ptr<Leaf> first_leaf(Transaction& tx) const {
+    const Header& header = tx.read(header_);
+    std::uint64_t at = header.root;
+    for (std::uint64_t level = header.height; level > 0; --level) {
+      at = tx.read(Ptr<Inner>::from_offset(at)).children[0];
+    }
+    return Ptr<Leaf>::from_offset(at);
+  }
+
+  // Calls visit(key, value) from `leaf` on, skipping keys less than *from, until it returns false.
+  template <class F>
+  void walk(Transaction& tx, Ptr<Leaf> leaf, const K* from, F&& visit) const {
+    unsigned i = from == nullptr ? 0 : lower_position(tx.read(leaf), *from);
+    for (; leaf; i = 0) {
+      const Leaf& contents = tx.read(leaf);
+      for (; i < contents.count; ++i) {
+        if (!visit(contents.keys[i], contents.values[i])) return;
+      }
+      leaf = contents.next;
+    }
+  }
+
+  void split_leaf(Transaction& tx, Path& path, Ptr<Leaf> leaf, unsigned position, const K& key,
+                  Ptr<V> value) const;
+  void insert_child(Transaction& tx, Path& path, K key, std::uint64_t child) const;
+  std::uint64_t split_inner(Transaction& tx, Ptr<Inner> node, unsigned position, K& key,
+                            std::uint64_t child) const;
+  bool borrow_for_leaf(Transaction& tx, const Path& path, Ptr<Leaf> leaf) const;
+  bool borrow_for_inner(Transaction& tx, const Path& path, Ptr<Inner> node) const;
+  unsigned merge_leaf(Transaction& tx, const Path& path) const;
+  unsigned merge_inner(Transaction& tx, const Path& path) const;
+  void remove_child(Transaction& tx, Path& path, unsigned separator) const;
+  void destroy_subtree(Transaction& tx, std::uint64_t offset, std::uint64_t level) const;
+
+  Ptr<Header> header_;
+};
+
+}  // namespace sp3
+
+#include <sp3/containers/detail/bp_tree_check.h>
+#include <sp3/containers/detail/bp_tree_erase.h>
+#include <sp3/containers/detail/bp_tree_insert.h>

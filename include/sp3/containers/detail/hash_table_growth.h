@@ -1,0 +1,187 @@
+// HashTable: how a full bucket makes room, and how a table is taken apart. Included by
+// hash_table.h.
+//
+// A full bucket is split in two by the next bit of its keys' hashes. The cells that named it lie
+// side by side; the upper half of them is pointed at the new bucket. A bucket that only one cell
+// names first gets a directory of its own, one level down, whose cells all name it. So growth
+// touches one bucket, one directory and nothing else, and never more than that in one step.
+//
+// Splitting cannot separate keys of the same hash. A chain in which all hashes are equal, the new
+// key's included, grows by an overflow bucket instead; as soon as another hash arrives while it is
+// full, the chain is split like any bucket.
+#pragma once
+
+#include <sp3/containers/hash_table.h>
+
+namespace sp3 {
+
+// Splits the bucket at `place`, or lengthens its chain. The caller looks again: a split may leave
+// all keys on one side.
+template <Storable K, Storable V, class Hash>
+requires std::equality_comparable<K>
+void HashTable<K, V, Hash>::make_room(Transaction& tx, Place place, std::uint64_t hash) const {
+  std::vector<Resident> residents;
+  bool separable = false;
+  Ptr<Bucket> last = place.bucket;
+  for (Ptr<Bucket> at = place.bucket; at; at = tx.read(at).next) {
+    last = at;
+    for (const std::uint64_t slot : tx.read(at).slots) {
+      if (slot == 0) continue;
+      residents.push_back({slot, Hash{}(tx.read(unpack(slot)).key)});
+      // The lowest bit is beyond the deepest directory.
+      separable = separable || (residents.back().hash ^ hash) >> 1 != 0;
+    }
+  }
+  if (separable) {
+    split(tx, place, residents);
+  } else {
+    const Ptr<Bucket> overflow = tx.make<Bucket>();
+    tx.write(overflow).depth = tx.read(place.bucket).depth;
+    tx.write(last).next = overflow;
+  }
+}
+
+template <Storable K, Storable V, class Hash>
+requires std::equality_comparable<K>
+void HashTable<K, V, Hash>::split(Transaction& tx, Place place,
+                                  const std::vector<Resident>& residents) const {
+  const std::uint64_t depth = tx.read(place.bucket).depth;
+  assert(depth < max_depth);
+  std::uint64_t used = depth - std::uint64_t{cell_bits} * place.level;
+  if (used == cell_bits) {
+    const Ptr<Directory> below = tx.make<Directory>();
+    tx.write(below).cells.fill(place.bucket.offset());
+    tx.write(place.directory).cells[place.cell] = below.offset() | directory_flag;
+    place = {below, place.level + 1, cell_of(residents.front().hash, place.level + 1),
+             place.bucket};
+    used = 0;
+  }
+  std::array<std::vector<std::uint64_t>, 2> halves;
+  for (const Resident& resident : residents) {
+    halves[resident.hash >> (63 - depth) & 1].push_back(resident.slot);
+  }
+  const Ptr<Bucket> sibling = tx.make<Bucket>();
+  refill(tx, place.bucket, depth + 1, halves[0]);
+  refill(tx, sibling, depth + 1, halves[1]);
+
+  const unsigned width = cells_per_directory >> used;
+  const unsigned begin = place.cell & ~(width - 1);
+  Directory& directory = tx.write(place.directory);
+  for (unsigned i = begin; i < begin + width; ++i) {
+    assert(directory.cells[i] == place.bucket.offset());
+    if (i >= begin + width / 2) directory.cells[i] = sibling.offset();
+  }
+}
+
+// Makes `slots` the contents of the chain that starts at `first`, with as many buckets as it takes.
+template <Storable K, Storable V, class Hash>
+requires std::equality_comparable<K>
+void HashTable<K, V, Hash>::refill(Transaction& tx, Ptr<Bucket> first, std::uint64_t depth,
+                                   const std::vector<std::uint64_t>& slots) const {
+  std::size_t next = 0;
+  for (Ptr<Bucket> at = first;; at = tx.read(at).next) {
+    Bucket& bucket = tx.write(at);
+    bucket.depth = depth;
+    for (std::uint64_t& slot : bucket.slots) slot = next < slots.size() ? slots[next++] : 0;
+    if (next == slots.size()) {
+      const Ptr<Bucket> rest = bucket.next;
+      bucket.next = nullptr;
+      for (Ptr<Bucket> spare = rest; spare;) {
+        const Ptr<Bucket> after = tx.read(spare).next;
+        tx.destroy(spare);
+        spare = after;
+      }
+      return;
+    }
+    if (!bucket.next) bucket.next = tx.make<Bucket>();
+  }
+}
+
+// Empties the buckets below `directory`, and replaces every directory below it that is empty by one
+// empty bucket. Returns whether all is done, or false when the budget is spent.
+template <Storable K, Storable V, class Hash>
+requires std::equality_comparable<K>
+bool HashTable<K, V, Hash>::drain_directory(Transaction& tx, Ptr<Directory> directory,
+                                            unsigned level, std::uint64_t& budget) const {
+  const Directory& contents = tx.read(directory);  // as it was: only cells already passed change
+  std::uint64_t previous = 0;
+  for (unsigned i = 0; i < cells_per_directory; ++i) {
+    const std::uint64_t word = contents.cells[i];
+    if (word == previous) continue;
+    previous = word;
+    if ((word & directory_flag) == 0) {
+      if (!drain_chain(tx, Ptr<Bucket>::from_offset(word), budget)) return false;
+      continue;
+    }
+    const Ptr<Directory> below = Ptr<Directory>::from_offset(word & ~directory_flag);
+    if (!drain_directory(tx, below, level + 1, budget) || budget == 0) return false;
+    budget -= std::min(budget, destroy_directory(tx, below));
+    const Ptr<Bucket> bucket = tx.make<Bucket>();
+    tx.write(bucket).depth = std::uint64_t{cell_bits} * (level + 1);
+    tx.write(directory).cells[i] = bucket.offset();
+  }
+  return true;
+}
+
+template <Storable K, Storable V, class Hash>
+requires std::equality_comparable<K>
+bool HashTable<K, V, Hash>::drain_chain(Transaction& tx, Ptr<Bucket> bucket,
+                                        std::uint64_t& budget) const {
+  for (;;) {
+    const Bucket& first = tx.read(bucket);
+    if (!first.next && is_vacant(first)) return true;
+    if (budget == 0) return false;
+    if (!first.next) {
+      budget -= std::min(budget, destroy_nodes(tx, first));
+      tx.write(bucket).slots.fill(0);
+      continue;
+    }
+    const Ptr<Bucket> overflow = first.next;
+    const Bucket& contents = tx.read(overflow);
+    budget -= std::min(budget, destroy_nodes(tx, contents));
+    tx.write(bucket).next = contents.next;
+    tx.destroy(overflow);
+  }
+}
+
+// Returns how many objects it destroyed.
+template <Storable K, Storable V, class Hash>
+requires std::equality_comparable<K> std::uint64_t HashTable<K, V, Hash>::destroy_nodes(
+    Transaction& tx, const Bucket& bucket)
+const {
+  std::uint64_t count = 0;
+  for (const std::uint64_t slot : bucket.slots) {
+    if (slot == 0) continue;
+    tx.destroy(unpack(slot));
+    ++count;
+  }
+  return count;
+}
+
+// Returns how many objects it destroyed.
+template <Storable K, Storable V, class Hash>
+requires std::equality_comparable<K> std::uint64_t HashTable<K, V, Hash>::destroy_directory(
+    Transaction& tx, Ptr<Directory> directory)
+const {
+  std::uint64_t count = 1;
+  std::uint64_t previous = 0;
+  for (const std::uint64_t word : tx.read(directory).cells) {
+    if (word == previous) continue;
+    previous = word;
+    if ((word & directory_flag) != 0) {
+      count += destroy_directory(tx, Ptr<Directory>::from_offset(word & ~directory_flag));
+      continue;
+    }
+    for (Ptr<Bucket> at = Ptr<Bucket>::from_offset(word); at;) {
+      const Bucket& bucket = tx.read(at);
+      count += destroy_nodes(tx, bucket) + 1;
+      const Ptr<Bucket> next = bucket.next;
+      tx.destroy(at);
+      at = next;
+    }
+  }
+  tx.destroy(directory);
+  return count;
+}
+
+}  // namespace sp3

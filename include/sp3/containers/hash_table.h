@@ -1,0 +1,301 @@
+// HashTable<K, V>: a growing hash map in a pool.
+//
+// Thread safety: a HashTable is a small value; its const members may be called by several threads,
+//   each with its own transaction. Operations on present keys conflict only on that key; a new or
+//   erased key conflicts with others of its bucket (14 slots); a split, once in about ten new
+//   keys, with those that read the same 128 cells of the directory. Nothing is shared by all.
+// Ownership and lifetime: the pool owns the table until destroy(). A handle made by create() is
+//   good once that transaction has committed; no handle may be used after destroy().
+// Invariants:
+//   1. The directory is a trie over the key's hash, 7 bits per level, most significant first. A
+//      cell names a bucket, or (lowest bit set) a directory one level down. No cell is null.
+//   2. A bucket of depth d holds exactly the keys that agree with it in the first d bits, and is
+//      named by all the cells that those bits select in its directory: at level l, counted from 0,
+//      2^(7 (l + 1) - d) neighbours.
+//   3. A slot is 0 or the offset of a node in its low 48 bits and the key's low 16 hash bits above,
+//      so that a search reads a node only if its tag matches.
+//   4. No key occurs twice. Overflow buckets, chained by `next`, exist only where more than 14 keys
+//      had the same 63 bits; none of them is empty.
+//   5. The hash function is part of the type: opening a table with another one is a wrong_type
+//      error.
+// Durable: with the transaction, as everything done through it.
+// Complexity: with n keys, a search reads about log128(n / 10) directories, one bucket and, if the
+//   key is there, one node. A new key makes a node and writes one word of its bucket; when that is
+//   full it is split in two, at most a bucket and 128 cells at a time. The directory does not
+//   shrink before drain() or destroy(), but its buckets are used again. size() walks: a counter
+//   would be written by all.
+// Source: the hash table of the paper's Table I; growth after extendible hashing (Fagin et al.,
+//   TODS 1979), with the trie in place of a directory that doubles at once.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sp3/containers/detail/visit.h>
+#include <sp3/containers/hash.h>
+#include <sp3/ptr.h>
+#include <sp3/transaction.h>
+#include <sp3/type.h>
+
+namespace sp3 {
+
+template <Storable K, Storable V, class Hash = DefaultHash<K>>
+requires std::equality_comparable<K>
+class HashTable {
+ public:
+  static constexpr unsigned cell_bits = 7;
+  static constexpr unsigned cells_per_directory = 1U << cell_bits;
+  static constexpr unsigned slots_per_bucket = 14;
+  static constexpr unsigned max_depth = 63;  // nine levels of seven bits
+
+  struct Node {
+    K key;
+    V value;
+  };
+  // Two cache lines.
+  struct Bucket {
+    std::uint64_t depth;
+    Ptr<Bucket> next;
+    std::array<std::uint64_t, slots_per_bucket> slots;
+  };
+  static_assert(sizeof(Bucket) == 128);
+  struct Directory {
+    std::array<std::uint64_t, cells_per_directory> cells;
+  };
+
+  // What names the table in the pool. Never changes.
+  struct Header {
+    Ptr<Directory> root;
+  };
+
+  HashTable() noexcept = default;
+
+  // A new, empty table.
+  static HashTable create(Transaction& tx) {
+    const Ptr<Bucket> bucket = tx.make<Bucket>();
+    const Ptr<Directory> root = tx.make<Directory>();
+    tx.write(root).cells.fill(bucket.offset());
+    return HashTable(tx.make<Header>(root), root);
+  }
+
+  // The table that `header` names.
+  static HashTable open(Transaction& tx, Ptr<Header> header) {
+    return HashTable(header, tx.read(header).root);
+  }
+
+  // The value of `key`, as of now, valid (and unchanged by later writes) to the end of the
+  // transaction; null if there is none.
+  [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
+    const std::uint64_t hash = Hash{}(key);
+    const Slot slot = search(tx, locate(tx, hash).bucket, hash, key);
+    return slot.contents == nullptr ? nullptr : &slot.contents->value;
+  }
+
+  // A copy of the value of `key`.
+  [[nodiscard]] std::optional<V> find(Transaction& tx, const K& key) const {
+    const V* value = lookup(tx, key);
+    return value == nullptr ? std::nullopt : std::optional<V>(*value);
+  }
+
+  [[nodiscard]] bool contains(Transaction& tx, const K& key) const {
+    return lookup(tx, key) != nullptr;
+  }
+
+  // Makes `value` the value of `key`. Returns whether the key is new.
+  bool insert_or_assign(Transaction& tx, const K& key, const V& value) const {
+    const std::uint64_t hash = Hash{}(key);
+    for (;;) {
+      const Place place = locate(tx, hash);
+      const Slot slot = search(tx, place.bucket, hash, key);
+      if (slot.contents != nullptr) {
+        tx.write(slot.node).value = value;
+        return false;
+      }
+      if (slot.bucket) {
+        const Ptr<Node> node = tx.make<Node>(key, value);
+        tx.write(slot.bucket).slots[slot.index] = pack(node, hash);
+        return true;
+      }
+      make_room(tx, place, hash);
+    }
+  }
+
+  // Removes `key`. Returns whether it was there.
+  bool erase(Transaction& tx, const K& key) const {
+    const std::uint64_t hash = Hash{}(key);
+    const Slot slot = search(tx, locate(tx, hash).bucket, hash, key);
+    if (slot.contents == nullptr) return false;
+    Bucket& bucket = tx.write(slot.bucket);
+    bucket.slots[slot.index] = 0;
+    tx.destroy(slot.node);
+    if (slot.previous && is_vacant(bucket)) {
+      tx.write(slot.previous).next = bucket.next;
+      tx.destroy(slot.bucket);
+    }
+    return true;
+  }
+
+  // The number of keys, by walking.
+  [[nodiscard]] std::uint64_t size(Transaction& tx) const {
+    std::uint64_t count = 0;
+    for_each_slot(tx, [&](Ptr<Bucket>, unsigned, std::uint64_t) { ++count; });
+    return count;
+  }
+
+  // Calls visit(key, value) for every key in no useful order; a visitor that returns false ends the
+  // walk. It must not change the table.
+  template <class F>
+  void for_each(Transaction& tx, F&& visit) const {
+    for_each_slot(tx, [&](Ptr<Bucket>, unsigned, std::uint64_t slot) {
+      const Node& node = tx.read(unpack(slot));
+      return detail::visit_goes_on(visit, node.key, node.value);
+    });
+  }
+
+  // Frees about `limit` keys and buckets, the directories that they leave empty included:
+  // destroying a large table in several transactions. Returns whether only the root directory is
+  // left. The table stays valid throughout.
+  bool drain(Transaction& tx, std::uint64_t limit) const {
+    return drain_directory(tx, root_, 0, limit);
+  }
+
+  // Frees everything, the header included.
+  void destroy(Transaction& tx) const {
+    destroy_directory(tx, root_);
+    tx.destroy(header_);
+  }
+
+  // Empty if invariants 1 to 4 hold; else a sentence that names the violation.
+  [[nodiscard]] std::string check_invariants(Transaction& tx) const;
+
+  [[nodiscard]] Ptr<Header> header() const noexcept { return header_; }
+
+ private:
+  struct Check;
+
+  // Where the trie ends for a hash.
+  struct Place {
+    Ptr<Directory> directory;
+    unsigned level = 0;
+    unsigned cell = 0;
+    Ptr<Bucket> bucket;
+  };
+  // What a search finds: the key's slot, else (contents == nullptr) the first free slot, else, in a
+  // full chain, nothing. `previous` is null for the bucket that the directory names.
+  struct Slot {
+    Ptr<Bucket> previous;
+    Ptr<Bucket> bucket;
+    unsigned index = 0;
+    Ptr<Node> node;
+    const Node* contents = nullptr;
+  };
+  // A slot's content with the whole hash of its key.
+  struct Resident {
+    std::uint64_t slot;
+    std::uint64_t hash;
+  };
+
+  static constexpr unsigned tag_shift = 48;  // no address space of today is larger
+  static constexpr std::uint64_t offset_mask = (std::uint64_t{1} << tag_shift) - 1;
+  static constexpr std::uint64_t directory_flag = 1;  // offsets are multiples of 8
+
+  HashTable(Ptr<Header> header, Ptr<Directory> root) noexcept : header_(header), root_(root) {}
+
+  static std::uint64_t pack(Ptr<Node> node, std::uint64_t hash) noexcept {
+    assert((node.offset() & ~offset_mask) == 0);
+    return hash << tag_shift | node.offset();
+  }
+  static Ptr<Node> unpack(std::uint64_t slot) noexcept {
+    return Ptr<Node>::from_offset(slot & offset_mask);
+  }
+  // The bits of `hash` that choose a cell in a directory at `level`.
+  static unsigned cell_of(std::uint64_t hash, unsigned level) noexcept {
+    return static_cast<unsigned>(hash >> (64 - cell_bits * (level + 1))) % cells_per_directory;
+  }
+  static bool is_vacant(const Bucket& bucket) noexcept {
+    return std::ranges::all_of(bucket.slots, [](std::uint64_t slot) { return slot == 0; });
+  }
+
+  Place locate(Transaction& tx, std::uint64_t hash) const {
+    Ptr<Directory> directory = root_;
+    for (unsigned level = 0;; ++level) {
+      const unsigned cell = cell_of(hash, level);
+      const std::uint64_t word = tx.read(directory).cells[cell];
+      if ((word & directory_flag) == 0) {
+        return {directory, level, cell, Ptr<Bucket>::from_offset(word)};
+      }
+      directory = Ptr<Directory>::from_offset(word & ~directory_flag);
+    }
+  }
+
+  Slot search(Transaction& tx, Ptr<Bucket> bucket, std::uint64_t hash, const K& key) const {
+    const std::uint64_t tag = hash << tag_shift;
+    Slot vacant;
+    for (Ptr<Bucket> previous; bucket;) {
+      const Bucket& contents = tx.read(bucket);
+      for (unsigned i = 0; i < slots_per_bucket; ++i) {
+        const std::uint64_t slot = contents.slots[i];
+        if (slot == 0) {
+          if (!vacant.bucket) vacant = {previous, bucket, i, {}, nullptr};
+        } else if ((slot & ~offset_mask) == tag) {
+          const Node& node = tx.read(unpack(slot));
+          if (node.key == key) return {previous, bucket, i, unpack(slot), &node};
+        }
+      }
+      previous = bucket;
+      bucket = contents.next;
+    }
+    return vacant;
+  }
+
+  void make_room(Transaction& tx, Place place, std::uint64_t hash) const;
+  void split(Transaction& tx, Place place, const std::vector<Resident>& residents) const;
+  void refill(Transaction& tx, Ptr<Bucket> first, std::uint64_t depth,
+              const std::vector<std::uint64_t>& slots) const;
+  bool drain_directory(Transaction& tx, Ptr<Directory> directory, unsigned level,
+                       std::uint64_t& budget) const;
+  bool drain_chain(Transaction& tx, Ptr<Bucket> bucket, std::uint64_t& budget) const;
+  std::uint64_t destroy_directory(Transaction& tx, Ptr<Directory> directory) const;
+  std::uint64_t destroy_nodes(Transaction& tx, const Bucket& bucket) const;
+
+  // Calls visit(bucket, index, slot) for every slot in use until it returns false.
+  template <class F>
+  void for_each_slot(Transaction& tx, F&& visit) const {
+    walk(tx, root_, visit);
+  }
+  template <class F>
+  static bool walk(Transaction& tx, Ptr<Directory> directory, F& visit) {
+    std::uint64_t previous = 0;
+    for (const std::uint64_t word : tx.read(directory).cells) {
+      if (word == previous) continue;  // the cells of one bucket are neighbours
+      previous = word;
+      if ((word & directory_flag) != 0) {
+        if (!walk(tx, Ptr<Directory>::from_offset(word & ~directory_flag), visit)) return false;
+        continue;
+      }
+      for (Ptr<Bucket> at = Ptr<Bucket>::from_offset(word); at; at = tx.read(at).next) {
+        const Bucket& bucket = tx.read(at);
+        for (unsigned i = 0; i < slots_per_bucket; ++i) {
+          if (bucket.slots[i] != 0 && !detail::visit_goes_on(visit, at, i, bucket.slots[i])) {
+            return false;
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  Ptr<Header> header_;
+  Ptr<Directory> root_;  // immutable: copied here to save the header read
+};
+
+}  // namespace sp3
+
+#include <sp3/containers/detail/hash_table_check.h>
+#include <sp3/containers/detail/hash_table_growth.h>

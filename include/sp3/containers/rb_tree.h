@@ -1,0 +1,249 @@
+// RbTree<K, V>: an ordered map in a pool, as a red-black tree.
+//
+// Thread safety: an RbTree is a small value; its const members may be called by several threads,
+//   each with its own transaction. An operation conflicts with changes to the nodes on its path
+//   only.
+// Ownership and lifetime: the pool owns the tree until destroy(). A handle made by create() is good
+//   once that transaction has committed; no handle may be used after destroy().
+// Invariants:
+//   1. Keys on the left of a node are less than its key, keys on the right greater.
+//   2. The root is black; a red node has no red child.
+//   3. Every path from the root to a missing child has the same number of black nodes.
+//   4. A node's key never changes: erase moves nodes, not contents, so a Ptr to a node names its
+//      key as long as the key is there.
+// Durable: with the transaction, as everything done through it.
+// Complexity: O(log n) reads. A change writes only nodes of which a word changes: an insert on
+//   average about three besides the new one, an erase about three, a word or two of each. The
+//   object that holds the root is written only when another node becomes the root.
+// Source: the red-black tree of the paper's Table I; algorithms after Cormen et al., chapter 13,
+//   with the path kept in DRAM. Nodes have no parent links: a link to the parent would make every
+//   rotation write one more node, which costs log and conflicts, and save nothing.
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sp3/containers/detail/visit.h>
+#include <sp3/ptr.h>
+#include <sp3/transaction.h>
+#include <sp3/type.h>
+
+namespace sp3 {
+
+template <Storable K, Storable V>
+requires detail::Ordered<K>
+class RbTree {
+ public:
+  // What a search needs comes first, so that it touches one cache line per node.
+  struct Node {
+    K key;
+    std::array<Ptr<Node>, 2> child;  // left, right
+    std::uint64_t red;               // 1 or 0; a word, so that a recolouring logs one word
+    V value;
+  };
+
+  // What names the tree in the pool.
+  struct Header {
+    Ptr<Node> root;
+  };
+
+  using Entry = std::pair<K, V>;
+
+  RbTree() noexcept = default;
+
+  // A new, empty tree.
+  static RbTree create(Transaction& tx) { return RbTree(tx.make<Header>()); }
+
+  // The tree that `header` names.
+  static RbTree open(Transaction& tx, Ptr<Header> header) {
+    static_cast<void>(tx.read(header));  // reports a wrong Ptr here, not at first use
+    return RbTree(header);
+  }
+
+  // The value of `key`, as of now, valid (and unchanged by later writes) to the end of the
+  // transaction; null if there is none.
+  [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
+    for (Ptr<Node> at = tx.read(header_).root; at;) {
+      const Node& node = tx.read(at);
+      if (key < node.key) {
+        at = node.child[left];
+      } else if (node.key < key) {
+        at = node.child[right];
+      } else {
+        return &node.value;
+      }
+    }
+    return nullptr;
+  }
+
+  // A copy of the value of `key`.
+  [[nodiscard]] std::optional<V> find(Transaction& tx, const K& key) const {
+    const V* value = lookup(tx, key);
+    return value == nullptr ? std::nullopt : std::optional<V>(*value);
+  }
+
+  [[nodiscard]] bool contains(Transaction& tx, const K& key) const {
+    return lookup(tx, key) != nullptr;
+  }
+
+  // Makes `value` the value of `key`. Returns whether the key is new.
+  bool insert_or_assign(Transaction& tx, const K& key, const V& value) const;
+
+  // Removes `key`. Returns whether it was there.
+  bool erase(Transaction& tx, const K& key) const;
+
+  // The entry with the least key that is not less than `key`.
+  [[nodiscard]] std::optional<Entry> lower_bound(Transaction& tx, const K& key) const {
+    std::optional<Entry> result;
+    walk(tx, &key, [&](const Node& node) {
+      result.emplace(node.key, node.value);
+      return false;
+    });
+    return result;
+  }
+
+  // Calls visit(key, value) in order for every key k with from <= k < to; a visitor that returns
+  // false ends the walk. It must not change the tree.
+  template <class F>
+  void range(Transaction& tx, const K& from, const K& to, F&& visit) const {
+    walk(tx, &from, [&](const Node& node) {
+      return node.key < to && detail::visit_goes_on(visit, node.key, node.value);
+    });
+  }
+
+  // As range(), for all keys.
+  template <class F>
+  void for_each(Transaction& tx, F&& visit) const {
+    walk(tx, nullptr,
+         [&](const Node& node) { return detail::visit_goes_on(visit, node.key, node.value); });
+  }
+
+  // The number of keys, by walking: a counter would be written by all.
+  [[nodiscard]] std::uint64_t size(Transaction& tx) const {
+    std::uint64_t count = 0;
+    for_each(tx, [&](const K&, const V&) { ++count; });
+    return count;
+  }
+
+  [[nodiscard]] bool empty(Transaction& tx) const { return !tx.read(header_).root; }
+
+  // Erases up to `limit` keys, least first: emptying a large tree in several transactions.
+  // Returns whether the tree is empty.
+  bool drain(Transaction& tx, std::uint64_t limit) const {
+    for (; limit > 0 && !empty(tx); --limit) {
+      Ptr<Node> at = tx.read(header_).root;
+      while (const Ptr<Node> below = tx.read(at).child[left]) at = below;
+      const K key = tx.read(at).key;
+      erase(tx, key);
+    }
+    return empty(tx);
+  }
+
+  // Frees everything, the header included.
+  void destroy(Transaction& tx) const {
+    std::vector<Ptr<Node>> pending{tx.read(header_).root};
+    while (!pending.empty()) {
+      const Ptr<Node> at = pending.back();
+      pending.pop_back();
+      if (!at) continue;
+      for (const Ptr<Node> child : tx.read(at).child) pending.push_back(child);
+      tx.destroy(at);
+    }
+    tx.destroy(header_);
+  }
+
+  // Empty if invariants 1 to 3 hold; else a sentence that names the violation.
+  [[nodiscard]] std::string check_invariants(Transaction& tx) const;
+
+  [[nodiscard]] Ptr<Header> header() const noexcept { return header_; }
+
+ private:
+  static constexpr unsigned left = 0;
+  static constexpr unsigned right = 1;
+
+  struct Check;
+
+  // The way down from the root: each step names a node and the side on which it was left. The words
+  // stay uninitialised until pushed: clearing two kilobytes would cost more than the descent.
+  class Path {
+   public:
+    Path() noexcept {}  // NOLINT(modernize-use-equals-default): `= default` would clear steps_
+    void push(Ptr<Node> node, unsigned side) noexcept {
+      assert(size_ < capacity);
+      steps_[size_++] = node.offset() | side;
+    }
+    void pop(unsigned count = 1) noexcept { size_ -= count; }
+    [[nodiscard]] unsigned size() const noexcept { return size_; }
+    [[nodiscard]] Ptr<Node> node(unsigned i) const noexcept {
+      return Ptr<Node>::from_offset(steps_[i] & ~std::uint64_t{1});
+    }
+    [[nodiscard]] unsigned side(unsigned i) const noexcept {
+      return static_cast<unsigned>(steps_[i] & 1);
+    }
+    void replace(unsigned i, Ptr<Node> node) noexcept { steps_[i] = node.offset() | side(i); }
+
+   private:
+    // A red-black tree of 2^62 nodes is not higher.
+    static constexpr unsigned capacity = 128;
+    std::array<std::uint64_t, capacity> steps_;
+    unsigned size_ = 0;
+  };
+
+  explicit RbTree(Ptr<Header> header) noexcept : header_(header) {}
+
+  // Each of these reads anew: a reference from before a write would show the old version.
+  static Ptr<Node> child(Transaction& tx, Ptr<Node> node, unsigned side) {
+    return tx.read(node).child[side];
+  }
+  static bool is_red(Transaction& tx, Ptr<Node> node) { return node && tx.read(node).red != 0; }
+  static void set_red(Transaction& tx, Ptr<Node> node, bool red) {
+    if ((tx.read(node).red != 0) != red) tx.write(node).red = red ? 1 : 0;
+  }
+
+  // Hangs `node` where step `steps` of the path hangs: under the step before it, or at the root.
+  void hang(Transaction& tx, const Path& path, unsigned steps, Ptr<Node> node) const {
+    if (steps == 0) {
+      tx.write(header_).root = node;
+    } else {
+      tx.write(path.node(steps - 1)).child[path.side(steps - 1)] = node;
+    }
+  }
+
+  void repair_red(Transaction& tx, Path& path, Ptr<Node> node) const;
+  void repair_black(Transaction& tx, Path& path, Ptr<Node> node) const;
+  Ptr<Node> unlink(Transaction& tx, Path& path, Ptr<Node> node, bool& removed_red) const;
+
+  // Calls visit(node) in key order, from the least key not less than *from (null: from the least of
+  // all), until it returns false.
+  template <class F>
+  void walk(Transaction& tx, const K* from, F&& visit) const {
+    std::vector<Ptr<Node>> pending;  // nodes whose left sides are done, lowest last
+    auto descend = [&](Ptr<Node> at) {
+      while (at) {
+        const Node& node = tx.read(at);
+        const bool skip = from != nullptr && node.key < *from;
+        if (!skip) pending.push_back(at);
+        at = node.child[skip ? right : left];
+      }
+    };
+    descend(tx.read(header_).root);
+    while (!pending.empty()) {
+      const Node& node = tx.read(pending.back());
+      pending.pop_back();
+      if (!visit(node)) return;
+      descend(node.child[right]);
+    }
+  }
+
+  Ptr<Header> header_;
+};
+
+}  // namespace sp3
+
+#include <sp3/containers/detail/rb_tree_change.h>
+#include <sp3/containers/detail/rb_tree_check.h>

@@ -1,0 +1,39 @@
+// What the inline parts of the public API call. Not part of the API: names here may change.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include <sp3/type.h>
+
+namespace sp3 {
+
+class Transaction;
+
+namespace runtime {
+class PoolCore;
+class SessionCore;
+struct SessionShared;
+}  // namespace runtime
+
+namespace detail {
+
+// The untyped transaction. `core` is the session that runs it.
+const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
+void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
+// Returns the new object's offset; *storage is its zeroed private copy.
+std::uint64_t tx_make(runtime::SessionCore& core, const TypeInfo& type, void** storage);
+void tx_destroy(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
+std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name, const TypeInfo& type);
+void tx_set_root(runtime::SessionCore& core, std::string_view name, std::uint64_t offset,
+                 const TypeInfo& type);
+
+// The user's function, with its type erased: call(context, tx).
+struct Body {
+  void* context;
+  void (*call)(void* context, Transaction& tx);
+};
+
+}  // namespace detail
+}  // namespace sp3

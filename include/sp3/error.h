@@ -1,0 +1,88 @@
+// The errors of sp3: one exception type that carries the facts needed to act on it.
+//
+// Thread safety: an Error is a value.
+// Programmer errors inside the library assert; everything that a user, a file, a disk or a limit can
+// cause arrives here. Bytes read from a pool never assert.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace sp3 {
+
+enum class ErrorCode : std::uint8_t {
+  // The environment.
+  not_found,          // no file at the path
+  already_exists,     // create would overwrite a file
+  is_a_directory,     // the path names a directory (or another thing that is not a file)
+  permission_denied,  // the operating system refuses
+  no_space,           // the disk or the quota is full
+  io_error,           // a system call failed; the message names it and its errno
+  pool_in_use,        // another process, or another Pool of this process, has the pool open
+  unsupported,        // this machine, memory kind or commit policy cannot do it
+
+  // The file.
+  not_a_pool,           // the magic number is another's
+  wrong_version,        // a format, or an incompatible feature, this library does not know
+  wrong_size,           // the file is shorter or longer than its header says
+  damaged_superblock,   // both copies fail their checksum or contradict themselves
+  damaged_metadata,     // a slab's description or bitmap fails its checksum
+  damaged_log,          // a record that was durable cannot be read any more
+  wrong_uuid,           // the pool is not the one that was asked for
+  needs_recovery,       // a read-only tool met a pool that was not closed cleanly
+
+  // Arguments and limits.
+  invalid_argument,       // zero or absurd sizes and options
+  pool_full,              // no slab is left for the object
+  too_many_sessions,      // every session of the pool is taken
+  object_too_large,       // larger than a slab of this pool can hold
+  transaction_too_large,  // larger than the log could ever hold
+
+  // Use.
+  invalid_pointer,     // null, outside any slab, or not at the start of an object
+  destroyed_object,    // the object was destroyed, or never made
+  wrong_type,          // the object was made as another type, size or version
+  nested_transaction,  // run() called inside run() of the same session
+  session_busy,        // a session is used by two threads at once
+  session_closed,      // the session (or what it was moved to) has been closed
+  pool_closed,         // the pool has been closed
+  sessions_open,       // close() while sessions are open
+  ticket_spent,        // a ticket was waited for twice, or holds nothing
+  forked,              // the handle was inherited through fork(); it belongs to the parent
+  outcome_unknown,     // persisting failed after publish: the pool is poisoned, reopen to recover
+};
+
+// The name of the code as it is written above, for logs and tests.
+const char* to_string(ErrorCode code) noexcept;
+
+// What is known about an error. Empty or zero members are not known or do not apply.
+struct ErrorFacts {
+  std::string path{};        // the file
+  std::uint64_t offset = 0;  // bytes from the start of the file, if has_offset
+  bool has_offset = false;
+  std::string wanted{};  // what the library needed
+  std::string found{};   // what it met instead
+};
+
+class Error : public std::runtime_error {
+ public:
+  // what() is one line made of the message and all known facts.
+  Error(ErrorCode code, const std::string& message, ErrorFacts facts = {});
+
+  [[nodiscard]] ErrorCode code() const noexcept { return code_; }
+  [[nodiscard]] const ErrorFacts& facts() const noexcept { return facts_; }
+
+ private:
+  ErrorCode code_;
+  ErrorFacts facts_;
+};
+
+// Thrown by Transaction::cancel(): the transaction has had no effect. It leaves run() like any
+// exception of the user's own code.
+class Cancelled : public std::runtime_error {
+ public:
+  Cancelled() : std::runtime_error("transaction cancelled") {}
+};
+
+}  // namespace sp3

@@ -1,0 +1,122 @@
+// What a program may choose when it creates or opens a pool. Every member has a default that is
+// right for most programs. Impossible values are reported as Error{invalid_argument} by create and
+// open, with the option, the value wanted and the value found.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace sp3 {
+
+// Where the pool's bytes live and what makes them durable.
+enum class MemoryKind : std::uint8_t {
+  automatic,  // dax where libpmem says the file is persistent memory, else file
+  dax,        // persistent memory, flushed by the CPU; survives power loss
+  file,       // any file: the log by pwrite + fdatasync, homes by the checkpointer; survives power loss
+  emulated,   // a DRAM-backed mapping with real flush instructions and timed latency; survives a
+              // crash of the process, not of the machine
+};
+
+// When an emulated flush pays the latency that persistent memory would have.
+enum class LatencyModel : std::uint8_t {
+  line,   // after every flushed line (clflush waits for each)
+  fence,  // once at every fence that follows a flush (clwb and clflushopt overlap)
+  yield,  // as fence, but the waiting thread offers its core to others until the time has come
+};
+
+enum class FlushInstruction : std::uint8_t {
+  automatic,     // the best that CPUID offers: clwb, clflushopt, clflush
+  clflush,
+  clflushopt,
+  clwb,
+  non_temporal,  // streaming stores instead of flushes (synchronous commits only)
+  none,          // the platform flushes caches at power loss (eADR): only fence
+};
+
+// When a transaction's effects become visible relative to its log record becoming durable.
+enum class CommitPolicy : std::uint8_t {
+  speculative,    // SP3: visible first, durable after, acknowledged when all predecessors are durable
+  conservative,   // NVM-TX: durable first, visible after
+  ideal,          // NVM-Ideal: no concurrency control. NOT SAFE with more than one session; for
+                  // comparison only; make and destroy are refused
+  volatile_only,  // DRAM-TX: nothing is logged and nothing survives; for comparison only
+};
+
+enum class LockTiming : std::uint8_t {
+  commit,     // write locks are taken at commit, in address order
+  encounter,  // write locks are taken at the first write of each object, as in the paper
+};
+
+enum class RecoveryStrategy : std::uint8_t {
+  stamp,  // each thread replays a shard of the objects in stamp order
+  dag,    // the paper's: build the dependency DAG and replay it in parallel topological order
+};
+
+// The shape of a pool file, fixed when it is created. All sizes are in bytes and powers of two
+// where noted; zero means "chosen from the size of the pool".
+struct Geometry {
+  std::uint64_t log_size = 0;       // bytes for all logs together
+  std::uint32_t segment_size = 0;   // a session's log grows by segments; power of two, >= 4096
+  std::uint32_t slab_size = 0;      // objects of one type share slabs; power of two, >= 4096
+  std::uint32_t max_sessions = 0;   // sessions that may be open at once, 1 to 16384
+};
+
+struct Latency {
+  LatencyModel model = LatencyModel::fence;
+  std::uint32_t nanoseconds = 0;           // added by the model; 0 adds nothing
+  std::uint32_t per_line_nanoseconds = 0;  // bandwidth cost, added per line at the fence
+};
+
+struct CheckpointOptions {
+  std::uint32_t interval_ms = 1000;  // 0: no checkpoints by time
+  std::uint32_t log_percent = 50;    // a checkpoint starts when this much of the log is in use
+  bool background = true;            // false: only on request, when a session finds the log full, and at close
+};
+
+struct AsyncOptions {
+  std::uint32_t group_records = 32;        // run_async flushes its log at this many sealed records,
+  std::uint32_t group_bytes = 64 * 1024;   // at this many bytes,
+  std::uint32_t group_microseconds = 500;  // or, by the background flusher, after this time
+};
+
+// Progress of recovery, called from one thread at a time, often enough to draw a bar.
+struct Progress {
+  const char* phase = "";   // "scan", "cut", "replay", "flush"
+  std::uint64_t done = 0;   // bytes or records, as the phase counts them
+  std::uint64_t total = 0;
+};
+
+struct RecoveryOptions {
+  RecoveryStrategy strategy = RecoveryStrategy::stamp;
+  std::uint32_t threads = 0;  // 0: as many as there are cores
+  bool accept_loss = false;   // recover the largest dependency-closed set in spite of damage
+  std::function<void(const Progress&)> progress;
+};
+
+struct Options {
+  MemoryKind memory = MemoryKind::automatic;
+  Latency latency;
+  FlushInstruction flush = FlushInstruction::automatic;
+  CommitPolicy policy = CommitPolicy::speculative;
+  LockTiming locks = LockTiming::commit;
+  Geometry geometry;  // for create
+  CheckpointOptions checkpoint;
+  AsyncOptions async;
+  RecoveryOptions recovery;
+  std::uint32_t watermark_ms = 10;           // how soon an idle log is covered by a durable watermark; 0: never
+  std::uint32_t serial_after_aborts = 16;    // aborts of one transaction before it takes the serial gate
+  std::uint32_t long_transaction_ms = 1000;  // a transaction pinned longer is counted in Statistics
+  std::optional<std::array<std::uint8_t, 16>> expect_uuid;  // open only this very pool
+};
+
+const char* to_string(MemoryKind) noexcept;
+const char* to_string(LatencyModel) noexcept;
+const char* to_string(FlushInstruction) noexcept;
+const char* to_string(CommitPolicy) noexcept;
+const char* to_string(LockTiming) noexcept;
+const char* to_string(RecoveryStrategy) noexcept;
+
+}  // namespace sp3

@@ -1,0 +1,74 @@
+// Pool: a file of persistent objects.
+//
+// Thread safety: create, open and close by one thread; session(), checkpoint(), statistics() by any.
+// Ownership: a Pool owns the file's lock, its mapping and its background threads; sessions hold on
+//   to it until they are closed.
+// Invariants:
+//   1. One Pool at a time, in one process, has a file open.
+//   2. Whatever the moment of a crash, the next open() finds every acknowledged transaction, every
+//      other one whole or not at all, and no transaction without its predecessors.
+//   3. Opening a pool that was closed costs no work per object.
+// Durable on return: create (the empty pool), close (everything), checkpoint (everything committed
+//   before it, in its home).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include <sp3/detail/core.h>
+#include <sp3/options.h>
+#include <sp3/report.h>
+#include <sp3/session.h>
+#include <sp3/statistics.h>
+
+namespace sp3 {
+
+class Pool {
+ public:
+  // Makes a new pool file of `size` bytes, mode 0600, all its space reserved on disk, and opens it.
+  // Errors: already_exists, is_a_directory, not_found (the directory), permission_denied, no_space,
+  // invalid_argument (sizes, options), unsupported. Nothing is left behind on error.
+  static Pool create(const std::filesystem::path& path, std::uint64_t size, const Options& options = {});
+
+  // Opens a pool, recovering first if it was not closed.
+  // Errors: not_found, is_a_directory, permission_denied, pool_in_use, not_a_pool, wrong_version,
+  // wrong_size, wrong_uuid, damaged_superblock, damaged_metadata, damaged_log, unsupported.
+  static Pool open(const std::filesystem::path& path, const Options& options = {});
+
+  // Describes a pool without opening it for use or changing a byte. Errors: as open.
+  static PoolInfo inspect(const std::filesystem::path& path);
+
+  // Reads everything that can be verified, without changing a byte. Damage is reported, not thrown;
+  // errors as open for what cannot be read at all.
+  static CheckReport check(const std::filesystem::path& path);
+
+  Pool(Pool&&) noexcept;
+  Pool& operator=(Pool&&) noexcept;
+  // Closes the pool if it is open; errors are lost here, so call close().
+  ~Pool();
+
+  // A new session. Errors: too_many_sessions, pool_closed, forked.
+  Session session();
+
+  // Brings everything committed so far home, so that it need not be replayed. Does not stop
+  // transactions. Errors: outcome_unknown, pool_closed, io_error.
+  void checkpoint();
+
+  // Commits everything, checkpoints, marks the pool clean and releases the file.
+  // Errors: sessions_open (nothing is done), outcome_unknown (the next open recovers), io_error.
+  void close();
+
+  [[nodiscard]] bool is_open() const noexcept { return core_ != nullptr; }
+  [[nodiscard]] PoolInfo info() const;
+  [[nodiscard]] PoolStatistics statistics() const;
+  // What open() had to do. All zero and clean after create().
+  [[nodiscard]] const RecoveryReport& recovery_report() const;
+
+ private:
+  explicit Pool(std::shared_ptr<runtime::PoolCore> core) noexcept;
+
+  std::shared_ptr<runtime::PoolCore> core_;
+};
+
+}  // namespace sp3

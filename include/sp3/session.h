@@ -1,0 +1,87 @@
+// Session: one thread's way into a pool. It owns a log and a space of transaction IDs.
+//
+// Thread safety: one thread at a time (it may move between threads); use by two at once is detected
+//   where it can be (session_busy). Different sessions of a pool run in parallel.
+// Ownership: a session keeps its pool's core alive, but the pool can only be closed when all its
+//   sessions are.
+// Progress: a transaction that conflicts is retried with backoff; after
+//   Options::serial_after_aborts attempts it runs alone, so that it finishes.
+// Source: paper section III-B; design choices in docs/COMMIT_PROTOCOL.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <sp3/detail/core.h>
+#include <sp3/statistics.h>
+#include <sp3/ticket.h>
+#include <sp3/transaction.h>
+
+namespace sp3 {
+
+class Session {
+ public:
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  // Closes the session; what close() would throw is kept in the pool and thrown by Pool::close().
+  ~Session();
+
+  // Runs `body(tx)` as a transaction, again after conflicts, and returns what it returned.
+  // On return the transaction and every transaction it depends on are durable (per the pool's
+  // MemoryKind). An exception of `body` aborts the transaction and is rethrown.
+  // Errors: nested_transaction, session_busy, session_closed, pool_closed, transaction_too_large,
+  // pool_full, outcome_unknown, forked, and what Transaction's members throw.
+  template <class F>
+    requires std::is_invocable_v<F&, Transaction&>
+  auto run(F&& body) {
+    using Result = std::decay_t<std::invoke_result_t<F&, Transaction&>>;
+    if constexpr (std::is_void_v<Result>) {
+      run_erased(erase(body));
+    } else {
+      std::optional<Result> result;
+      auto keep = [&](Transaction& tx) { result.emplace(std::invoke(body, tx)); };
+      run_erased(erase(keep));
+      return std::move(*result);
+    }
+  }
+
+  // Runs `body(tx)` as a transaction whose effects are visible to others on return, and durable
+  // when the ticket says so. After a crash it is there whole or not at all, and only if every
+  // transaction it depends on is. Errors: as run().
+  template <class F>
+    requires std::is_invocable_v<F&, Transaction&>
+  Ticket run_async(F&& body) {
+    return run_async_erased(erase(body));
+  }
+
+  // Makes everything this session has committed asynchronously durable.
+  void flush();
+
+  // Flushes, returns the session to the pool. Errors: outcome_unknown. Closing twice is harmless.
+  void close();
+
+  [[nodiscard]] bool is_open() const noexcept { return core_ != nullptr; }
+  // This session's number in the pool; part of its transaction IDs.
+  [[nodiscard]] std::uint16_t id() const noexcept;
+  [[nodiscard]] SessionStatistics statistics() const noexcept;
+
+ private:
+  friend class Pool;
+  explicit Session(std::unique_ptr<runtime::SessionCore> core) noexcept;
+
+  template <class F>
+  static detail::Body erase(F& body) noexcept {
+    return {const_cast<void*>(static_cast<const void*>(std::addressof(body))),
+            [](void* context, Transaction& tx) { std::invoke(*static_cast<F*>(context), tx); }};
+  }
+  void run_erased(detail::Body body);
+  Ticket run_async_erased(detail::Body body);
+
+  std::unique_ptr<runtime::SessionCore> core_;
+};
+
+}  // namespace sp3

@@ -1,0 +1,90 @@
+// Transaction: what the function given to Session::run works with.
+//
+// Thread safety: a Transaction belongs to the thread that runs it.
+// Lifetime: references returned by read() stay valid, and unchanged, to the end of the attempt; those
+//   returned by write() likewise. Neither may escape the function.
+// Invariants:
+//   1. Opacity: the function never sees a state that no serial order could produce, even in an
+//      attempt that is thrown away later. It may trust its own data structures' invariants.
+//   2. Nothing the function does to objects is visible to others, or durable, before it commits.
+//   3. The function may run several times: it must have no side effects outside the transaction that
+//      it cannot repeat.
+// Errors: use of a bad Ptr throws Error; an exception that leaves the function aborts the
+//   transaction and leaves run(), after what it had read has been found consistent and durable.
+// Source: "Improving the Concurrency Performance of Persistent Memory Transactions on Multicores",
+//   section III; docs/COMMIT_PROTOCOL.md says where the library goes beyond it.
+#pragma once
+
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include <sp3/detail/core.h>
+#include <sp3/error.h>
+#include <sp3/ptr.h>
+#include <sp3/type.h>
+
+namespace sp3 {
+
+class Transaction {
+ public:
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  // The object as of this transaction: its private copy after write(), else a committed or
+  // speculatively visible version. Later write()s do not change what an earlier reference shows.
+  // Errors: invalid_pointer, destroyed_object, wrong_type.
+  template <Storable T>
+  const T& read(Ptr<T> object) {
+    return *static_cast<const T*>(detail::tx_read(core_, object.offset(), detail::type_info<T>));
+  }
+
+  // A private copy that becomes the object's next version at commit.
+  // Errors: as read().
+  template <Storable T>
+  T& write(Ptr<T> object) {
+    return *static_cast<T*>(detail::tx_write(core_, object.offset(), detail::type_info<T>));
+  }
+
+  // A new object, constructed from `arguments` over zeroed memory. Free again unless the transaction
+  // commits. Errors: pool_full, object_too_large.
+  template <Storable T, class... Arguments>
+  Ptr<T> make(Arguments&&... arguments) {
+    void* storage = nullptr;
+    const std::uint64_t offset = detail::tx_make(core_, detail::type_info<T>, &storage);
+    ::new (storage) T{std::forward<Arguments>(arguments)...};
+    return Ptr<T>::from_offset(offset);
+  }
+
+  // The object is gone when the transaction commits; its slot may then be reused.
+  // Errors: as read().
+  template <Storable T>
+  void destroy(Ptr<T> object) {
+    detail::tx_destroy(core_, object.offset(), detail::type_info<T>);
+  }
+
+  // The object that set_root() bound to `name`; null if there is none.
+  // Errors: wrong_type if the name was bound to another type.
+  template <Storable T>
+  Ptr<T> root(std::string_view name) {
+    return Ptr<T>::from_offset(detail::tx_root(core_, name, detail::type_info<T>));
+  }
+
+  // Binds `name` (1 to 47 bytes) to the object, as part of the transaction; null unbinds it.
+  template <Storable T>
+  void set_root(std::string_view name, Ptr<T> object) {
+    detail::tx_set_root(core_, name, object.offset(), detail::type_info<T>);
+  }
+
+  // Ends the transaction without effect: run() throws Cancelled.
+  [[noreturn]] void cancel() { throw Cancelled(); }
+
+ private:
+  friend class runtime::SessionCore;
+  explicit Transaction(runtime::SessionCore& core) noexcept : core_(core) {}
+  ~Transaction() = default;
+
+  runtime::SessionCore& core_;
+};
+
+}  // namespace sp3

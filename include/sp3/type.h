@@ -1,0 +1,79 @@
+// How sp3 knows that the object at a Ptr has the type the program thinks it has.
+//
+// Every slab of a pool holds objects of one type and remembers that type's fingerprint: a hash of
+// its name, version, size and alignment. Reading through a Ptr of another type is a typed error.
+//
+// The default name is the compiler's spelling of the type. A program that wants to rename a type, or
+// to be compiled by several compilers, specialises TypeTag:
+//
+//     template <> struct sp3::TypeTag<Account> {
+//       static constexpr std::string_view name = "bank.Account";
+//       static constexpr std::uint32_t version = 2;   // change it with the meaning of the bytes
+//     };
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace sp3 {
+
+namespace detail {
+template <class T>
+constexpr std::string_view spelled_name() {
+  return __PRETTY_FUNCTION__;
+}
+}  // namespace detail
+
+template <class T>
+struct TypeTag {
+  static constexpr std::string_view name = detail::spelled_name<T>();
+  static constexpr std::uint32_t version = 1;
+};
+
+// What may live in a pool: bytes that mean the same after a copy.
+template <class T>
+concept Storable = std::is_trivially_copyable_v<T> && !std::is_const_v<T> &&
+                   !std::is_pointer_v<T> && !std::is_reference_v<T> && alignof(T) <= 64;
+
+namespace detail {
+
+// A type as the library sees it. `size` is sizeof(T); slots round it up to a multiple of 8.
+struct TypeInfo {
+  std::uint64_t fingerprint = 0;  // never 0
+  std::uint32_t size = 0;
+  std::uint32_t alignment = 0;
+  void (*clear_padding)(void*) = nullptr;  // null where the type has no padding
+};
+
+constexpr std::uint64_t fnv1a(std::uint64_t hash, std::string_view text) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
+constexpr std::uint64_t fnv1a(std::uint64_t hash, std::uint64_t number) {
+  for (int i = 0; i < 8; ++i, number >>= 8) hash = (hash ^ (number & 0xff)) * 0x100000001b3ULL;
+  return hash;
+}
+
+template <Storable T>
+constexpr std::uint64_t fingerprint_of() {
+  std::uint64_t hash = fnv1a(0xcbf29ce484222325ULL, TypeTag<T>::name);
+  hash = fnv1a(hash, TypeTag<T>::version);
+  hash = fnv1a(hash, sizeof(T));
+  hash = fnv1a(hash, alignof(T));
+  return hash == 0 ? 1 : hash;
+}
+
+template <Storable T>
+void clear_padding_of(void* object) {
+  __builtin_clear_padding(static_cast<T*>(object));
+}
+
+template <Storable T>
+inline constexpr TypeInfo type_info{
+    fingerprint_of<T>(), sizeof(T), alignof(T),
+    std::has_unique_object_representations_v<T> ? nullptr : &clear_padding_of<T>};
+
+}  // namespace detail
+}  // namespace sp3

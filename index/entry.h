@@ -1,0 +1,112 @@
+// Entry: the 16 bytes of DRAM that stand for one object.
+//
+//     63                                                                    1 0
+//    +------------------------------------------------------------------------+-+
+//    |                              stamp                                     |L|  word0
+//    +----------------+-----------------------------------------------------------+
+//    |    session     |            pointer to the newest version              |   word1
+//    +----------------+-----------------------------------------------------------+
+//     63            48 47                                                       0
+//
+// - All zero: at home, committed long ago.
+// - <stamp, session> names the transaction that wrote the newest version; it is the version. Stamps
+//   of one object only grow, so equal word0 means equal version.
+// - L: locked by a committing transaction, or for an instant by the checkpointer.
+// - pointer 0: the newest version is the home copy, if the slab's home bitmap says there is one;
+//   kTombstone: the object is destroyed.
+//
+// A reader takes word0, word1, word0; a writer locks, stores word1, then stores word0 unlocked.
+// The pairs: (1) word1's release store is read by (2) an acquire load, after which the reader's second
+// load of word0 must see the lock or something newer.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/assert.h"
+#include "base/tid.h"
+
+namespace sp3::index {
+
+inline constexpr std::uint64_t kLock = 1;
+inline constexpr std::uint64_t kPointerMask = (std::uint64_t{1} << 48) - 1;
+inline constexpr std::uint64_t kTombstone = 1;
+
+// The two words as they were at one instant.
+struct Seen {
+  std::uint64_t word0 = 0;
+  std::uint64_t word1 = 0;
+
+  [[nodiscard]] bool locked() const { return (word0 & kLock) != 0; }
+  [[nodiscard]] base::Stamp stamp() const { return word0 >> 1; }
+  [[nodiscard]] base::SessionId session() const { return static_cast<base::SessionId>(word1 >> 48); }
+  [[nodiscard]] std::uint64_t pointer() const { return word1 & kPointerMask; }
+  [[nodiscard]] bool at_home() const { return pointer() == 0; }
+  [[nodiscard]] bool destroyed() const { return pointer() == kTombstone; }
+  // The version in DRAM. REQUIRES: !at_home() && !destroyed().
+  [[nodiscard]] std::byte* version() const { return reinterpret_cast<std::byte*>(pointer()); }
+};
+
+constexpr std::uint64_t pack_word0(base::Stamp stamp) { return stamp << 1; }
+constexpr std::uint64_t pack_word1(base::SessionId session, std::uint64_t pointer) {
+  return static_cast<std::uint64_t>(session) << 48 | pointer;
+}
+
+class Entry {
+ public:
+  // A consistent, unlocked pair; false if it is locked or changed under our eyes.
+  bool try_read(Seen& seen) const noexcept {
+    seen.word0 = word0_.load(std::memory_order_acquire);
+    if (seen.locked()) return false;
+    seen.word1 = word1_.load(std::memory_order_acquire);  // (2)
+    // relaxed: (2) orders it; equal stamps mean that word1 belongs to them.
+    return word0_.load(std::memory_order_relaxed) == seen.word0;
+  }
+
+  [[nodiscard]] std::uint64_t word0() const noexcept {
+    return word0_.load(std::memory_order_acquire);
+  }
+
+  // Locks the entry if word0 is still `unlocked`. On failure *found is what it was.
+  // acq_rel: what the previous writer published is ours to read; seq_cst on x86 in effect.
+  bool try_lock(std::uint64_t unlocked, std::uint64_t* found) noexcept {
+    SP3_ASSERT((unlocked & kLock) == 0);
+    std::uint64_t expected = unlocked;
+    if (word0_.compare_exchange_strong(expected, unlocked | kLock, std::memory_order_seq_cst)) return true;
+    *found = expected;
+    return false;
+  }
+
+  // Undoes try_lock without a change. REQUIRES: locked by the caller.
+  void unlock(std::uint64_t unlocked) noexcept {
+    SP3_ASSERT(word0_.load(std::memory_order_relaxed) == (unlocked | kLock));
+    word0_.store(unlocked, std::memory_order_release);
+  }
+
+  // Installs a new version and releases the lock; returns the word1 it replaced. That may differ from
+  // what was read with the same stamp: the checkpointer swings a version home, and retires its DRAM
+  // copy, without changing the stamp. REQUIRES: locked by the caller.
+  std::uint64_t publish(std::uint64_t word0, std::uint64_t word1) noexcept {
+    SP3_ASSERT((word0_.load(std::memory_order_relaxed) & kLock) != 0);
+    const std::uint64_t old = word1_.load(std::memory_order_relaxed);  // relaxed: ours while locked
+    word1_.store(word1, std::memory_order_release);                    // (1)
+    word0_.store(word0, std::memory_order_release);
+    return old;
+  }
+
+  // Installs a version without a lock, for CommitPolicy::ideal only; returns the word1 replaced, so
+  // that each version is retired once even when two sessions race.
+  std::uint64_t publish_unlocked(std::uint64_t word0, std::uint64_t word1) noexcept {
+    const std::uint64_t old = word1_.exchange(word1, std::memory_order_acq_rel);
+    word0_.store(word0, std::memory_order_release);
+    return old;
+  }
+
+ private:
+  std::atomic<std::uint64_t> word0_{0};
+  std::atomic<std::uint64_t> word1_{0};
+};
+static_assert(sizeof(Entry) == 16);
+
+}  // namespace sp3::index

@@ -1,0 +1,75 @@
+// Slab: the DRAM side of one slab of a pool file: its type, its entries and its bitmaps.
+//
+// Thread safety: type, shape and entries by any pinned thread. The home bitmap is written by the
+// checkpointer only; the claimed bitmap belongs to the Allocator's mutex.
+// Lifetime: made on first touch, retired through the epoch domain when the slab is freed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "index/entry.h"
+#include "pool/format.h"
+#include "pool/slab_directory.h"
+
+namespace sp3::index {
+
+class Slab {
+ public:
+  // `bitmap` says which slots hold objects; `offset` is where the slab starts in the file.
+  Slab(std::uint32_t number, std::uint64_t offset, std::uint32_t slab_size,
+       const pool::SlabRecord& record, const pool::Bitmap& bitmap);
+
+  const std::uint32_t number;
+  const std::uint64_t type;
+  const std::uint32_t type_size;
+  const std::uint32_t slot_size;
+  const std::uint32_t slots;
+  const std::uint64_t data;  // file offset of slot 0
+
+  // The slot that starts at file offset `offset`; slots if none does.
+  // REQUIRES: offset lies inside this slab.
+  [[nodiscard]] std::uint32_t slot_at(std::uint64_t offset) const noexcept {
+    const std::uint64_t distance = offset - data;  // wraps to something huge inside the bitmaps
+    if (distance >= static_cast<std::uint64_t>(slots) * slot_size) return slots;
+    // Multiplying by the reciprocal is exact for multiples of slot_size, the only ones that pass.
+    const std::uint64_t slot = distance * reciprocal_ >> kReciprocalShift;
+    return slot * slot_size == distance ? static_cast<std::uint32_t>(slot) : slots;
+  }
+  [[nodiscard]] std::uint64_t offset_of(std::uint32_t slot) const noexcept {
+    return data + static_cast<std::uint64_t>(slot) * slot_size;
+  }
+  [[nodiscard]] Entry& entry(std::uint32_t slot) noexcept { return entries_[slot]; }
+
+  // Whether slot's home holds an object, for entries that say "at home".
+  [[nodiscard]] bool home_holds_object(std::uint32_t slot) const noexcept {
+    // acquire: pairs with set_home's release, so that home bytes are seen whole.
+    return (home_[slot / 64].load(std::memory_order_acquire) >> (slot % 64) & 1) != 0;
+  }
+  void set_home(std::uint32_t slot, bool holds) noexcept;  // checkpointer only
+  [[nodiscard]] pool::Bitmap home_bitmap() const;
+
+  // The Allocator's: a slot is claimed while it holds an object or waits in a session's free list.
+  pool::Bitmap claimed;
+  std::uint32_t claimed_count = 0;
+  bool listed = false;  // in the Allocator's list of slabs with free slots
+
+  [[nodiscard]] std::uint64_t index_bytes() const noexcept { return slots * sizeof(Entry); }
+
+ private:
+  static constexpr unsigned kReciprocalShift = 40;
+  struct Free {
+    void operator()(void* p) const noexcept { std::free(p); }
+  };
+
+  std::uint64_t reciprocal_;
+  // calloc: the kernel's zero pages are entries "at home", so an untouched object costs nothing.
+  std::unique_ptr<Entry[], Free> entries_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> home_;
+};
+
+}  // namespace sp3::index

@@ -1,0 +1,198 @@
+#include "index/slab_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include <sp3/error.h>
+
+namespace sp3::index {
+
+SlabTable::SlabTable(emu::Memory& memory, const pool::Layout& layout,
+                     pool::SlabDirectory::Identity identity, int copy, base::EpochDomain& epochs)
+    : memory_(memory),
+      layout_(layout),
+      slab_shift_(static_cast<unsigned>(std::countr_zero(layout.slab_size))),
+      epochs_(epochs),
+      path_(identity.path),
+      slabs_(std::make_unique<std::atomic<Slab*>[]>(layout.slabs)),
+      directory_(pool::SlabDirectory::load(memory, layout, std::move(identity), copy)),
+      is_free_(layout.slabs, false) {
+  // From the highest down, so that the free list hands out the lowest slab first.
+  for (std::uint32_t n = layout_.slabs; n-- > 0;) {
+    const pool::SlabRecord& record = directory_.record(n);
+    if (record.type == 0) {
+      free_.push_back(n);
+      is_free_[n] = true;
+    } else if (record.live < pool::slab_shape(layout_.slab_size, record.slot_size).slots) {
+      partial_[record.type].push_back(n);
+    }
+  }
+}
+
+SlabTable::~SlabTable() {
+  for (std::uint32_t n = 0; n < layout_.slabs; ++n) {
+    delete slabs_[n].load(std::memory_order_relaxed);  // relaxed: nobody else is left
+  }
+}
+
+Slab* SlabTable::load(std::uint32_t number) {
+  const std::lock_guard guard(mutex_);
+  return load_locked(number);
+}
+
+Slab* SlabTable::load_locked(std::uint32_t number) {
+  // relaxed: every store happened under the mutex we hold.
+  if (Slab* slab = slabs_[number].load(std::memory_order_relaxed)) return slab;
+  if (is_free_[number]) return nullptr;
+  const pool::SlabRecord& record = directory_.record(number);
+  auto slab = std::make_unique<Slab>(number, layout_.slab_offset(number), layout_.slab_size, record,
+                                     directory_.load_bitmap(memory_, number, 0));
+  // Loaded by a reader, it may still be in the list of slabs with free slots from opening.
+  slab->listed = record.live < slab->slots;
+  index_bytes_ += slab->index_bytes();
+  slabs_[number].store(slab.get(), std::memory_order_release);  // pairs with find's acquire
+  return slab.release();
+}
+
+Slab* SlabTable::carve_locked(const detail::TypeInfo& type, std::uint64_t slot_size) {
+  if (free_.empty()) {
+    throw Error(ErrorCode::pool_full, "no slab is left for a new object",
+                {.path = path_,
+                 .wanted = std::to_string(type.size) + " bytes",
+                 .found = std::to_string(layout_.slabs) + " slabs of " +
+                          std::to_string(layout_.slab_size) + " bytes in use"});
+  }
+  const std::uint32_t number = free_.back();
+  pool::SlabRecord record;
+  record.type = type.fingerprint;
+  record.type_size = type.size;
+  record.slot_size = static_cast<std::uint32_t>(slot_size);
+  const pool::SlabShape shape = pool::slab_shape(layout_.slab_size, record.slot_size);
+  auto slab = std::make_unique<Slab>(number, layout_.slab_offset(number), layout_.slab_size, record,
+                                     pool::Bitmap(shape.bitmap_bytes / 8));
+  newly_carved_.push_back(slab.get());
+  free_.pop_back();
+  is_free_[number] = false;
+  index_bytes_ += slab->index_bytes();
+  slabs_[number].store(slab.get(), std::memory_order_release);
+  return slab.release();
+}
+
+void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vector<Place>& places) {
+  const std::uint64_t slot_size = pool::slot_size_of(type.size, type.alignment);
+  if (slot_size > layout_.max_object()) {
+    throw Error(ErrorCode::object_too_large, "the object does not fit into a slab of this pool",
+                {.path = path_,
+                 .wanted = std::to_string(type.size) + " bytes",
+                 .found = "at most " + std::to_string(layout_.max_object()) + " bytes"});
+  }
+  const std::lock_guard guard(mutex_);
+  std::vector<std::uint32_t>& partial = partial_[type.fingerprint];
+  for (std::size_t wanted = count; wanted > 0;) {
+    if (partial.empty()) {
+      if (wanted < count) return;  // a slab's worth is enough; carve only when there is nothing
+      Slab* fresh = carve_locked(type, slot_size);
+      fresh->listed = true;
+      partial.push_back(fresh->number);
+    }
+    Slab* slab = load_locked(partial.back());
+    for (std::size_t word = 0; word < slab->claimed.size() && wanted > 0; ++word) {
+      while (slab->claimed[word] != ~std::uint64_t{0} && wanted > 0) {
+        const auto bit = static_cast<std::uint32_t>(std::countr_one(slab->claimed[word]));
+        const auto slot = static_cast<std::uint32_t>(word * 64 + bit);
+        if (slot >= slab->slots) break;
+        slab->claimed[word] |= std::uint64_t{1} << bit;
+        ++slab->claimed_count;
+        --wanted;
+        places.push_back({slab, slot});
+      }
+    }
+    if (slab->claimed_count == slab->slots) {
+      slab->listed = false;
+      partial.pop_back();
+    }
+  }
+}
+
+void SlabTable::give_back(std::span<const Place> places) {
+  const std::lock_guard guard(mutex_);
+  for (const Place& place : places) {
+    Slab& slab = *place.slab;
+    const std::uint64_t bit = std::uint64_t{1} << (place.slot % 64);
+    SP3_CHECK((slab.claimed[place.slot / 64] & bit) != 0);
+    slab.claimed[place.slot / 64] &= ~bit;
+    --slab.claimed_count;
+    if (!slab.listed) {
+      slab.listed = true;
+      partial_[slab.type].push_back(slab.number);
+    }
+  }
+}
+
+void SlabTable::store_metadata(Slab& slab, int copy, emu::FlushCounts& counts) {
+  const std::lock_guard guard(mutex_);
+  pool::SlabRecord record;
+  record.type = slab.type;
+  record.type_size = slab.type_size;
+  record.slot_size = slab.slot_size;
+  const pool::Bitmap bitmap = slab.home_bitmap();
+  directory_.store(memory_, copy, slab.number, record, bitmap, counts);
+}
+
+std::vector<std::uint32_t> SlabTable::free_empty_slabs(base::Stamp floor) {
+  std::vector<std::uint32_t> freed;
+  const std::lock_guard guard(mutex_);
+  for (std::uint32_t n = 0; n < layout_.slabs; ++n) {
+    Slab* slab = slabs_[n].load(std::memory_order_relaxed);  // relaxed: under the mutex
+    // Slots claimed by sessions keep a slab alive, and slab 0 holds the root directory.
+    if (n == 0 || slab == nullptr || slab->claimed_count != 0) continue;
+    bool quiet = true;
+    for (std::uint32_t s = 0; s < slab->slots && quiet; ++s) {
+      // The last record that names a slot left its stamp in the entry.
+      const std::uint64_t word0 = slab->entry(s).word0();
+      quiet = (word0 & kLock) == 0 && (word0 >> 1) <= floor && !slab->home_holds_object(s);
+    }
+    if (!quiet) continue;
+    std::vector<std::uint32_t>& partial = partial_[slab->type];
+    partial.erase(std::remove(partial.begin(), partial.end(), n), partial.end());
+    std::erase(newly_carved_, slab);
+    slabs_[n].store(nullptr, std::memory_order_seq_cst);  // before reading the epoch it retires at
+    is_free_[n] = true;
+    free_.push_back(n);
+    index_bytes_ -= slab->index_bytes();
+    retired_.push_back({std::unique_ptr<Slab>(slab), epochs_.current()});
+    freed.push_back(n);
+  }
+  return freed;
+}
+
+void SlabTable::store_freed(std::uint32_t number, int copy, emu::FlushCounts& counts) {
+  const std::lock_guard guard(mutex_);
+  if (!is_free_[number]) return;  // carved again: its own description follows
+  directory_.store(memory_, copy, number, pool::SlabRecord{}, {}, counts);
+}
+
+std::vector<Slab*> SlabTable::take_newly_carved() {
+  const std::lock_guard guard(mutex_);
+  return std::exchange(newly_carved_, {});
+}
+
+void SlabTable::reclaim() {
+  const std::lock_guard guard(mutex_);
+  const auto now = epochs_.current();
+  std::erase_if(retired_, [&](const Retired& r) { return now >= r.epoch + 2; });
+}
+
+std::uint64_t SlabTable::index_bytes() const {
+  const std::lock_guard guard(mutex_);
+  return index_bytes_;
+}
+
+std::uint32_t SlabTable::slabs_used() const {
+  const std::lock_guard guard(mutex_);
+  return layout_.slabs - static_cast<std::uint32_t>(free_.size());
+}
+
+}  // namespace sp3::index

@@ -1,0 +1,121 @@
+// PendingRing: what a session has sealed and not yet committed, in order.
+//
+// An item is a sealed log record, or the mark of an asynchronous read-only transaction (no bytes).
+// Items are numbered from 1; item n lives in slot n % capacity until it is committed.
+//
+// Thread safety: push() by the owner; read() by any thread, also while the owner pushes: every field is
+// atomic, and a reader that then finds `n` still uncommitted knows that what it read was item n's,
+// because the owner reuses a slot only after its item is committed.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/assert.h"
+#include "base/tid.h"
+
+namespace sp3::log {
+
+struct PendingItem {
+  base::Stamp stamp = 0;
+  base::Lsn lsn = 0;          // 0: a mark, nothing in the log
+  std::uint64_t offset = 0;   // file offset of the bytes to flush (a run's header included)
+  std::uint32_t bytes = 0;    // 0 for a mark
+  bool streamed = false;      // written with non-temporal stores
+  std::uint32_t dependencies = 0;
+  std::uint64_t first_dependency = 0;  // its number in the ring of dependencies
+};
+
+class PendingRing {
+ public:
+  PendingRing(std::uint32_t items, std::uint32_t dependencies)
+      : items_(std::make_unique<Item[]>(items)),
+        dependencies_(std::make_unique<Dependency[]>(dependencies)),
+        item_capacity_(items),
+        dependency_capacity_(dependencies) {}
+
+  // Whether one more item with `dependencies` fits when everything up to `committed` is done.
+  [[nodiscard]] bool has_room(std::uint64_t sealed, std::uint64_t committed,
+                              std::uint32_t dependencies) const noexcept;
+
+  // REQUIRES: has_room. The caller publishes `number` with a release store afterwards.
+  void push(std::uint64_t number, PendingItem item, std::span<const base::Tid> dependencies) noexcept;
+
+  [[nodiscard]] PendingItem read(std::uint64_t number) const noexcept;
+  [[nodiscard]] base::Tid dependency(std::uint64_t number) const noexcept;
+
+ private:
+  // Stores release and loads acquire, like a seqlock: a reader that meets a field of a later item in the
+  // same slot also sees, afterwards, that its own item is committed.
+  struct Item {
+    std::atomic<base::Stamp> stamp{0};
+    std::atomic<base::Lsn> lsn{0};
+    std::atomic<std::uint64_t> offset{0};
+    std::atomic<std::uint32_t> bytes{0};
+    std::atomic<std::uint32_t> dependencies{0};  // top bit: streamed
+    std::atomic<std::uint64_t> first_dependency{0};
+  };
+  struct Dependency {
+    std::atomic<base::Stamp> stamp{0};
+    std::atomic<base::SessionId> session{0};
+  };
+  static constexpr std::uint32_t kStreamed = std::uint32_t{1} << 31;
+
+  std::unique_ptr<Item[]> items_;
+  std::unique_ptr<Dependency[]> dependencies_;
+  const std::uint32_t item_capacity_;
+  const std::uint32_t dependency_capacity_;
+  std::uint64_t next_dependency_ = 0;  // the owner's
+};
+
+inline bool PendingRing::has_room(std::uint64_t sealed, std::uint64_t committed,
+                                  std::uint32_t dependencies) const noexcept {
+  if (sealed == committed) return true;
+  if (sealed - committed >= item_capacity_) return false;
+  const std::uint64_t oldest =
+      items_[(committed + 1) % item_capacity_].first_dependency.load(std::memory_order_relaxed);  // relaxed: our own store
+  return next_dependency_ - oldest + dependencies <= dependency_capacity_;
+}
+
+inline void PendingRing::push(std::uint64_t number, PendingItem item,
+                              std::span<const base::Tid> dependencies) noexcept {
+  SP3_ASSERT(dependencies.size() <= dependency_capacity_);
+  Item& slot = items_[number % item_capacity_];
+  slot.stamp.store(item.stamp, std::memory_order_release);
+  slot.lsn.store(item.lsn, std::memory_order_release);
+  slot.offset.store(item.offset, std::memory_order_release);
+  slot.bytes.store(item.bytes, std::memory_order_release);
+  slot.dependencies.store(
+      static_cast<std::uint32_t>(dependencies.size()) | (item.streamed ? kStreamed : 0),
+      std::memory_order_release);
+  slot.first_dependency.store(next_dependency_, std::memory_order_release);
+  for (const base::Tid& tid : dependencies) {
+    Dependency& d = dependencies_[next_dependency_++ % dependency_capacity_];
+    d.stamp.store(tid.stamp, std::memory_order_release);
+    d.session.store(tid.session, std::memory_order_release);
+  }
+}
+
+inline PendingItem PendingRing::read(std::uint64_t number) const noexcept {
+  const Item& slot = items_[number % item_capacity_];
+  PendingItem item;
+  item.stamp = slot.stamp.load(std::memory_order_acquire);
+  item.lsn = slot.lsn.load(std::memory_order_acquire);
+  item.offset = slot.offset.load(std::memory_order_acquire);
+  item.bytes = slot.bytes.load(std::memory_order_acquire);
+  const std::uint32_t dependencies = slot.dependencies.load(std::memory_order_acquire);
+  item.streamed = (dependencies & kStreamed) != 0;
+  item.dependencies = dependencies & ~kStreamed;
+  item.first_dependency = slot.first_dependency.load(std::memory_order_acquire);
+  return item;
+}
+
+inline base::Tid PendingRing::dependency(std::uint64_t number) const noexcept {
+  const Dependency& d = dependencies_[number % dependency_capacity_];
+  return {d.stamp.load(std::memory_order_acquire), d.session.load(std::memory_order_acquire)};
+}
+
+}  // namespace sp3::log

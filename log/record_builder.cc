@@ -1,0 +1,124 @@
+// How an update becomes a delta.
+//
+// Lines flushed are what a commit pays for, so an update logs only the 8-byte words it changed: runs of
+// <first word, count> and the words. A run's header costs as much as one word, so two runs with one
+// unchanged word between them are merged into one; the bytes are the same and the reader has less
+// to do. Objects are compared 64 words at a time into a bit mask, on which runs are found by
+// arithmetic; a run does not cross such a chunk.
+#include "log/record_builder.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <new>
+
+namespace sp3::log {
+namespace {
+
+constexpr std::uint32_t kChunkWords = 64;
+
+// Bit i is set when word i differs. REQUIRES: words <= kChunkWords.
+std::uint64_t changed_words(const std::byte* before, const std::byte* after, std::uint32_t words) {
+  std::uint64_t mask = 0;
+  for (std::uint32_t i = 0; i < words; ++i) {
+    std::uint64_t a;
+    std::uint64_t b;
+    std::memcpy(&a, before + 8 * i, 8);
+    std::memcpy(&b, after + 8 * i, 8);
+    mask |= static_cast<std::uint64_t>(a != b) << i;
+  }
+  return mask;
+}
+
+// Closes the gaps of one word.
+std::uint64_t merge_runs(std::uint64_t mask) { return mask | ((mask << 1) & (mask >> 1)); }
+
+std::uint64_t run_bytes(std::uint64_t mask) {
+  const int runs = std::popcount(mask & ~(mask << 1));
+  return static_cast<std::uint64_t>(runs) * sizeof(DeltaRun) +
+         8 * static_cast<std::uint64_t>(std::popcount(mask));
+}
+
+// Writes the runs of `mask`; its bit 0 stands for word `base`. Returns the end of what was written.
+std::byte* write_runs(std::byte* to, std::uint64_t mask, const std::byte* after,
+                      std::uint32_t base) {
+  while (mask != 0) {
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(mask));
+    const auto count = static_cast<std::uint32_t>(std::countr_one(mask >> first));
+    const DeltaRun run{base + first, count};
+    std::memcpy(to, &run, sizeof run);
+    std::memcpy(to + sizeof run, after + 8 * std::size_t{base + first}, 8 * std::size_t{count});
+    to += sizeof run + 8 * std::size_t{count};
+    if (first + count >= kChunkWords) break;  // a shift by 64 would be undefined
+    mask &= ~std::uint64_t{0} << (first + count);
+  }
+  return to;
+}
+
+}  // namespace
+
+RecordBuilder::~RecordBuilder() { ::operator delete (buffer_, std::align_val_t{kRecordAlignment}); }
+
+void RecordBuilder::grow(std::uint64_t wanted) {
+  const std::uint64_t capacity = base::round_up(std::max(wanted, 2 * capacity_), kRecordAlignment);
+  auto* larger =
+      static_cast<std::byte*>(::operator new (capacity, std::align_val_t{kRecordAlignment}));
+  if (buffer_ != nullptr) {
+    std::memcpy(larger, buffer_, length_);
+    ::operator delete (buffer_, std::align_val_t{kRecordAlignment});
+  }
+  buffer_ = larger;
+  capacity_ = capacity;
+}
+
+void RecordBuilder::add_update(std::uint64_t slot, const void* before, const void* after,
+                               std::uint32_t size8) {
+  SP3_ASSERT(size8 % 8 == 0);
+  const auto* was = static_cast<const std::byte*>(before);
+  const auto* is = static_cast<const std::byte*>(after);
+  // Room for the image: the delta is given up as soon as it would not be smaller.
+  std::byte* payload = begin_write(slot, WriteKind::delta, 0, size8);
+  std::byte* to = payload;
+  std::uint64_t bytes = 0;
+  const std::uint32_t words = size8 / 8;
+  for (std::uint32_t base = 0; base < words; base += kChunkWords) {
+    const std::uint32_t count = std::min(words - base, kChunkWords);
+    const std::uint64_t mask =
+        merge_runs(changed_words(was + 8 * std::size_t{base}, is + 8 * std::size_t{base}, count));
+    bytes += run_bytes(mask);
+    if (bytes >= size8) break;
+    to = write_runs(to, mask, is, base);
+  }
+
+  WriteHeader header;
+  header.slot = slot;
+  header.kind = static_cast<std::uint16_t>(WriteKind::delta);
+  if (bytes >= size8) {
+    header.kind = static_cast<std::uint16_t>(WriteKind::image);
+    bytes = size8;
+    std::memcpy(payload, is, size8);
+  }
+  header.bytes = static_cast<std::uint32_t>(bytes);
+  std::memcpy(payload - sizeof header, &header, sizeof header);
+  length_ += bytes;
+}
+
+void RecordBuilder::seal(Lsn lsn, Stamp stamp, Lsn persisted_upto, std::uint32_t seed,
+                         RecordKind kind) noexcept {
+  SP3_CHECK(length_ <= std::numeric_limits<std::uint32_t>::max() - kRecordAlignment);
+  SP3_CHECK(dependencies_ <= std::numeric_limits<std::uint16_t>::max());
+  RecordHeader header;
+  header.length = static_cast<std::uint32_t>(length_);
+  header.lsn = lsn;
+  header.stamp = stamp;
+  header.persisted_upto = persisted_upto;
+  header.writes = writes_;
+  header.dependencies = static_cast<std::uint16_t>(dependencies_);
+  header.kind = static_cast<std::uint16_t>(kind);
+  std::memcpy(buffer_, &header, sizeof header);
+  std::memset(buffer_ + length_, 0, size() - length_);
+  header.crc = checksum_record(buffer_, header.length, seed);
+  std::memcpy(buffer_, &header.crc, sizeof header.crc);
+}
+
+}  // namespace sp3::log

@@ -1,0 +1,33 @@
+#include "log/record_walker.h"
+
+namespace sp3::log {
+
+std::optional<RecordView> RecordWalker::record_at(std::uint64_t position) const {
+  if (position >= run_.size()) return std::nullopt;
+  const std::byte* begin = run_.data() + position;
+  const std::uint64_t available = run_.size() - position;
+  // The LSN first: it is nearly always wrong where there is no record, and costs no checksum.
+  const auto header = peek_header(begin, available);
+  if (!header || header->lsn != next_lsn_ || header->stamp <= last_stamp_) return std::nullopt;
+  return read_record(begin, available, seed_, options_.verify);
+}
+
+std::optional<RecordView> RecordWalker::next() {
+  if (next_lsn_ > options_.upto) return std::nullopt;
+  std::uint64_t at = position_;
+  auto record = record_at(at);
+  if (!record) {
+    // position_ is at most the size of a run, so this does not overflow.
+    const std::uint64_t block = base::round_up(position_, kFileBlock);
+    if (block == position_) return std::nullopt;
+    at = block;
+    record = record_at(at);
+    if (!record) return std::nullopt;
+  }
+  position_ = at + record->padded_length();
+  last_stamp_ = record->stamp();
+  ++next_lsn_;
+  return record;
+}
+
+}  // namespace sp3::log

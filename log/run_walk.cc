@@ -1,0 +1,141 @@
+#include "log/run_walk.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "log/record_walker.h"
+
+namespace sp3::log {
+namespace {
+
+// Bytes that checksums may cost in a search, per byte searched: intact records cost one; only bytes
+// made up to look like headers of long records could cost more, and those must not hang an open.
+constexpr std::uint64_t kChecksumFactor = 8;
+
+std::span<const std::byte> bytes_of(const LogSource& source, const SegmentRun& run) {
+  return {source.file + run.offset, run.bytes};
+}
+
+// Calls visit(position, record) for intact records at 64-byte positions from `position` on whose
+// header passes `wanted`, until it returns false.
+template <class Wanted, class Visitor>
+void search(const LogSource& source, const SegmentRun& run, std::uint64_t position, Wanted&& wanted,
+            Visitor&& visit) {
+  const std::span<const std::byte> bytes = bytes_of(source, run);
+  const std::uint32_t seed = source.seed_of(run.session);
+  std::uint64_t budget = kChecksumFactor * run.bytes;
+  while (position < bytes.size()) {
+    const std::byte* begin = bytes.data() + position;
+    const std::uint64_t available = bytes.size() - position;
+    const auto header = peek_header(begin, available);
+    if (header && wanted(*header) && header->length <= budget) {
+      budget -= header->length;
+      if (const auto record = read_record(begin, available, seed)) {
+        if (!visit(position, *record)) return;
+        position += record->padded_length();
+        continue;
+      }
+    }
+    position += kRecordAlignment;
+  }
+}
+
+void collect_watermarks(const RecordView& record, std::vector<Watermark>& to) {
+  if (record.kind() != RecordKind::watermark) return;
+  record.for_each_dependency([&](SessionId session, Lsn lsn) { to.push_back({lsn, session}); });
+}
+
+// Why an intact record cannot be true; empty if it can.
+std::string find_contradiction(const LogSource& source, const RecordView& record) {
+  std::string what;
+  if (record.header().persisted_upto >= record.lsn()) {
+    return fmt::format("record {} says that the log is durable up to {}", record.lsn(),
+                       record.header().persisted_upto);
+  }
+  if (record.kind() == RecordKind::watermark) {
+    return record.header().writes == 0 ? what : fmt::format("watermark {} writes", record.lsn());
+  }
+  record.for_each_dependency([&](SessionId session, Stamp stamp) {
+    if (session >= source.layout.max_sessions) {
+      what = fmt::format("record {} depends on session {} in a pool of {} sessions", record.lsn(),
+                         session, source.layout.max_sessions);
+    } else if (stamp >= record.stamp()) {
+      what = fmt::format("record {} has stamp {} and depends on the later stamp {}", record.lsn(),
+                         record.stamp(), stamp);
+    }
+  });
+  return what;
+}
+
+void take(const LogSource& source, SessionId run_session, const RecordView& record, Lsn head,
+          Stamp floor, RunWalk& walk) {
+  if (walk.first_stamp == 0) walk.first_stamp = record.stamp();
+  collect_watermarks(record, walk.watermarks);
+  if (record.lsn() < head) return;
+  if (record.stamp() <= floor) return;
+  const auto offset = static_cast<std::uint64_t>(record.data() - source.file);
+  if (walk.records.empty()) walk.first_lsn = record.lsn();
+  walk.records.push_back({record.stamp(), offset});
+  if (record.kind() == RecordKind::watermark) {
+    ++walk.watermark_records;
+    return;
+  }
+  record.for_each_dependency([&](SessionId session, Stamp stamp) {
+    if (stamp <= floor || session == run_session) return;
+    walk.dependencies.emplace_back(stamp, session, walk.records.size() - 1);
+  });
+}
+
+}  // namespace
+
+RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp floor) {
+  RunWalk walk;
+  RecordWalker walker(bytes_of(source, run), run.first_lsn, source.seed_of(run.session));
+  bool searched = false;
+  for (;;) {
+    walk.next_lsn = walker.next_lsn();
+    walk.position = walker.position();
+    if (const auto record = walker.next()) {
+      walk.contradiction = find_contradiction(source, *record);
+      if (!walk.contradiction.empty()) break;
+      take(source, run.session, *record, head, floor, walk);
+      walk.last_stamp = record->stamp();
+      continue;
+    }
+    if (searched || walker.next_lsn() >= head) break;
+    searched = true;
+    std::uint64_t found = 0;
+    search(
+        source, run, walker.position(),
+        [&](const RecordHeader& header) { return header.lsn == head; },
+        [&](std::uint64_t position, const RecordView&) {
+          found = position;
+          return false;
+        });
+    if (found == 0) break;
+    walker.resume(found, head);
+  }
+  return walk;
+}
+
+void look_beyond(const LogSource& source, const SegmentRun& run, std::uint64_t position, Lsn lsn,
+                 Beyond& beyond) {
+  search(
+      source, run, position, [&](const RecordHeader& header) { return header.lsn > lsn; },
+      [&](std::uint64_t, const RecordView& record) {
+        if (record.kind() == RecordKind::transaction) {
+          ++beyond.records;
+          if (beyond.named.size() < Beyond::kMostNamed) {
+            beyond.named.push_back({record.lsn(), record.stamp()});
+          }
+        }
+        beyond.largest_stamp = std::max(beyond.largest_stamp, record.stamp());
+        beyond.persisted_upto =
+            std::max(beyond.persisted_upto, Lsn{record.header().persisted_upto});
+        collect_watermarks(record, beyond.watermarks);
+        return true;
+      });
+}
+
+}  // namespace sp3::log

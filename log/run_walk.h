@@ -1,0 +1,76 @@
+// What one run of segments holds, as recovery needs it: walked independently of all other runs, so
+// that even one session's log is scanned in parallel.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "log/record_reader.h"
+#include "log/run_search.h"
+
+namespace sp3::log {
+
+// A record that is there, 16 bytes each: LSNs are consecutive, and the rest is in the record.
+struct RecordRef {
+  Stamp stamp = 0;
+  std::uint64_t offset = 0;  // in the file
+};
+
+// Record `record` of a list of RecordRefs depends on <session, stamp>.
+struct DependencyRef {
+  DependencyRef(Stamp of_stamp, SessionId of_session, std::uint64_t of_record)
+      : stamp(of_stamp), place(of_record << 16 | of_session) {}
+  [[nodiscard]] SessionId session() const { return static_cast<SessionId>(place & 0xffff); }
+  [[nodiscard]] std::uint64_t record() const { return place >> 16; }
+
+  Stamp stamp;
+  std::uint64_t place;  // record << 16 | session: half a byte more per edge would cost eight
+};
+static_assert(sizeof(DependencyRef) == 16);
+
+// "The log of `session` was durable up to `lsn`."
+struct Watermark {
+  Lsn lsn = 0;
+  SessionId session = 0;
+};
+
+struct RunWalk {
+  // Records with a stamp above the floor and an LSN from the head on; their LSNs are first_lsn, + 1, ...
+  std::vector<RecordRef> records;
+  std::vector<DependencyRef> dependencies;  // on other sessions above the floor, in record order
+  Lsn first_lsn = 0;
+  Stamp first_stamp = 0;                // of the first record walked, floor or not; 0: none
+  Stamp last_stamp = 0;                 // of the last one
+  Lsn next_lsn = 0;                     // after the last one
+  std::uint64_t position = 0;           // in the run: where the record next_lsn belongs
+  std::string contradiction;            // not empty: the record there is intact and still cannot be
+  std::uint64_t watermark_records = 0;  // of `records`
+  std::vector<Watermark> watermarks;
+};
+
+// Walks `run` from its first record. Records below `head` are passed over; if the chain breaks before
+// `head`, it is taken up again at the record with exactly that LSN: what was lost was not needed.
+RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp floor);
+
+// Records behind the end of a prefix, which tell whether it ended by a torn write or by damage.
+struct Beyond {
+  struct Record {
+    Lsn lsn = 0;
+    Stamp stamp = 0;
+  };
+  static constexpr std::size_t kMostNamed = 1000;
+
+  std::uint64_t records = 0;
+  std::vector<Record> named;  // the first kMostNamed of them
+  Stamp largest_stamp = 0;
+  Lsn persisted_upto = 0;
+  std::vector<Watermark> watermarks;
+};
+
+// Adds every intact record of the run's session with an LSN above `lsn` at any 64-byte position
+// of the run from `position` on. Linear in the size of the run, whatever its bytes are.
+void look_beyond(const LogSource& source, const SegmentRun& run, std::uint64_t position, Lsn lsn,
+                 Beyond& beyond);
+
+}  // namespace sp3::log

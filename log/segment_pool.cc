@@ -1,0 +1,44 @@
+#include "log/segment_pool.h"
+
+#include "base/assert.h"
+
+namespace sp3::log {
+
+std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
+  SP3_CHECK(count > 0 && count <= total());
+  const std::lock_guard guard(mutex_);
+  if (waiting_for_ > count) return std::nullopt;
+  std::uint32_t run = 0;
+  // One lap and a bit: a run may cross the point where the search starts, but not the end.
+  for (std::uint32_t i = 0; i < total() + count; ++i) {
+    const std::uint32_t segment = (next_ + i) % total();
+    if (segment == 0) run = 0;
+    run = used_[segment] ? 0 : run + 1;
+    if (run < count) continue;
+    const std::uint32_t first = segment + 1 - count;
+    for (std::uint32_t s = first; s <= segment; ++s) used_[s] = true;
+    free_count_ -= count;
+    next_ = (segment + 1) % total();
+    waiting_for_ = 0;
+    return first;
+  }
+  // A single segment cannot be starved by others of its size; only larger requests need the queue.
+  if (count > 1) waiting_for_ = count;
+  return std::nullopt;
+}
+
+void SegmentPool::give_back(std::uint32_t first, std::uint32_t count) {
+  const std::lock_guard guard(mutex_);
+  for (std::uint32_t s = first; s < first + count; ++s) {
+    SP3_CHECK(used_[s]);
+    used_[s] = false;
+  }
+  free_count_ += count;
+}
+
+std::uint32_t SegmentPool::used() const {
+  const std::lock_guard guard(mutex_);
+  return total() - free_count_;
+}
+
+}  // namespace sp3::log

@@ -1,0 +1,35 @@
+// SegmentPool: which segments of the log region are free.
+//
+// Thread safety: any thread (a mutex, taken once per run of segments).
+// Fairness: while a large request waits for contiguous segments, smaller ones are refused too, so that
+//   the next checkpoints free enough for it.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace sp3::log {
+
+class SegmentPool {
+ public:
+  explicit SegmentPool(std::uint32_t segments) : used_(segments, false), free_count_(segments) {}
+
+  // The first of `count` contiguous free segments, now taken. Searches on from the last one handed
+  // out, so that the region wears evenly. nullopt: not now; wait for a checkpoint.
+  std::optional<std::uint32_t> take(std::uint32_t count);
+  void give_back(std::uint32_t first, std::uint32_t count);
+
+  [[nodiscard]] std::uint32_t total() const noexcept { return static_cast<std::uint32_t>(used_.size()); }
+  [[nodiscard]] std::uint32_t used() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<bool> used_;
+  std::uint32_t free_count_;
+  std::uint32_t next_ = 0;
+  std::uint32_t waiting_for_ = 0;  // a refused request for this many contiguous segments
+};
+
+}  // namespace sp3::log

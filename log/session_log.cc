@@ -1,0 +1,106 @@
+#include "log/session_log.h"
+
+#include "base/assert.h"
+
+namespace sp3::log {
+
+SessionLog::SessionLog(emu::Memory& memory, const pool::Layout& layout, SegmentPool& segments,
+                       SessionId session, std::uint64_t generation, std::uint32_t seed)
+    : memory_(memory),
+      layout_(layout),
+      segments_(segments),
+      session_(session),
+      generation_(generation),
+      seed_(seed) {}
+
+// Bytes of a fresh run that a record takes in the worst case: its header, and a block skipped.
+std::uint64_t SessionLog::room_for(std::uint64_t record_bytes) const noexcept {
+  return sizeof(SegmentHeader) + base::round_up(record_bytes, kRecordAlignment) +
+         (memory_.writes_blocks() ? kFileBlock : 0);
+}
+
+bool SessionLog::could_ever_hold(std::uint64_t record_bytes) const noexcept {
+  return room_for(record_bytes) <= layout_.log_bytes && record_bytes <= UINT32_MAX - kRecordAlignment;
+}
+
+SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,
+                                         std::uint64_t checkpoint_number) {
+  SP3_ASSERT(could_ever_hold(record_bytes));
+  if (run_end_ != 0 && cursor_ + room_for(record_bytes) - sizeof(SegmentHeader) <= run_end_) {
+    return Reserved::in_last_run;
+  }
+  const auto count = static_cast<std::uint32_t>(
+      (room_for(record_bytes) + layout_.segment_size - 1) / layout_.segment_size);
+  const auto first = segments_.take(count);
+  if (!first) return Reserved::no;
+  header_ = SegmentHeader{};
+  header_.generation = generation_;
+  header_.first_lsn = next_lsn_;
+  header_.checkpoint_number = checkpoint_number;
+  header_.segments = count;
+  header_.session = session_;
+  header_.crc = checksum(header_, seed_, *first);
+  header_stored_ = false;
+  {
+    const std::lock_guard guard(mutex_);
+    // relaxed: our own store.
+    if (!runs_.empty()) runs_.back().last_stamp = last_stamp_.load(std::memory_order_relaxed);
+    runs_.push_back({*first, count, next_lsn_, 0});
+  }
+  const std::uint64_t start = layout_.segment_offset(*first);
+  cursor_ = start + sizeof(SegmentHeader);
+  run_end_ = start + static_cast<std::uint64_t>(count) * layout_.segment_size;
+  if (memory_.writes_blocks()) {
+    const std::lock_guard guard(block_lock_);
+    fresh_from_ = 0;
+  }
+  return Reserved::in_new_run;
+}
+
+SessionLog::Appended SessionLog::append(const std::byte* record, std::uint32_t bytes, Stamp stamp,
+                                        bool streaming) {
+  SP3_ASSERT(bytes % kRecordAlignment == 0 && stamp > last_stamp_.load(std::memory_order_relaxed));
+  Appended appended;
+  if (!header_stored_) {
+    header_stored_ = true;
+    appended.offset = cursor_ - sizeof(SegmentHeader);
+    memory_.log_store(appended.offset, &header_, sizeof header_, streaming);
+  } else {
+    if (cursor_ < fresh_from_) cursor_ = fresh_from_;  // 0 but in file memory, where block_lock_ is held
+    appended.offset = cursor_;
+  }
+  SP3_ASSERT(cursor_ + bytes <= run_end_);
+  memory_.log_store(cursor_, record, bytes, streaming);
+  cursor_ += bytes;
+  appended.bytes = static_cast<std::uint32_t>(cursor_ - appended.offset);
+  ++next_lsn_;
+  last_stamp_.store(stamp, std::memory_order_relaxed);  // relaxed: published by the announcement
+  return appended;
+}
+
+std::vector<SessionLog::Run> SessionLog::runs() const {
+  const std::lock_guard guard(mutex_);
+  return {runs_.begin(), runs_.end()};
+}
+
+void SessionLog::release(const Run& run) {
+  const std::uint64_t bytes = static_cast<std::uint64_t>(run.segments) * layout_.segment_size;
+  memory_.log_discard(layout_.segment_offset(run.first_segment), bytes);
+  segments_.give_back(run.first_segment, run.segments);
+}
+
+void SessionLog::recycle(Stamp floor, bool with_last) {
+  const std::lock_guard guard(mutex_);
+  while (runs_.size() > 1 && runs_.front().last_stamp <= floor) {
+    release(runs_.front());
+    runs_.pop_front();
+  }
+  if (with_last && runs_.size() == 1 && last_stamp_.load(std::memory_order_relaxed) <= floor) {
+    release(runs_.front());
+    runs_.pop_front();
+    run_end_ = 0;
+    header_stored_ = true;
+  }
+}
+
+}  // namespace sp3::log

@@ -1,0 +1,143 @@
+// What is damage, and what may a crash leave?
+//
+//   superblocks         copy A's metadata                copy B's metadata
+//   A = B, clean        must hold, must equal B's        must hold
+//   A = B, open         may be under way                 must hold
+//   A newer than B      must hold                        may be under way
+//   A invalid           may be under way                 must hold
+//   B invalid           must hold                        may be under way
+//   B newer than A      may be under way                 must hold
+//
+// "Under way" is metadata that belongs to no valid superblock: a checkpoint was writing it, or is
+// about to. In a clean pool nothing is, so both copies are held to their word. A superblock copy
+// whose checksum fails may be torn, a mixture of two consecutive states; but what both states share,
+// everything that never changes in a pool's life, must then still be as in the other copy.
+#include "pool/check.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace sp3::pool {
+namespace {
+
+struct Range {
+  std::size_t offset;
+  std::size_t length;
+};
+
+// The parts of a superblock copy that never change in the life of a pool.
+constexpr std::array<Range, 4> kConstantParts{{
+    {0, offsetof(Superblock, crc)},
+    {offsetof(Superblock, uuid), offsetof(Superblock, number) - offsetof(Superblock, uuid)},
+    {offsetof(Superblock, max_sessions),
+     offsetof(Superblock, reserved) - offsetof(Superblock, max_sessions)},
+    {offsetof(Superblock, reserved), sizeof(Superblock::reserved)},
+}};
+
+// The first byte of an invalid copy that a torn write cannot explain, or nothing.
+std::optional<std::uint64_t> find_inexplicable(const std::byte* copy, const std::byte* valid,
+                                               const Layout& layout) {
+  for (const Range& part : kConstantParts) {
+    for (std::size_t i = part.offset; i < part.offset + part.length; ++i) {
+      if (copy[i] != valid[i]) return i;
+    }
+  }
+  std::uint32_t state = 0;
+  std::memcpy(&state, copy + offsetof(Superblock, state), sizeof state);
+  if (state != static_cast<std::uint32_t>(State::clean) &&
+      state != static_cast<std::uint32_t>(State::open)) {
+    return offsetof(Superblock, state);
+  }
+  const std::uint64_t heads_end =
+      sizeof(Superblock) + std::uint64_t{layout.max_sessions} * sizeof(base::Lsn);
+  for (std::uint64_t i = heads_end; i < layout.superblock_bytes; ++i) {
+    if (copy[i] != std::byte{0}) return i;
+  }
+  return std::nullopt;
+}
+
+void check_superblocks(const PoolFile& file, CheckReport& report) {
+  const Layout& layout = file.layout();
+  const std::byte* const view = file.memory().view();
+  const int other = 1 - file.current_copy();
+  const SuperblockCopy found = examine_superblock(view, std::min(layout.size, kSuperblocksEnd),
+                                                  layout.superblock_offset(other));
+  const char name = other == 0 ? 'A' : 'B';
+  if (found.verdict == SuperblockCopy::Verdict::intact) {
+    const std::byte* const a = view;
+    const std::byte* const b = view + layout.superblock_bytes;
+    if (found.image.fixed.number == file.superblock().fixed.number &&
+        std::memcmp(a, b, layout.superblock_bytes) != 0) {
+      report.damage.push_back({layout.superblock_offset(other),
+                               "the superblock copies have the same number and differ"});
+    }
+    return;
+  }
+  const std::uint64_t offset = layout.superblock_offset(other);
+  const auto inexplicable = find_inexplicable(
+      view + offset, view + layout.superblock_offset(file.current_copy()), layout);
+  if (found.sealed || inexplicable) {
+    report.damage.push_back({found.sealed ? found.offset : offset + *inexplicable,
+                             fmt::format("superblock copy {} is damaged: {}, wanted {}, found {}",
+                                         name, found.what, found.wanted, found.found)});
+  }
+}
+
+// Counts what copy `copy` describes; returns the sound part of its directory.
+SlabDirectory check_slabs(const PoolFile& file, int copy, CheckReport& report, bool count) {
+  SlabDirectory directory =
+      SlabDirectory::load_sound(file.memory(), file.layout(), file.identity(), copy, report.damage);
+  for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
+    const SlabRecord& record = directory.record(slab);
+    if (record.type == 0) continue;
+    const auto bitmap = directory.load_sound_bitmap(file.memory(), slab, copy, report.damage);
+    if (!count) continue;
+    ++report.slabs;
+    if (bitmap) report.objects += record.live;
+  }
+  return directory;
+}
+
+void check_equal(const PoolFile& file, const SlabDirectory& current, const SlabDirectory& other,
+                 CheckReport& report) {
+  // A record that is damaged in either copy has been reported, and is free in that directory.
+  std::unordered_set<std::uint64_t> reported;
+  for (const Damage& damage : report.damage) reported.insert(damage.offset);
+  const auto offset_of = [&file](std::uint32_t slab, int copy) {
+    return file.layout().directory_offset[copy] + std::uint64_t{slab} * sizeof(SlabRecord);
+  };
+  for (std::uint32_t slab = 0; slab < current.size(); ++slab) {
+    const SlabRecord& wanted = current.record(slab);
+    const SlabRecord& found = other.record(slab);
+    if (std::memcmp(&wanted, &found, sizeof wanted) == 0) continue;
+    if (reported.contains(offset_of(slab, 0)) || reported.contains(offset_of(slab, 1))) continue;
+    report.damage.push_back(
+        {offset_of(slab, 1 - file.current_copy()),
+         fmt::format("the copies of the record of slab {} differ in a clean pool", slab)});
+  }
+}
+
+}  // namespace
+
+CheckReport check(const PoolFile& file) {
+  CheckReport report;
+  report.clean = file.superblock().fixed.state == static_cast<std::uint32_t>(State::clean);
+  check_superblocks(file, report);
+  const SlabDirectory current = check_slabs(file, file.current_copy(), report, true);
+  if (report.clean && file.copies_equal()) {
+    const SlabDirectory other = check_slabs(file, 1 - file.current_copy(), report, false);
+    check_equal(file, current, other, report);
+  }
+  return report;
+}
+
+CheckReport check(const std::filesystem::path& path) {
+  return check(*PoolFile::open(path, Options{}, PoolFile::Access::read_only));
+}
+
+}  // namespace sp3::pool

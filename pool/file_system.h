@@ -1,0 +1,89 @@
+// What a pool needs of the file system: typed errors, locked descriptors, files that appear complete.
+//
+// Thread safety: none of the classes is shared.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+namespace sp3::pool {
+
+// Throws the Error for the errno of a failed system call on `path`.
+[[noreturn]] void throw_system_error(int error, const char* call, const std::string& path);
+
+// An owned file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
+// Opens an existing regular file. Never blocks on a fifo, never disturbs a device.
+// Errors: not_found, is_a_directory (anything else than a regular file), permission_denied,
+// invalid_argument (no such name can exist), io_error.
+Descriptor open_regular_file(const std::filesystem::path& path, bool writable);
+
+// Errors: pool_in_use if anyone else has the file locked (shared locks exclude exclusive ones only).
+void lock_file(int fd, bool exclusive, const std::string& path);
+
+std::uint64_t file_size(int fd, const std::string& path);
+
+// Reads exactly `bytes` bytes from the start of the file.
+void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path);
+
+// Writes zeros. Errors: no_space, io_error.
+void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::string& path);
+
+// A file that has no name, or a temporary one, until publish() gives it its own. Locked from the start,
+// so that nobody can open it before its creator is done with it.
+class NewFile {
+ public:
+  enum class Naming {
+    unnamed,    // O_TMPFILE where the file system has it: even a crash leaves nothing behind
+    temporary,  // .sp3-<random>.tmp in the same directory
+  };
+
+  // Errors: already_exists, is_a_directory, not_found (the directory), permission_denied, no_space,
+  // invalid_argument, io_error.
+  explicit NewFile(const std::filesystem::path& path, Naming naming = Naming::unnamed);
+  ~NewFile();  // an unpublished file is gone
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  // Makes the file `size` bytes long with all blocks allocated. Errors: no_space, io_error.
+  void reserve(std::uint64_t size);
+  // Makes contents and name durable. Errors: already_exists (appeared meanwhile), no_space, io_error;
+  // the name is gone again then.
+  void publish();
+  // The descriptor is the caller's from now on.
+  [[nodiscard]] Descriptor release() noexcept { return std::move(file_); }
+
+ private:
+  void open_temporary();
+  [[nodiscard]] int link_name() noexcept;  // 0 or errno
+
+  std::string path_;
+  std::string name_;       // in the directory
+  std::string temporary_;  // name until published; empty if there is none
+  Descriptor directory_;
+  Descriptor file_;
+};
+
+}  // namespace sp3::pool

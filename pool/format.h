@@ -1,0 +1,136 @@
+// The pool file, byte for byte: one header shared by everything that reads or writes it.
+// docs/DATA_LAYOUT.md draws it. All integers are little-endian; all checksums CRC-32C.
+//
+//   +--------------+--------------+-------------+-------------+-----------+----------------------+
+//   | superblock A | superblock B | directory A | directory B | log       | slabs                |
+//   +--------------+--------------+-------------+-------------+-----------+----------------------+
+//
+// - A superblock copy is superblock_bytes(max_sessions) long: the fixed part, then one head per session.
+// - A directory copy has one SlabRecord per slab. Copy X of the directory and copy X of every slab's
+//   bitmap belong to superblock X: they are durable before that superblock is written. So whatever
+//   superblock is valid, its metadata is exactly as it was sealed, and a checksum failure is damage.
+// - Both copies are written, A then B, by every checkpoint before anything is recycled.
+// - The log is segments of segment_size (log/format.h).
+// - A carved slab holds objects of one type: bitmap A, bitmap B, then the slots (SlabShape).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/align.h"
+
+namespace sp3::pool {
+
+inline constexpr std::uint64_t kMagic = 0x31304C4F4F503353ULL;  // "S3POOL01" in the file
+inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kKnownCompat = 0;
+inline constexpr std::uint32_t kKnownRoCompat = 0;
+inline constexpr std::uint32_t kKnownIncompat = 0;
+inline constexpr std::uint64_t kBlock = 4096;  // regions start at multiples of this
+inline constexpr std::uint32_t kMinSegmentSize = 4096;
+inline constexpr std::uint32_t kMinSlabSize = 4096;
+inline constexpr std::uint32_t kMaxSessions = 16384;
+
+enum class State : std::uint32_t {
+  clean = 1,  // every object is home; the log holds nothing
+  open = 2,   // opened and not closed: recovery reads the log
+};
+
+enum class ExtentKind : std::uint32_t { unused = 0, superblocks = 1, directory = 2, log = 3, slabs = 4 };
+
+// Format 1 has exactly one extent of each kind; the table is there so that a pool can grow.
+struct Extent {
+  std::uint32_t kind = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t offset = 0;  // bytes from the start of the file
+  std::uint64_t length = 0;  // bytes
+};
+static_assert(sizeof(Extent) == 24);
+
+struct Superblock {
+  std::uint64_t magic = kMagic;
+  std::uint32_t version = kFormatVersion;
+  std::uint32_t crc = 0;  // of the whole copy, heads included, with this field zero
+  std::array<std::uint8_t, 16> uuid{};
+  std::uint32_t compat = 0;      // unknown bits: ignore
+  std::uint32_t ro_compat = 0;   // unknown bits: may be read, not written
+  std::uint32_t incompat = 0;    // unknown bits: refuse
+  std::uint32_t copy_bytes = 0;  // size of a superblock copy
+  std::uint64_t pool_size = 0;   // bytes of the file
+  std::uint64_t number = 0;      // grows with every write; the larger valid copy is current
+  std::uint64_t generation = 0;  // grows with every opening; seeds every log checksum
+  std::uint64_t checkpoint_number = 0;  // grows with every checkpoint
+  std::uint64_t floor = 0;          // L: every record with a stamp up to this is home
+  std::uint64_t largest_stamp = 0;  // no stamp on media is larger, in records that recovery dropped included
+  std::uint32_t state = 0;          // State
+  std::uint32_t max_sessions = 0;
+  std::uint32_t segment_size = 0;
+  std::uint32_t slab_size = 0;
+  std::array<Extent, 6> extents{};
+  std::array<std::uint64_t, 2> reserved{};
+  // Followed by max_sessions x uint64: heads. heads[s] is the LSN of session s's first record above
+  // the floor in this generation: where recovery starts to read its log. 1 in a fresh generation.
+};
+static_assert(sizeof(Superblock) == 272);
+static_assert(offsetof(Superblock, crc) == 12);
+static_assert(offsetof(Superblock, number) == 56);
+
+constexpr std::uint64_t superblock_bytes(std::uint64_t max_sessions) {
+  return base::round_up(sizeof(Superblock) + 8 * max_sessions, kBlock);
+}
+
+// What one slab is, in both directory copies.
+struct SlabRecord {
+  std::uint64_t type = 0;        // fingerprint of the objects' type; 0: the slab is free
+  std::uint32_t type_size = 0;   // sizeof the type
+  std::uint32_t slot_size = 0;   // bytes from slot to slot; a multiple of 8 and of the type's alignment
+  std::uint32_t live = 0;        // set bits in the bitmap
+  std::uint32_t bitmap_crc = 0;  // of the bitmap copy that belongs to this directory copy
+  std::uint16_t features = 0;    // reserved: per-object checksums
+  std::uint16_t reserved = 0;
+  std::uint32_t crc = 0;  // of this record with this field zero, seeded with {uuid, slab number}
+};
+static_assert(sizeof(SlabRecord) == 32);
+
+// One copy. REQUIRES: slabs fits in 32 bits.
+constexpr std::uint64_t directory_bytes(std::uint64_t slabs) {
+  return base::round_up(slabs * sizeof(SlabRecord), kBlock);
+}
+
+// Where things are inside a slab of objects of `slot_size` bytes.
+struct SlabShape {
+  std::uint32_t slots = 0;
+  std::uint32_t bitmap_bytes = 0;  // of one copy; a multiple of 64, so that copies share no cache line
+  std::uint32_t data = 0;          // offset of slot 0 from the start of the slab; a multiple of 64
+
+  [[nodiscard]] constexpr std::uint64_t bitmap(int copy) const {
+    return static_cast<std::uint64_t>(copy) * bitmap_bytes;
+  }
+};
+
+constexpr SlabShape slab_shape(std::uint32_t slab_size, std::uint32_t slot_size) {
+  SlabShape shape;
+  // A first guess without bitmaps is at most a few slots too large; step down to what fits.
+  std::uint64_t slots = slab_size / slot_size;
+  for (; slots > 0; --slots) {
+    const std::uint64_t bitmap = base::round_up((slots + 7) / 8, base::kCacheLine);
+    const std::uint64_t used = 2 * bitmap + slots * slot_size;
+    if (used <= slab_size) {
+      shape.bitmap_bytes = static_cast<std::uint32_t>(bitmap);
+      break;
+    }
+    const std::uint64_t excess = (used - slab_size) / slot_size;  // skip most of the way at once
+    slots -= excess < slots ? excess : slots - 1;
+  }
+  shape.slots = static_cast<std::uint32_t>(slots);
+  shape.data = 2 * shape.bitmap_bytes;
+  return shape;
+}
+
+// The slot size of a type. REQUIRES: alignment is a power of two <= 64.
+constexpr std::uint64_t slot_size_of(std::uint64_t type_size, std::uint64_t alignment) {
+  return base::round_up(type_size, alignment < 8 ? 8 : alignment);
+}
+
+}  // namespace sp3::pool

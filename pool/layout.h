@@ -1,0 +1,73 @@
+// Layout: where everything is in one particular pool file, and the checks that an offset read from it
+// must pass.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <sp3/options.h>
+
+#include "pool/format.h"
+
+namespace sp3::pool {
+
+inline constexpr std::uint64_t kMinPoolSize = 64 * 1024;
+inline constexpr std::uint64_t kMaxPoolSize = std::uint64_t{1} << 46;  // two mappings fit in 47 bits
+inline constexpr std::uint32_t kMinSegments = 2;  // one is recycled while the other is written
+
+struct Layout {
+  std::uint64_t size = 0;                // bytes of the file
+  std::uint64_t superblock_bytes = 0;    // of one copy; copy A at 0, copy B behind it
+  std::uint64_t directory_offset[2] = {0, 0};
+  std::uint64_t directory_bytes = 0;     // of one copy
+  std::uint64_t log_offset = 0;
+  std::uint64_t log_bytes = 0;
+  std::uint64_t slabs_offset = 0;
+  std::uint32_t segment_size = 0;
+  std::uint32_t slab_size = 0;
+  std::uint32_t max_sessions = 0;
+  std::uint32_t segments = 0;
+  std::uint32_t slabs = 0;
+
+  [[nodiscard]] std::uint64_t superblock_offset(int copy) const {
+    return static_cast<std::uint64_t>(copy) * superblock_bytes;
+  }
+  [[nodiscard]] std::uint64_t segment_offset(std::uint32_t segment) const {
+    return log_offset + static_cast<std::uint64_t>(segment) * segment_size;
+  }
+  [[nodiscard]] std::uint64_t slab_offset(std::uint32_t slab) const {
+    return slabs_offset + static_cast<std::uint64_t>(slab) * slab_size;
+  }
+  [[nodiscard]] bool in_slabs(std::uint64_t offset) const {
+    return offset >= slabs_offset &&
+           offset - slabs_offset < static_cast<std::uint64_t>(slabs) * slab_size;
+  }
+  // REQUIRES: in_slabs(offset).
+  [[nodiscard]] std::uint32_t slab_of(std::uint64_t offset) const {
+    return static_cast<std::uint32_t>((offset - slabs_offset) / slab_size);
+  }
+  // The largest object a slab can hold.
+  [[nodiscard]] std::uint64_t max_object() const;
+};
+
+// Chooses what `geometry` leaves open for a pool of `size` bytes and lays it out.
+// Errors: invalid_argument with the option, what it allows and what was given.
+Layout plan_layout(std::uint64_t size, const Geometry& geometry);
+
+// The first of a superblock's numbers that cannot be true.
+struct LayoutProblem {
+  std::uint64_t offset = 0;  // of the field, from the start of the superblock copy
+  std::string field;
+  std::string wanted;
+  std::string found;
+};
+std::optional<LayoutProblem> find_layout_problem(const Superblock& superblock);
+
+// The layout a superblock describes. Errors: damaged_superblock if its numbers contradict each other.
+Layout layout_of(const Superblock& superblock, const std::string& path);
+
+// Writes the layout into a superblock's geometry fields and extents.
+void describe(const Layout& layout, Superblock& superblock);
+
+}  // namespace sp3::pool

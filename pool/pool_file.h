@@ -1,0 +1,71 @@
+// PoolFile: the open, locked, mapped file and what its superblock said.
+//
+// Thread safety: one thread at a time, but memory() by any.
+// Invariants:
+//   1. While a read_write PoolFile exists, no other has the same file, in any process (flock on the
+//      descriptor, O_CLOEXEC). Read-only ones exclude only a read_write one.
+//   2. A child made by fork() may destroy its inherited PoolFile; the parent's lock stays.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <sys/types.h>
+
+#include <sp3/options.h>
+#include <sp3/report.h>
+
+#include "emu/memory.h"
+#include "pool/layout.h"
+#include "pool/slab_directory.h"
+#include "pool/superblock.h"
+
+namespace sp3::pool {
+
+class PoolFile {
+ public:
+  enum class Access { read_write, read_only };
+
+  // Creates and formats an empty pool, clean, both copies of everything written and durable. The file
+  // appears under its name only when complete (made under a temporary name, then linked), all space
+  // reserved by posix_fallocate. Errors: as sp3::Pool::create. Nothing is left behind on error.
+  static std::unique_ptr<PoolFile> create(const std::filesystem::path& path, std::uint64_t size,
+                                          const Options& options);
+
+  // Opens, locks, verifies superblocks and size, maps. Does not read directory, slabs or log and writes
+  // nothing. Errors: as sp3::Pool::open, except damaged_metadata and damaged_log.
+  static std::unique_ptr<PoolFile> open(const std::filesystem::path& path, const Options& options,
+                                        Access access);
+  ~PoolFile();  // unmaps and unlocks; writes nothing
+
+  // Of a read_only PoolFile: must not be stored to.
+  [[nodiscard]] emu::Memory& memory() noexcept { return *memory_; }
+  [[nodiscard]] const emu::Memory& memory() const noexcept { return *memory_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const SuperblockImage& superblock() const noexcept { return choice_.image; }
+  // The copy the superblock was read from, and whether the other equals it.
+  [[nodiscard]] int current_copy() const noexcept { return choice_.copy; }
+  [[nodiscard]] bool copies_equal() const noexcept { return choice_.both_equal; }
+  [[nodiscard]] SlabDirectory::Identity identity() const { return {superblock().fixed.uuid, path_}; }
+  [[nodiscard]] int descriptor() const noexcept { return fd_; }
+
+  // What inspect() tells, as of opening. Reads the directory for the counts.
+  // Errors: damaged_metadata.
+  [[nodiscard]] PoolInfo info() const;
+
+ private:
+  PoolFile();
+  static emu::MemoryOptions memory_options(const Layout& layout, const Options& options);
+
+  pid_t owner_;  // the process that may unlock
+  int fd_ = -1;
+  std::string path_;
+  Layout layout_;
+  SuperblockChoice choice_;
+  std::unique_ptr<emu::Memory> memory_;
+};
+
+}  // namespace sp3::pool

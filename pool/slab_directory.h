@@ -1,0 +1,88 @@
+// SlabDirectory: what each slab holds, and which of its slots, as last made durable.
+//
+// Thread safety: const members by any thread; store() by one thread (checkpoint or recovery).
+// Invariant: copy X of the directory and of every bitmap agree with superblock X (pool/format.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sp3/report.h>
+
+#include "emu/memory.h"
+#include "pool/format.h"
+#include "pool/layout.h"
+
+namespace sp3::pool {
+
+// A slab's allocation bitmap: bit i of word i/64 is set when slot i holds an object.
+using Bitmap = std::vector<std::uint64_t>;
+
+class SlabDirectory {
+ public:
+  // For checksums and messages.
+  struct Identity {
+    std::array<std::uint8_t, 16> uuid{};
+    std::string path;
+  };
+
+  // Reads and verifies directory copy `copy`. Errors: damaged_metadata (offset of the record).
+  static SlabDirectory load(const emu::Memory& memory, const Layout& layout, Identity identity, int copy);
+
+  [[nodiscard]] const SlabRecord& record(std::uint32_t slab) const { return records_[slab]; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(records_.size()); }
+
+  // Reads copy `copy` but leaves out damaged records, each reported to `damage` and taken as free.
+  static SlabDirectory load_sound(const emu::Memory& memory, const Layout& layout, Identity identity,
+                                  int copy, std::vector<Damage>& damage);
+
+  // Reads and verifies one slab's bitmap, sized SlabShape::bitmap_bytes / 8 words, from copy `copy`.
+  // Errors: damaged_metadata. REQUIRES: record(slab).type != 0.
+  [[nodiscard]] Bitmap load_bitmap(const emu::Memory& memory, std::uint32_t slab, int copy) const;
+
+  // The same, but a damaged bitmap is described in `damage` and nullopt returned.
+  [[nodiscard]] std::optional<Bitmap> load_sound_bitmap(const emu::Memory& memory, std::uint32_t slab,
+                                                        int copy, std::vector<Damage>& damage) const;
+
+  // Makes `record` (checksums and live count are filled in here from the bitmap) the slab's description
+  // in copy `copy`, with its bitmap; stores and flushes, does not fence. type 0 frees the slab
+  // (bitmap empty). Call once per copy with equal arguments.
+  // REQUIRES: a slab of one type becomes free, in both copies and sealed by both superblocks, before
+  // it gets another slot size: the bitmaps of one shape lie where the other has bitmaps or objects.
+  void store(emu::Memory& memory, int copy, std::uint32_t slab, SlabRecord record,
+             std::span<const std::uint64_t> bitmap, emu::FlushCounts& counts);
+
+  // Makes copy `to` equal to copy `from` (after a crash between the two): stores and flushes.
+  void mirror(emu::Memory& memory, int from, int to, emu::FlushCounts& counts);
+
+  // Writes a directory copy of free slabs (pool creation): stores and flushes.
+  static void format(emu::Memory& memory, const Layout& layout, const Identity& identity, int copy,
+                     emu::FlushCounts& counts);
+
+ private:
+  SlabDirectory(const Layout& layout, Identity identity);
+
+  // The seed of the checksums of a slab's record and bitmap: neither passes for another slab's or pool's.
+  [[nodiscard]] std::uint32_t seed(std::uint32_t slab) const;
+  static SlabDirectory read(const emu::Memory& memory, const Layout& layout, Identity identity,
+                            int copy);
+  [[nodiscard]] std::optional<Damage> find_damage(std::uint32_t slab, int copy) const;
+  [[nodiscard]] std::optional<Damage> find_bitmap_damage(std::uint32_t slab, int copy,
+                                                         const Bitmap& bitmap) const;
+  [[nodiscard]] Bitmap read_bitmap(const emu::Memory& memory, std::uint32_t slab, int copy) const;
+  [[nodiscard]] std::uint64_t record_offset(std::uint32_t slab, int copy) const {
+    return layout_.directory_offset[copy] + std::uint64_t{slab} * sizeof(SlabRecord);
+  }
+
+  Layout layout_;
+  Identity identity_;
+  std::uint32_t pool_seed_;
+  std::vector<SlabRecord> records_;
+};
+
+}  // namespace sp3::pool

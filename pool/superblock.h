@@ -1,0 +1,70 @@
+// Reading and writing the two superblock copies.
+//
+// Thread safety: read functions by any thread; write_superblock by one thread at a time.
+// Invariant: A is written before B and both before anything is recycled, so that a crash leaves
+// one of: both at number n; A torn, B at n; A at n + 1, B at n; A at n + 1, B torn; both at n + 1.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/tid.h"
+#include "emu/memory.h"
+#include "pool/format.h"
+#include "pool/layout.h"
+
+namespace sp3::pool {
+
+// A superblock with the heads that follow it.
+struct SuperblockImage {
+  Superblock fixed;
+  std::vector<base::Lsn> heads;  // one per session
+};
+
+// No superblock copy of any pool lies beyond this many bytes.
+inline constexpr std::uint64_t kSuperblocksEnd = 2 * superblock_bytes(kMaxSessions);
+
+// What was found in the file. With equal numbers copy B is current: a checkpoint that was cut short may
+// have begun to overwrite the metadata that belongs to A, never that of B (docs/DATA_LAYOUT.md).
+struct SuperblockChoice {
+  SuperblockImage image;    // the current one: the valid copy with the larger number
+  int copy = 0;             // which copy that is
+  bool both_equal = false;  // the other copy is valid and identical
+};
+
+// Reads and verifies both copies from the bytes of the file (`bytes` may be shorter than a pool).
+// Never reads beyond `bytes`. Errors: not_a_pool, wrong_version, wrong_size, damaged_superblock: the most
+// specific that holds for both copies.
+SuperblockChoice read_superblocks(const std::byte* file, std::uint64_t bytes, const std::string& path);
+
+// The same from the first bytes of a file of `file_size` bytes: kSuperblocksEnd of them, or all.
+SuperblockChoice read_superblocks(const std::byte* prefix, std::uint64_t prefix_bytes,
+                                  std::uint64_t file_size, const std::string& path);
+
+// One copy, looked at on its own.
+struct SuperblockCopy {
+  enum class Verdict {
+    intact,           // checksum and numbers hold (features may be unknown)
+    no_magic,         // something else is there, or nothing
+    cut_off,          // the bytes end inside it
+    unknown_version,  // another format
+    damaged,
+  };
+  Verdict verdict = Verdict::no_magic;
+  bool sealed = false;       // the checksum of this format holds, whatever else is wrong
+  std::uint64_t offset = 0;  // of the copy, or of the field that is wrong
+  std::string what, wanted, found;
+  SuperblockImage image;  // heads only if intact
+};
+SuperblockCopy examine_superblock(const std::byte* prefix, std::uint64_t prefix_bytes,
+                                  std::uint64_t offset);
+
+// Whether `superblock` needs features that this library does not know in order to be read.
+bool has_unknown_features(const Superblock& superblock);
+
+// Seals (checksum) and stores one copy, and flushes it. The caller fences.
+void write_superblock(emu::Memory& memory, const Layout& layout, int copy,
+                      const SuperblockImage& image, emu::FlushCounts& counts);
+
+}  // namespace sp3::pool

@@ -1,0 +1,123 @@
+#include "recovery/assessment.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace sp3::recovery {
+namespace {
+
+constexpr std::size_t kMostDropped = 1000;
+
+void list(std::vector<DroppedRecord>& to, base::SessionId session, base::Lsn lsn, base::Stamp stamp,
+          std::string reason) {
+  if (to.size() < kMostDropped) to.push_back({session, lsn, stamp, std::move(reason)});
+}
+
+}  // namespace
+
+Assessment::Assessment(pool::PoolFile& file, const pool::SlabDirectory& directory,
+                       std::uint32_t shards, emu::Executor& executor)
+    : file_(file), shards_(shards), executor_(executor), plan_(file.layout(), directory) {}
+
+log::LogSource Assessment::source() const {
+  const pool::Superblock& superblock = file_.superblock().fixed;
+  log::LogSource source;
+  source.file = file_.memory().view();
+  source.layout = file_.layout();
+  source.uuid = superblock.uuid;
+  source.generation = superblock.generation;
+  source.checkpoint_number = superblock.checkpoint_number;
+  return source;
+}
+
+void Assessment::scan(const PhaseProgress& progress) {
+  const pool::SuperblockImage& superblock = file_.superblock();
+  scan_ = log::scan_logs(
+      source(), superblock.fixed.floor, superblock.heads, executor_,
+      [&](std::uint64_t done, std::uint64_t total) { progress("scan", done, total); });
+}
+
+void Assessment::cut() {
+  for (;;) {
+    cut_ = compute_cut(scan_.sessions);
+    preparation_ = prepare(selection(), plan_, shards_, executor_);
+    if (preparation_.bad.empty()) return;
+    // Of each session only the first counts: the rest goes with it.
+    std::map<std::size_t, const BadRecord*> first;
+    for (const BadRecord& bad : preparation_.bad) {
+      const BadRecord*& known = first[bad.prefix];
+      if (known == nullptr || bad.record < known->record) known = &bad;
+    }
+    for (const auto& [prefix, bad] : first) end_at(*bad);
+  }
+}
+
+void Assessment::end_at(const BadRecord& bad) {
+  log::LogPrefix& prefix = scan_.sessions[bad.prefix];
+  scan_.damage.push_back({bad.offset, bad.what});
+  for (std::uint64_t i = bad.record; i < prefix.records.size(); ++i) {
+    const auto record = log::trusted_record(source().file + prefix.records[i].offset);
+    if (record.kind() != log::RecordKind::transaction) {
+      --prefix.watermark_records;
+      continue;
+    }
+    ++disowned_;
+    list(disowned_records_, prefix.session, prefix.first_lsn + i, prefix.records[i].stamp,
+         i == bad.record ? "it contradicts the slab it writes to"
+                         : fmt::format("it follows record {}, which contradicts its slab",
+                                       prefix.first_lsn + bad.record));
+  }
+  prefix.records.resize(bad.record);
+  prefix.next_lsn = prefix.first_lsn + bad.record;
+  prefix.end = log::PrefixEnd::damaged;
+  std::erase_if(prefix.dependencies, [&](const log::DependencyRef& dependency) {
+    return dependency.record() >= bad.record;
+  });
+}
+
+base::Stamp Assessment::largest_stamp() const {
+  const pool::Superblock& superblock = file_.superblock().fixed;
+  return std::max<base::Stamp>({superblock.floor, superblock.largest_stamp, scan_.largest_stamp});
+}
+
+void Assessment::describe(RecoveryReport& report) const {
+  report.checkpoint_floor = file_.superblock().fixed.floor;
+  report.largest_stamp = largest_stamp();
+  report.bytes_scanned = scan_.bytes_scanned;
+  report.bytes_replayed = preparation_.bytes;
+  report.replayed = preparation_.transactions;
+  report.records = disowned_;
+  report.damage = scan_.damage;
+  report.dropped_records = disowned_records_;
+  for (std::size_t i = 0; i < scan_.sessions.size(); ++i) {
+    const log::LogPrefix& prefix = scan_.sessions[i];
+    if (!prefix.records.empty()) ++report.sessions;
+    if (prefix.end == log::PrefixEnd::torn) ++report.torn;
+    report.records += prefix.records.size() - prefix.watermark_records + prefix.beyond_records;
+    report.dependencies += prefix.dependencies.size();
+    const std::uint64_t kept = cut_.kept[i];
+    for (std::uint64_t j = kept; j < prefix.records.size(); ++j) {
+      if (report.dropped_records.size() == kMostDropped) break;
+      const auto record = log::trusted_record(source().file + prefix.records[j].offset);
+      if (record.kind() != log::RecordKind::transaction) continue;
+      std::string reason =
+          fmt::format("it follows record {}, which is dropped", prefix.first_lsn + kept);
+      if (j == kept && cut_.missing[i]) {
+        reason = fmt::format("its predecessor, session {} stamp {}, is missing or dropped",
+                             cut_.missing[i]->session, cut_.missing[i]->stamp);
+      }
+      list(report.dropped_records, prefix.session, record.lsn(), record.stamp(), std::move(reason));
+    }
+    for (const log::Beyond::Record& record : prefix.beyond) {
+      list(report.dropped_records, prefix.session, record.lsn, record.stamp,
+           fmt::format("it follows record {}, which is {}", prefix.next_lsn,
+                       prefix.end == log::PrefixEnd::damaged ? "damaged" : "torn"));
+    }
+  }
+  report.dropped = report.records - report.replayed;
+}
+
+}  // namespace sp3::recovery

@@ -1,0 +1,87 @@
+#include "recovery/finish.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <sp3/error.h>
+
+#include "emu/step.h"
+
+namespace sp3::recovery {
+namespace {
+
+void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
+  const emu::IoStatus status = file.memory().fence(counts);
+  if (status.ok()) return;
+  ErrorFacts facts;
+  facts.path = file.path();
+  facts.found = std::strerror(status.error);
+  throw Error(ErrorCode::io_error, "the recovered pool could not be made durable",
+              std::move(facts));
+}
+
+// Stores the description of every slab that `plan` (if any) changed, and with `all` of every other too.
+void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
+                    int copy, bool all, emu::FlushCounts& counts) {
+  emu::step(copy == 0 ? emu::Step::recovery_metadata_a : emu::Step::recovery_metadata_b);
+  for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
+    if (plan != nullptr && plan->changed(slab)) {
+      directory.store(file.memory(), copy, slab, plan->record(slab), plan->bitmap(slab), counts);
+    } else if (all) {
+      const pool::SlabRecord record = directory.record(slab);
+      pool::Bitmap bitmap;
+      if (record.type != 0)
+        bitmap = directory.load_bitmap(file.memory(), slab, file.current_copy());
+      directory.store(file.memory(), copy, slab, record, bitmap, counts);
+    }
+  }
+  fence(file, counts);
+}
+
+// P4 to P7 of docs/RECOVERY.md.
+void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
+                const pool::SuperblockImage& image) {
+  const int first = 1 - file.current_copy();
+  for (const int copy : {first, 1 - first}) {
+    emu::FlushCounts counts;
+    // A copy that was not equal may be torn anywhere. It is rewritten whole from what was read, rather
+    // than mirrored: replay may have written objects over the old bitmaps of a slab carved anew.
+    const bool all = copy == first && !file.copies_equal();
+    if (all || plan != nullptr) store_metadata(file, directory, plan, copy, all, counts);
+    emu::step(copy == 0 ? emu::Step::recovery_superblock_a : emu::Step::recovery_superblock_b);
+    pool::write_superblock(file.memory(), file.layout(), copy, image, counts);
+    fence(file, counts);
+  }
+}
+
+pool::SuperblockImage next_generation(const pool::PoolFile& file) {
+  pool::SuperblockImage image = file.superblock();
+  image.fixed.generation += 1;
+  image.fixed.number += 1;
+  image.fixed.state = static_cast<std::uint32_t>(pool::State::open);
+  std::fill(image.heads.begin(), image.heads.end(), base::Lsn{1});
+  return image;
+}
+
+}  // namespace
+
+pool::SuperblockImage start_generation(pool::PoolFile& file) {
+  const pool::SuperblockImage image = next_generation(file);
+  auto directory =
+      pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(), file.current_copy());
+  write_both(file, directory, nullptr, image);
+  return image;
+}
+
+pool::SuperblockImage finish_recovery(pool::PoolFile& file, pool::SlabDirectory& directory,
+                                      const SlabPlan& plan, base::Stamp floor) {
+  pool::SuperblockImage image = next_generation(file);
+  image.fixed.checkpoint_number += 1;
+  image.fixed.floor = std::max<std::uint64_t>(image.fixed.floor, floor);
+  image.fixed.largest_stamp = std::max<std::uint64_t>(image.fixed.largest_stamp, image.fixed.floor);
+  write_both(file, directory, &plan, image);
+  return image;
+}
+
+}  // namespace sp3::recovery

@@ -1,0 +1,146 @@
+// Two rounds at most. A write can only be checked against its slab's class, and the class may come from
+// a make anywhere in the log. So the first round checks against the directory and collects the
+// makes that disagree with it; if there are any, the plan is carved and a second round decides.
+#include "recovery/preparation.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace sp3::recovery {
+namespace {
+
+constexpr std::uint64_t kRecordsPerStretch = 16 * 1024;
+
+struct Carving {
+  log::WriteView write;
+  std::uint64_t record = 0;
+};
+
+struct Found {
+  std::vector<BadRecord> bad;  // at most one
+  std::vector<Carving> carvings;
+  std::uint64_t transactions = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t bytes = 0;
+};
+
+class Round {
+ public:
+  Round(const Selection& selection, SlabPlan& plan, std::uint32_t shards, bool last)
+      : selection_(selection), plan_(plan), shards_(shards), last_(last) {}
+
+  void examine(Preparation::Stretch& stretch, Found& found) const {
+    stretch.shards.assign(shards_, {});
+    for (auto& shard : stretch.shards) shard.reserve(2 * (stretch.end - stretch.begin) / shards_);
+    const log::LogPrefix& prefix = selection_.prefixes[stretch.prefix];
+    for (std::uint64_t i = stretch.begin; i < stretch.end; ++i) {
+      const log::RecordView record =
+          log::trusted_record(selection_.file + prefix.records[i].offset);
+      if (record.kind() == log::RecordKind::transaction) ++found.transactions;
+      found.bytes += record.length();
+      record.for_each_write([&](const log::WriteView& write) {
+        examine(write, {prefix.records[i].stamp, offset_of(write)}, i, stretch, found);
+      });
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t offset_of(const log::WriteView& write) const {
+    return static_cast<std::uint64_t>(write.payload.data() - selection_.file) -
+           sizeof(log::WriteHeader);
+  }
+
+  void examine(const log::WriteView& write, const WriteRef& ref, std::uint64_t record,
+               Preparation::Stretch& stretch, Found& found) const {
+    ++found.writes;
+    stretch.shards[shard_of(write.slot, shards_)].push_back(ref);
+    const SlabPlan::Verdict verdict = plan_.check(write);
+    if (verdict == SlabPlan::Verdict::good) {
+      const bool allocates =
+          write.kind == log::WriteKind::make || write.kind == log::WriteKind::destroy;
+      if (allocates) plan_.touch(write.slot);
+    } else if (verdict == SlabPlan::Verdict::carves && !last_) {
+      note(found.carvings, {write, record});
+    } else if (found.bad.empty()) {
+      const log::LogPrefix& prefix = selection_.prefixes[stretch.prefix];
+      found.bad.push_back({stretch.prefix, record, prefix.records[record].offset,
+                           fmt::format("session {}, record {}: {}", prefix.session,
+                                       prefix.first_lsn + record, plan_.explain(write))});
+    }
+  }
+
+  // Makes of one kind come in crowds; one of them says it all.
+  static void note(std::vector<Carving>& carvings, const Carving& carving) {
+    if (!carvings.empty()) {
+      const log::MakePrefix last = carvings.back().write.make_prefix();
+      const log::MakePrefix next = carving.write.make_prefix();
+      constexpr std::uint64_t kNear = pool::kMinSlabSize;
+      const bool same = last.type == next.type && last.type_size == next.type_size &&
+                        last.slot_size == next.slot_size &&
+                        carvings.back().write.slot / kNear == carving.write.slot / kNear;
+      if (same) return;
+    }
+    carvings.push_back(carving);
+  }
+
+  const Selection& selection_;
+  SlabPlan& plan_;
+  const std::uint32_t shards_;
+  const bool last_;
+};
+
+std::vector<Preparation::Stretch> make_stretches(const Selection& selection) {
+  std::vector<Preparation::Stretch> stretches;
+  for (std::size_t prefix = 0; prefix < selection.prefixes.size(); ++prefix) {
+    for (std::uint64_t begin = 0; begin < selection.kept[prefix]; begin += kRecordsPerStretch) {
+      Preparation::Stretch stretch;
+      stretch.prefix = prefix;
+      stretch.begin = begin;
+      stretch.end = std::min(begin + kRecordsPerStretch, selection.kept[prefix]);
+      stretches.push_back(std::move(stretch));
+    }
+  }
+  return stretches;
+}
+
+}  // namespace
+
+Preparation prepare(const Selection& selection, SlabPlan& plan, std::uint32_t shards,
+                    emu::Executor& executor) {
+  Preparation result;
+  plan.forget();
+  result.stretches = make_stretches(selection);
+  for (const bool last : {false, true}) {
+    std::vector<Found> found(result.stretches.size());
+    const Round round(selection, plan, shards, last);
+    executor.parallel_for(found.size(),
+                          [&](std::size_t i) { round.examine(result.stretches[i], found[i]); });
+    bool carved = false;
+    std::vector<BadRecord> clashes;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      for (const Carving& carving : found[i].carvings) {
+        carved = true;
+        if (plan.carve(carving.write)) continue;
+        const std::size_t prefix = result.stretches[i].prefix;
+        const log::LogPrefix& log = selection.prefixes[prefix];
+        clashes.push_back(
+            {prefix, carving.record, log.records[carving.record].offset,
+             fmt::format("session {}, record {}: a make of a second class in one slab", log.session,
+                         log.first_lsn + carving.record)});
+      }
+    }
+    if (carved && clashes.empty()) continue;
+    result.bad = std::move(clashes);
+    for (Found& part : found) {
+      std::move(part.bad.begin(), part.bad.end(), std::back_inserter(result.bad));
+      result.transactions += part.transactions;
+      result.writes += part.writes;
+      result.bytes += part.bytes;
+    }
+    break;
+  }
+  return result;
+}
+
+}  // namespace sp3::recovery

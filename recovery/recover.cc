@@ -1,0 +1,168 @@
+// The phases, in the order in which they must happen:
+//
+//   scan -> cut and check -> log durable (P1) -> order and replay (P2) -> homes durable (P3)
+//        -> metadata and superblock of the stale copy (P4, P5) -> of the other (P6, P7)
+//
+// Up to P1 nothing is written. From P1 to P5 the superblock still says what it said, so a crash starts
+// recovery over from the same floor with the same log; replaying over any mixture of old and new
+// homes gives the same image, since every object is brought up from its first record above the floor.
+// From P5 on the new generation is in force, the old log is history, and the rest only makes the second
+// copy equal.
+#include "recovery/recover.h"
+
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include <sp3/error.h>
+
+#include "emu/clock.h"
+#include "emu/executor.h"
+#include "emu/step.h"
+#include "recovery/assessment.h"
+#include "recovery/finish.h"
+#include "recovery/replay.h"
+
+namespace sp3::recovery {
+namespace {
+
+double seconds(std::uint64_t ticks) { return emu::nanoseconds_from_ticks(ticks) * 1e-9; }
+
+class Recovery {
+ public:
+  Recovery(pool::PoolFile& file, const RecoveryOptions& options)
+      : file_(file),
+        options_(options),
+        executor_(options.threads),
+        directory_(pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(),
+                                             file.current_copy())),
+        assessment_(file, directory_, executor_.threads(), executor_) {}
+
+  Result run() {
+    RecoveryReport& report = result_.report;
+    const std::uint64_t start = emu::ticks();
+    report.was_clean = false;
+    report.strategy = options_.strategy;
+    report.threads = executor_.threads();
+    assess();
+    make_log_durable();
+    replay();
+    finish();
+    report.total_seconds = seconds(emu::ticks() - start);
+    return std::move(result_);
+  }
+
+ private:
+  void assess();
+  void make_log_durable();
+  void replay();
+  void finish();
+  void require(emu::IoStatus status, const char* what) const;
+  void progress(const char* phase, std::uint64_t done, std::uint64_t total) const {
+    if (options_.progress) options_.progress({phase, done, total});
+  }
+
+  pool::PoolFile& file_;
+  const RecoveryOptions& options_;
+  emu::Executor executor_;
+  pool::SlabDirectory directory_;
+  Assessment assessment_;
+  Result result_;
+};
+
+void Recovery::require(emu::IoStatus status, const char* what) const {
+  if (status.ok()) return;
+  ErrorFacts facts;
+  facts.path = file_.path();
+  facts.found = std::strerror(status.error);
+  throw Error(ErrorCode::io_error, what, std::move(facts));
+}
+
+void Recovery::assess() {
+  RecoveryReport& report = result_.report;
+  const std::uint64_t start = emu::ticks();
+  assessment_.scan([this](const char* phase, std::uint64_t done, std::uint64_t total) {
+    progress(phase, done, total);
+  });
+  const std::uint64_t scanned = emu::ticks();
+  assessment_.cut();
+  assessment_.plan().load_bitmaps(file_.memory(), file_.current_copy());
+  assessment_.describe(report);
+  progress("cut", report.records, report.records);
+  report.scan_seconds = seconds(scanned - start);
+  report.cut_seconds = seconds(emu::ticks() - scanned);
+  if (!report.damage.empty() && !options_.accept_loss) {
+    ErrorFacts facts;
+    facts.path = file_.path();
+    facts.offset = report.damage.front().offset;
+    facts.has_offset = true;
+    throw Error(ErrorCode::damaged_log, report.damage.front().what, std::move(facts));
+  }
+  emu::step(emu::Step::recovery_scanned);
+}
+
+// P1. A process that was killed may have left records in caches only; a power cut after the first home
+// store must not find homes without their records.
+void Recovery::make_log_durable() {
+  const std::uint64_t start = emu::ticks();
+  const auto& prefixes = assessment_.prefixes();
+  std::mutex mutex;
+  emu::IoStatus status;
+  executor_.parallel_for(prefixes.size(), [&](std::size_t i) {
+    emu::FlushCounts counts;
+    for (const log::FileRange& range : prefixes[i].ranges) {
+      file_.memory().flush(range.offset, range.length, counts);
+    }
+    const emu::IoStatus fenced = file_.memory().fence(counts);
+    const std::lock_guard lock(mutex);
+    if (!fenced.ok()) status = fenced;
+  });
+  require(status, "the log could not be made durable");
+  result_.report.flush_seconds += seconds(emu::ticks() - start);
+  emu::step(emu::Step::recovery_log_flushed);
+}
+
+// P2 and P3.
+void Recovery::replay() {
+  const std::uint64_t total = assessment_.preparation().writes;
+  const Selection selection = assessment_.selection();
+  const ReplayContext context{
+      file_.memory(),
+      assessment_.plan(),
+      selection,
+      assessment_.preparation(),
+      executor_,
+      executor_.threads(),
+      [this, total](std::uint64_t done) { progress("replay", done, total); }};
+  ReplayTimes times;
+  const emu::IoStatus status = options_.strategy == RecoveryStrategy::dag
+                                   ? replay_by_dag(context, times)
+                                   : replay_by_stamp(context, times);
+  require(status, "the recovered objects could not be made durable");
+  result_.report.order_seconds = seconds(times.order);
+  result_.report.replay_seconds = seconds(times.replay);
+  result_.report.flush_seconds += seconds(times.flush);
+  emu::step(emu::Step::recovery_homes_flushed);
+}
+
+void Recovery::finish() {
+  const std::uint64_t start = emu::ticks();
+  progress("flush", 0, 1);
+  result_.superblock =
+      finish_recovery(file_, directory_, assessment_.plan(), assessment_.largest_stamp());
+  progress("flush", 1, 1);
+  result_.report.flush_seconds += seconds(emu::ticks() - start);
+}
+
+}  // namespace
+
+Result recover(pool::PoolFile& file, const RecoveryOptions& options) {
+  if (file.superblock().fixed.state == static_cast<std::uint32_t>(pool::State::clean)) {
+    Result result;
+    result.superblock = file.superblock();
+    return result;
+  }
+  return Recovery(file, options).run();
+}
+
+}  // namespace sp3::recovery

@@ -1,0 +1,42 @@
+// The two ways to replay. Both bring the homes to the same bytes and the plan to the same bitmaps:
+// those that applying all kept records one by one in stamp order would give.
+//
+// Only the order of writes to one object matters for that. In both, the stores are flushed and fenced when
+// the function returns ok. Errors: io_error as a status.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "emu/executor.h"
+#include "emu/memory.h"
+#include "recovery/preparation.h"
+#include "recovery/slab_plan.h"
+
+namespace sp3::recovery {
+
+struct ReplayContext {
+  emu::Memory& memory;
+  SlabPlan& plan;
+  const Selection& selection;
+  const Preparation& preparation;
+  emu::Executor& executor;
+  std::uint32_t shards = 1;
+  std::function<void(std::uint64_t done)> progress;  // writes done; called by one thread at a time
+};
+
+// Where the time went, in ticks.
+struct ReplayTimes {
+  std::uint64_t order = 0;
+  std::uint64_t replay = 0;
+  std::uint64_t flush = 0;
+};
+
+// Each shard of the objects by one thread, in stamp order.
+emu::IoStatus replay_by_stamp(const ReplayContext& context, ReplayTimes& times);
+
+// Each record when its predecessors are done, as the dependency DAG says.
+// REQUIRES: fewer than 2^32 records.
+emu::IoStatus replay_by_dag(const ReplayContext& context, ReplayTimes& times);
+
+}  // namespace sp3::recovery

@@ -1,0 +1,107 @@
+// SlabPlan: what each slab holds while recovery replays, and which of its slots.
+//
+// It starts as the checkpoint's directory says. A make above the floor that names another class (or
+// meets a free slab) carves the slab anew with an empty bitmap: slabs are only carved again when no
+// record above the floor names a slot of the old class, so every object now in it was made above the
+// floor too.
+//
+// Thread safety: check(), touch(), set() and clear() by any thread; set and clear of one slot must be
+//   ordered by the caller. The rest by one thread while no other is active.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "log/record_reader.h"
+#include "pool/slab_directory.h"
+
+namespace sp3::recovery {
+
+class SlabPlan {
+ public:
+  SlabPlan(const pool::Layout& layout, const pool::SlabDirectory& directory);
+
+  enum class Verdict : std::uint8_t {
+    good,
+    carves,  // a make of a class that the slab does not have
+    bad,
+  };
+  // Whether the write can be applied as things are.
+  [[nodiscard]] Verdict check(const log::WriteView& write) const;
+  // What is wrong with a write whose check is bad.
+  [[nodiscard]] std::string explain(const log::WriteView& write) const;
+
+  // Makes the slab of a write whose check said `carves` what its make says. False if another make
+  // has carved it otherwise already.
+  bool carve(const log::WriteView& write);
+  // Back to the directory.
+  void forget();
+
+  // The slab's bitmap will be needed. REQUIRES: check(write) is good.
+  void touch(std::uint64_t slot) {
+    std::atomic_ref<std::uint8_t> touched(slabs_[slab_of(slot)].touched);
+    // relaxed: read after all threads have joined.
+    if (touched.load(std::memory_order_relaxed) == 0) touched.store(1, std::memory_order_relaxed);
+  }
+  // Loads the bitmaps of touched slabs. Errors: damaged_metadata.
+  void load_bitmaps(const emu::Memory& memory, int copy);
+
+  void set(std::uint64_t slot) {
+    const Bit bit = bit_of(slot);
+    // relaxed: the caller orders writes of one slot; other bits of the word are independent.
+    std::atomic_ref(*bit.word).fetch_or(bit.mask, std::memory_order_relaxed);
+  }
+  void clear(std::uint64_t slot) {
+    const Bit bit = bit_of(slot);
+    std::atomic_ref(*bit.word).fetch_and(~bit.mask,
+                                         std::memory_order_relaxed);  // relaxed: as set()
+  }
+
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(slabs_.size()); }
+  [[nodiscard]] bool changed(std::uint32_t slab) const {
+    return slabs_[slab].touched != 0 || slabs_[slab].carved != 0;
+  }
+  // REQUIRES: changed(slab), load_bitmaps() was called.
+  [[nodiscard]] pool::SlabRecord record(std::uint32_t slab) const;
+  [[nodiscard]] const pool::Bitmap& bitmap(std::uint32_t slab) const { return bitmaps_[slab]; }
+
+ private:
+  struct Slab {
+    std::uint64_t type = 0;  // 0: free
+    std::uint32_t type_size = 0;
+    std::uint32_t slot_size = 0;
+    std::uint32_t slots = 0;
+    std::uint32_t data = 0;  // offset of slot 0 in the slab
+    alignas(std::atomic_ref<std::uint8_t>::required_alignment) std::uint8_t touched = 0;
+    std::uint8_t carved = 0;  // by a record of the log
+  };
+  struct Bit {
+    std::uint64_t* word;
+    std::uint64_t mask;
+  };
+
+  [[nodiscard]] Slab from_directory(std::uint32_t slab) const;
+  [[nodiscard]] std::uint32_t slab_of(std::uint64_t slot) const {
+    return static_cast<std::uint32_t>((slot - layout_.slabs_offset) >> slab_shift_);
+  }
+  [[nodiscard]] bool is_slot(const Slab& slab, std::uint32_t number, std::uint64_t slot) const;
+  [[nodiscard]] std::optional<Slab> class_of(const log::MakePrefix& prefix) const;
+  Bit bit_of(std::uint64_t slot) {
+    const std::uint32_t number = slab_of(slot);
+    const Slab& slab = slabs_[number];
+    const std::uint64_t index = (slot - layout_.slab_offset(number) - slab.data) / slab.slot_size;
+    return {&bitmaps_[number][index / 64], std::uint64_t{1} << (index % 64)};
+  }
+
+  const pool::Layout& layout_;
+  const pool::SlabDirectory& directory_;
+  std::uint32_t slab_shift_ = 0;
+  std::vector<Slab> slabs_;
+  std::vector<pool::Bitmap> bitmaps_;  // of changed slabs; else empty
+};
+
+}  // namespace sp3::recovery

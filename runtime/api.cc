@@ -1,0 +1,168 @@
+// The public handles: thin, checked entrances to the runtime.
+#include <utility>
+
+#include <sp3/sp3.h>
+
+#include "emu/spin.h"
+#include "pool/check.h"
+#include "recovery/inspect_log.h"
+#include "runtime/pool_core.h"
+#include "runtime/session_core.h"
+
+namespace sp3 {
+
+namespace {
+
+runtime::PoolCore& opened(const std::shared_ptr<runtime::PoolCore>& core) {
+  if (core) return *core;
+  throw Error(ErrorCode::pool_closed, "the pool is closed");
+}
+
+runtime::SessionCore& opened(const std::unique_ptr<runtime::SessionCore>& core) {
+  if (core) return *core;
+  throw Error(ErrorCode::session_closed, "the session is closed");
+}
+
+}  // namespace
+
+// -------------------------------------------------------------------------------------------- Pool
+
+Pool::Pool(std::shared_ptr<runtime::PoolCore> core) noexcept : core_(std::move(core)) {}
+Pool::Pool(Pool&&) noexcept = default;
+
+Pool& Pool::operator=(Pool&& other) noexcept {
+  if (this != &other) {
+    Pool doomed(std::move(*this));
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+Pool::~Pool() {
+  if (!core_) return;
+  try {
+    close();
+  } catch (const std::exception&) {
+    // Nothing acknowledged is lost: the next opening recovers. close() would have said why.
+  }
+}
+
+Pool Pool::create(const std::filesystem::path& path, std::uint64_t size, const Options& options) {
+  return Pool(runtime::PoolCore::create(path, size, options));
+}
+
+Pool Pool::open(const std::filesystem::path& path, const Options& options) {
+  return Pool(runtime::PoolCore::open(path, options));
+}
+
+PoolInfo Pool::inspect(const std::filesystem::path& path) {
+  return pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only)->info();
+}
+
+CheckReport Pool::check(const std::filesystem::path& path) {
+  const auto file = pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only);
+  CheckReport report = pool::check(*file);
+  recovery::check_log(*file, report);
+  return report;
+}
+
+Session Pool::session() { return Session(opened(core_).open_session()); }
+
+void Pool::checkpoint() { opened(core_).checkpoint(); }
+
+void Pool::close() {
+  if (!core_) return;
+  try {
+    core_->close();
+  } catch (const Error& e) {
+    // With sessions open, or in a forked child, the pool stays as it is.
+    if (e.code() == ErrorCode::sessions_open || e.code() == ErrorCode::forked) throw;
+    core_.reset();
+    throw;
+  }
+  core_.reset();
+}
+
+PoolInfo Pool::info() const { return opened(core_).info(); }
+PoolStatistics Pool::statistics() const { return opened(core_).statistics(); }
+const RecoveryReport& Pool::recovery_report() const { return opened(core_).recovery_report(); }
+
+// ----------------------------------------------------------------------------------------- Session
+
+Session::Session(std::unique_ptr<runtime::SessionCore> core) noexcept : core_(std::move(core)) {}
+Session::Session(Session&&) noexcept = default;
+
+Session& Session::operator=(Session&& other) noexcept {
+  if (this != &other) {
+    Session doomed(std::move(*this));
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+Session::~Session() {
+  if (!core_) return;
+  try {
+    close();
+  } catch (...) {
+    // close() has told the pool, whose close() will say it.
+  }
+}
+
+void Session::run_erased(detail::Body body) {
+  opened(core_).run(body, runtime::SessionCore::Durability::synchronous);
+}
+
+Ticket Session::run_async_erased(detail::Body body) {
+  const base::Stamp stamp = opened(core_).run(body, runtime::SessionCore::Durability::asynchronous);
+  return Ticket(core_->shared(), stamp);
+}
+
+void Session::flush() { opened(core_).flush(); }
+
+void Session::close() {
+  if (!core_) return;
+  core_->close();
+  core_.reset();
+}
+
+std::uint16_t Session::id() const noexcept { return core_ ? core_->shared()->id : 0; }
+
+SessionStatistics Session::statistics() const noexcept {
+  return core_ ? core_->statistics() : SessionStatistics{};
+}
+
+// ------------------------------------------------------------------------------------------ Ticket
+
+bool Ticket::ready() const noexcept {
+  // acquire: whoever learns that it is durable may act on it.
+  return session_ != nullptr && session_->committed_stamp.load(std::memory_order_acquire) >= stamp_;
+}
+
+void Ticket::wait() {
+  if (!session_) throw Error(ErrorCode::ticket_spent, "the ticket was waited for before, or holds nothing");
+  const std::shared_ptr<runtime::SessionShared> session = std::move(session_);
+  session_ = nullptr;
+  emu::Spin spin;
+  while (session->committed_stamp.load(std::memory_order_acquire) < stamp_) {
+    runtime::PoolCore* pool = session->core.load(std::memory_order_acquire);
+    if (pool == nullptr) {
+      throw Error(ErrorCode::outcome_unknown, "the pool went away before the transaction was durable");
+    }
+    pool->throw_if_unusable();
+    // Without a guest's place we cannot help; the flusher will.
+    if (const std::size_t participant = pool->enter_guest(); participant != 0) {
+      runtime::Actor actor{participant, {}};
+      struct Leave {
+        runtime::PoolCore& pool;
+        std::size_t participant;
+        ~Leave() { pool.leave_guest(participant); }
+      } const leave{*pool, participant};
+      pool->persister().wait({stamp_, session->id}, actor);
+      return;
+    }
+    spin.pause();
+  }
+}
+
+}  // namespace sp3

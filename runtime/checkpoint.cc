@@ -1,0 +1,331 @@
+// How a checkpoint stays out of the way and still loses nothing.
+//
+// - The floor. Announce-then-read on both sides (Dekker): a transaction announces itself, then reads the
+//   floor and takes a larger stamp; we publish the floor, then look at the announcements. So once
+//   every announcement seen is gone or above the floor, no stamp up to it will ever be taken, and the
+//   records with such stamps are all in the logs.
+// - What to write: the objects those records name, found by reading the logs, so that the commit path
+//   keeps no list.
+// - Which version: the newest one, even if its stamp is above the floor (the one as of the floor may be
+//   gone). It is copied under a pin, and written only when it is committed: a home must never hold
+//   what a crash would undo. Replay from the floor over newer homes is right, because all
+//   records above the floor are applied again in order.
+// - Readers of the home copy: a version is captured only if the entry points away from home, so from then
+//   until we swing it back nobody new reads the home; one grace period after the capture nobody old does.
+// - Letting go: superblock A, then B, then the entries swing home, then versions and segments are reused.
+#include "runtime/checkpoint.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <sp3/error.h>
+
+#include "emu/clock.h"
+#include "emu/spin.h"
+#include "emu/step.h"
+#include "log/record_walker.h"
+#include "runtime/pool_core.h"
+
+namespace sp3::runtime {
+
+namespace {
+constexpr std::size_t kBatchBytes = 4 << 20;  // DRAM for copies of captured versions
+}
+
+Checkpointer::Checkpointer(PoolCore& pool)
+    : pool_(pool),
+      slab_is_dirty_(pool.layout().slabs, false),
+      heads_(pool.layout().max_sessions, 1),
+      versions_(pool.versions(), pool.epochs()) {
+  actor_.participant = PoolCore::kCheckpointerParticipant;
+  pool_.epochs().admit(actor_.participant);
+}
+
+Checkpointer::~Checkpointer() {
+  stop();
+  versions_.free_all();
+}
+
+void Checkpointer::run(bool last) {
+  const std::lock_guard guard(running_);
+  pool_.persister().throw_if_poisoned();
+  const std::uint64_t started = emu::ticks();
+  captured_.clear();
+  const base::Stamp floor = raise_floor();
+  std::vector<std::uint64_t> names = collect_names(floor);
+  for (std::size_t next = 0; next < names.size();) {
+    capture_batch(names, &next);
+    write_batch_home();
+  }
+  for (index::Slab* carved : pool_.slabs().take_newly_carved()) note_dirty(carved);
+  write_superblocks(floor, last);
+  swing();
+  recycle(floor);
+  count_.add(1);
+  objects_.add(captured_.size());
+  lines_.raise_to(actor_.counts.lines);
+  fences_.raise_to(actor_.counts.fences);
+  longest_ns_.raise_to(
+      static_cast<std::uint64_t>(emu::nanoseconds_from_ticks(emu::ticks() - started)));
+}
+
+base::Stamp Checkpointer::raise_floor() {
+  const auto sessions = pool_.all_shared();
+  // relaxed: only we store it.
+  base::Stamp floor = std::max(pool_.clock().now(), pool_.floor.load(std::memory_order_relaxed) + 1);
+  for (const auto& s : sessions) {
+    floor = std::max(floor, s->last_stamp.load(std::memory_order_relaxed));  // a stale one is waited for
+  }
+  emu::step(emu::Step::checkpoint_floor);
+  // (2) seq_cst, Dekker with SessionCore::announce and take_stamp.
+  pool_.floor.store(floor, std::memory_order_seq_cst);
+  // A session opened after this list was made takes its stamps after the floor is published.
+  for (const auto& s : sessions) settle(*s, floor);
+  return floor;
+}
+
+// Returns when every transaction of the session with a stamp up to `floor` is committed.
+void Checkpointer::settle(SessionShared& session, base::Stamp floor) {
+  emu::Spin spin;
+  while (true) {
+    const base::Stamp announced = session.announced.load(std::memory_order_seq_cst);
+    if (announced == kIdle || announced == kHeld || announced > floor) break;
+    spin.pause();
+  }
+  // The last sealed item that the floor covers; items are in stamp order.
+  const std::uint64_t sealed = session.sealed.load(std::memory_order_acquire);
+  base::Stamp covered = 0;
+  for (std::uint64_t n = session.committed.load(std::memory_order_acquire) + 1; n <= sealed; ++n) {
+    const base::Stamp stamp = session.ring.read(n).stamp;
+    // Committed meanwhile: what we read may be a later item's.
+    if (session.committed.load(std::memory_order_acquire) >= n) continue;
+    if (stamp > floor) break;
+    covered = stamp;
+  }
+  if (covered != 0) pool_.persister().wait({covered, session.id}, actor_);
+}
+
+// The objects named by records with stamps up to the floor, each once, in address order; and for
+// each session the first LSN that recovery will still need.
+std::vector<std::uint64_t> Checkpointer::collect_names(base::Stamp floor) {
+  std::vector<std::uint64_t> names = std::exchange(not_swung_, {});
+  for (const auto& session : pool_.all_shared()) {
+    emu::step(emu::Step::checkpoint_collect);
+    const std::uint64_t sealed = session->sealed.load(std::memory_order_acquire);
+    if (sealed == 0) continue;
+    std::vector<log::LiveRun> runs;
+    for (const log::SessionLog::Run& run : session->log.runs()) {
+      const std::uint64_t bytes = std::uint64_t{run.segments} * pool_.layout().segment_size;
+      runs.push_back({{pool_.memory().log_view(pool_.layout().segment_offset(run.first_segment)), bytes},
+                      run.first_lsn});
+    }
+    if (runs.empty()) continue;
+    base::Lsn& head = heads_[session->id];
+    // Only what was committed when the floor settled is read: it does not change any more, and it
+    // covers all stamps up to the floor.
+    const base::Lsn upto = session->persisted_lsn.load(std::memory_order_acquire);
+    log::for_each_record(runs, head, upto, [&](const log::RecordView& record) {
+      if (record.stamp() > floor) return;
+      head = record.lsn() + 1;
+      if (record.kind() != log::RecordKind::transaction) return;
+      record.for_each_write([&](const log::WriteView& write) { names.push_back(write.slot); });
+    });
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+void Checkpointer::capture_batch(const std::vector<std::uint64_t>& names, std::size_t* next) {
+  batch_captured_.clear();
+  batch_.clear();
+  pool_.epochs().pin(actor_.participant);
+  while (*next < names.size() && batch_.size() < kBatchBytes) capture(names[(*next)++]);
+  pool_.epochs().unpin(actor_.participant);
+  // A home must never hold what a crash would undo. Unpinned: this may wait for others.
+  for (const Captured& c : batch_captured_) {
+    pool_.persister().wait({c.seen.stamp(), c.seen.session()}, actor_);
+  }
+  // Whoever read a home copy before its object's version was published is gone after this.
+  wait_for_grace();
+}
+
+bool Checkpointer::capture(std::uint64_t offset) {
+  emu::step(emu::Step::checkpoint_capture);
+  const index::Place place = pool_.slabs().find(offset);
+  // Left over from the last checkpoint, and its slab was freed since.
+  if (place.slab == nullptr) return false;
+  Captured c{place, {}, offset, batch_.size(), static_cast<std::uint32_t>(base::round_up(place.slab->type_size, 8))};
+  emu::Spin spin;
+  while (!place.entry().try_read(c.seen)) spin.pause();
+  if (c.seen.at_home()) return false;  // an earlier checkpoint brought this version home
+  if (!c.seen.destroyed()) {
+    batch_.insert(batch_.end(), c.seen.version(), c.seen.version() + c.size8);
+  }
+  batch_captured_.push_back(c);
+  return true;
+}
+
+void Checkpointer::write_batch_home() {
+  emu::Memory& memory = pool_.memory();
+  for (const Captured& c : batch_captured_) {
+    emu::step(emu::Step::checkpoint_home);
+    if (!c.seen.destroyed()) {
+      memory.store(c.offset, batch_.data() + c.copy, c.size8);
+      memory.flush(c.offset, c.size8, actor_.counts);
+      bytes_.add(c.size8);
+    }
+    if (c.place.slab->home_holds_object(c.place.slot) == c.seen.destroyed()) {
+      // Seen by readers only when the entry points home, which it does not until we swing it.
+      c.place.slab->set_home(c.place.slot, !c.seen.destroyed());
+      note_dirty(c.place.slab);
+    }
+  }
+  captured_.insert(captured_.end(), batch_captured_.begin(), batch_captured_.end());
+}
+
+void Checkpointer::note_dirty(index::Slab* slab) {
+  if (slab_is_dirty_[slab->number]) return;
+  slab_is_dirty_[slab->number] = true;
+  dirty_slabs_.push_back(slab);
+}
+
+void Checkpointer::fence() {
+  const emu::IoStatus status = pool_.memory().fence(actor_.counts);
+  if (status.ok()) return;
+  pool_.persister().poison(status.error);
+  pool_.persister().throw_if_poisoned();
+}
+
+void Checkpointer::write_metadata(int copy) {
+  for (const std::uint32_t number : freed_slabs_) pool_.slabs().store_freed(number, copy, actor_.counts);
+  for (index::Slab* slab : dirty_slabs_) pool_.slabs().store_metadata(*slab, copy, actor_.counts);
+}
+
+void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
+  pool::SuperblockImage& image = pool_.superblock_;
+  image.fixed.number += 1;
+  image.fixed.checkpoint_number += 1;
+  image.fixed.floor = floor;
+  image.fixed.largest_stamp = std::max(image.fixed.largest_stamp, floor);
+  image.fixed.state = static_cast<std::uint32_t>(last ? pool::State::clean : pool::State::open);
+  image.heads = heads_;
+  constexpr emu::Step kMetadata[2] = {emu::Step::checkpoint_metadata_a, emu::Step::checkpoint_metadata_b};
+  constexpr emu::Step kSuperblock[2] = {emu::Step::checkpoint_superblock_a,
+                                        emu::Step::checkpoint_superblock_b};
+  for (const int copy : {0, 1}) {
+    emu::step(kMetadata[copy]);
+    write_metadata(copy);
+    fence();  // (P2, P4) homes and this copy's metadata before the superblock that vouches for them
+    emu::step(kSuperblock[copy]);
+    pool::write_superblock(pool_.memory(), pool_.layout(), copy, image, actor_.counts);
+    fence();  // (P3, P5) both superblocks before anything they make obsolete is reused
+  }
+  // relaxed: sessions put it into segment headers, where any durable number is right.
+  pool_.checkpoint_number.store(image.fixed.checkpoint_number, std::memory_order_relaxed);
+  for (index::Slab* slab : dirty_slabs_) slab_is_dirty_[slab->number] = false;
+  dirty_slabs_.clear();
+  freed_slabs_.clear();
+}
+
+void Checkpointer::swing() {
+  for (const Captured& c : captured_) swing_one(c);
+}
+
+// The home copy is the newest version: let the entry say so, and retire the DRAM copy.
+void Checkpointer::swing_one(const Captured& c) {
+  emu::step(emu::Step::checkpoint_swing);
+  std::uint64_t found = 0;
+  if (!c.place.entry().try_lock(c.seen.word0, &found)) {
+    // Newer: the next checkpoint finds it in the log. Locked: perhaps only to be unlocked unchanged.
+    if (found == (c.seen.word0 | index::kLock)) not_swung_.push_back(c.offset);
+    return;
+  }
+  // The stamp stays, so that a later writer gets a larger one and readers are not disturbed.
+  c.place.entry().publish(c.seen.word0, index::pack_word1(c.seen.session(), 0));
+  if (!c.seen.destroyed()) versions_.retire(c.seen.version(), c.size8);
+}
+
+void Checkpointer::recycle(base::Stamp floor) {
+  emu::step(emu::Step::checkpoint_recycle);
+  freed_slabs_ = pool_.slabs().free_empty_slabs(floor);
+  // Helpers may still be flushing from segments whose records are all committed.
+  wait_for_grace();
+  for (const auto& s : pool_.all_shared()) {
+    base::Stamp idle = kIdle;
+    // Keeps the owner from starting a record while its last run is taken away.
+    const bool held = s->announced.compare_exchange_strong(idle, kHeld, std::memory_order_seq_cst);
+    s->log.recycle(floor, held);
+    if (held) s->announced.store(kIdle, std::memory_order_release);
+  }
+  versions_.collect();
+  pool_.slabs().reclaim();
+}
+
+// Returns when everyone pinned now has unpinned. REQUIRES: not pinned.
+void Checkpointer::wait_for_grace() {
+  const auto target = pool_.epochs().current() + 2;
+  emu::Spin spin;
+  while (pool_.epochs().current() < target) {
+    if (!pool_.epochs().try_advance()) spin.pause();
+  }
+}
+
+void Checkpointer::inherit(VersionPool& versions) {
+  const std::lock_guard guard(running_);
+  versions.bequeath(versions_);
+}
+
+// ------------------------------------------------------------------------------------ background
+
+void Checkpointer::start() {
+  if (!pool_.options().checkpoint.background || !pool_.logs()) return;
+  thread_ = std::thread([this] { work(); });
+}
+
+void Checkpointer::stop() noexcept {
+  if (pool_.was_inherited()) {
+    // The thread lives in the parent, which may have held our mutex when it forked.
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
+  {
+    const std::lock_guard guard(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Checkpointer::request() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    requested_ = true;
+  }
+  changed_.notify_all();
+}
+
+void Checkpointer::work() {
+  const std::uint32_t interval_ms = pool_.options().checkpoint.interval_ms;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const auto wake = [this] { return stopping_ || requested_; };
+    if (interval_ms == 0) {
+      changed_.wait(lock, wake);
+    } else {
+      changed_.wait_for(lock, std::chrono::milliseconds(interval_ms), wake);
+    }
+    if (stopping_) return;
+    requested_ = false;
+    lock.unlock();
+    try {
+      if (pool_.has_news()) run();
+    } catch (const Error&) {
+      return;  // the pool is poisoned; everyone who waits is told by the persister
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace sp3::runtime

@@ -1,0 +1,102 @@
+// Checkpointer: brings committed versions home, so that the log they came from can be reused.
+//
+// It runs beside transactions and never stops them. A checkpoint chooses a floor, waits until no stamp
+// up to it is in flight, writes home whatever those transactions touched, makes that durable with the
+// metadata and a superblock, and only then lets go of versions and log segments.
+//
+// Thread safety: run() and request() by any thread; one checkpoint at a time.
+// Durable when run() returns: everything committed before it was called, in its home.
+// Source: paper section III-D; docs/RECOVERY.md has the numbered flushes and what relies on each.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/counter.h"
+#include "index/slab_table.h"
+#include "pool/superblock.h"
+#include "runtime/persister.h"
+#include "runtime/version_pool.h"
+
+namespace sp3::runtime {
+
+class PoolCore;
+
+class Checkpointer {
+ public:
+  explicit Checkpointer(PoolCore& pool);
+  ~Checkpointer();  // stops the background thread
+
+  void start();  // the background thread, if the options want one
+  void stop() noexcept;
+
+  // Makes a checkpoint now. `last`: marks the pool clean (REQUIRES: no session is open).
+  // Errors: outcome_unknown.
+  void run(bool last = false);
+  // Asks the background thread for one soon.
+  void request() noexcept;
+  // What a closed session leaves: freed when nobody can hold it.
+  void inherit(VersionPool& versions);
+
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_.get(); }
+  [[nodiscard]] std::uint64_t objects() const noexcept { return objects_.get(); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.get(); }
+  [[nodiscard]] std::uint64_t lines() const noexcept { return lines_.get(); }
+  [[nodiscard]] std::uint64_t fences() const noexcept { return fences_.get(); }
+  [[nodiscard]] std::uint64_t longest_ns() const noexcept { return longest_ns_.get(); }
+
+ private:
+  // One object whose newest version is on its way home.
+  struct Captured {
+    index::Place place;
+    index::Seen seen;
+    std::uint64_t offset;       // home
+    std::size_t copy;           // where its bytes are in batch_
+    std::uint32_t size8;
+  };
+
+  base::Stamp raise_floor();
+  void settle(SessionShared& session, base::Stamp floor);
+  std::vector<std::uint64_t> collect_names(base::Stamp floor);
+  void capture_batch(const std::vector<std::uint64_t>& names, std::size_t* next);
+  bool capture(std::uint64_t offset);  // false: nothing to bring home
+  void write_batch_home();
+  void write_metadata(int copy);
+  void write_superblocks(base::Stamp floor, bool last);
+  void swing();
+  void swing_one(const Captured& captured);
+  void recycle(base::Stamp floor);
+  void wait_for_grace();
+  void fence();
+  void work();
+  void note_dirty(index::Slab* slab);
+
+  PoolCore& pool_;
+  Actor actor_;
+  std::mutex running_;  // held by run()
+
+  // Of the checkpoint in progress; guarded by running_.
+  std::vector<Captured> batch_captured_;
+  std::vector<std::byte> batch_;
+  std::vector<Captured> captured_;            // all that was written home
+  std::vector<std::uint64_t> not_swung_;      // homes that are good but whose entry was busy: next time
+  std::vector<index::Slab*> dirty_slabs_;     // metadata to write, each once
+  std::vector<bool> slab_is_dirty_;
+  std::vector<std::uint32_t> freed_slabs_;    // freed at the end of the last checkpoint
+  std::vector<base::Lsn> heads_;
+  VersionPool versions_;
+
+  base::Counter count_, objects_, bytes_, lines_, fences_, longest_ns_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;   // guarded by mutex_
+  bool requested_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace sp3::runtime

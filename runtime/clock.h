@@ -1,0 +1,30 @@
+// StampClock: TSC ticks since the pool was created, as stamps (design: base/tid.h).
+#pragma once
+
+#include "base/tid.h"
+#include "emu/clock.h"
+#include "runtime/session_shared.h"
+
+namespace sp3::runtime {
+
+class StampClock {
+ public:
+  // The clock goes on from `largest_stamp`, the largest anywhere on media, so that no stamp comes twice.
+  explicit StampClock(base::Stamp largest_stamp)
+      : shift_(largest_stamp + kFirstStamp - emu::ticks()), synchronised_(emu::clock_is_synchronised()) {}
+
+  [[nodiscard]] base::Stamp now() const noexcept { return emu::ticks() + shift_; }
+  // For a writer that holds its locks.
+  [[nodiscard]] base::Stamp now_after_loads() const noexcept { return emu::ticks_after_loads() + shift_; }
+  // For a reader: what it reads later, it reads after this moment.
+  [[nodiscard]] base::Stamp now_before_loads() const noexcept {
+    // Without synchronised clocks no version is older than the snapshot: every read revalidates.
+    return synchronised_ ? emu::ticks_before_loads() + shift_ : 0;
+  }
+
+ private:
+  std::uint64_t shift_;  // modulo 2^64
+  bool synchronised_;
+};
+
+}  // namespace sp3::runtime

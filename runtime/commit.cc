@@ -1,0 +1,391 @@
+// The commit protocol: one function that reads as the paper's steps, and the steps.
+//
+//   0  reserve log space          no waiting and no failing after step 3
+//   1  lock, track, stamp         predecessors and a number larger than all of theirs
+//   2  validate                   everything read is still current and in nobody else's hands
+//   3  publish                    the new versions become visible; locks are released
+//   4  persist                    the record becomes durable: one flush of its lines, one fence
+//   5  wait                       until every predecessor is committed; then so are we
+//
+// CommitPolicy: `conservative` does 4 before 3; `ideal` skips locks and validation; `volatile_only` skips 0,
+// 4 and 5. docs/COMMIT_PROTOCOL.md argues why each step is where it is.
+#include <algorithm>
+#include <mutex>
+
+#include <sp3/error.h>
+
+#include "emu/spin.h"
+#include "emu/step.h"
+#include "runtime/flusher.h"
+#include "runtime/pool_core.h"
+#include "runtime/session_core.h"
+
+namespace sp3::runtime {
+
+namespace {
+constexpr std::uint32_t kLockSpins = 32;  // as in the read phase
+}
+
+bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
+  const bool writes = std::any_of(writes_.entries().begin(), writes_.entries().end(),
+                                  [](const WriteEntry& w) { return w.mode != WriteMode::nothing; });
+  if (!writes) return commit_read_only(durability, ticket);
+  const CommitPolicy policy = pool_->options().policy;
+  announce();
+  if (pool_->logs() && !reserve_log()) return false;  // step 0
+  if (policy != CommitPolicy::ideal && !lock_write_set()) return false;
+  track();
+  const base::Stamp stamp = take_stamp();  // step 1
+  if (policy != CommitPolicy::ideal && !validate()) return false;  // step 2
+  switch (policy) {
+    case CommitPolicy::speculative:
+    case CommitPolicy::ideal:
+      publish(stamp);  // step 3
+      compose_record();
+      end_reading();
+      seal(stamp, durability, /*published=*/true);
+      forget_writes();
+      settle(stamp, durability);  // steps 4 and 5
+      break;
+    case CommitPolicy::conservative:
+      compose_record();
+      seal(stamp, durability, /*published=*/false);
+      persist_own();     // step 4
+      publish(stamp);    // step 3
+      release_sealed();
+      end_reading();
+      forget_writes();
+      settle(stamp, durability);  // step 5
+      break;
+    case CommitPolicy::volatile_only:
+      publish(stamp);
+      end_reading();
+      forget_writes();
+      break;
+  }
+  counters_.writing_commits.add(1);
+  *ticket = pool_->logs() ? stamp : 0;
+  return true;
+}
+
+// Tells the checkpointer that a stamp is about to be taken, before its floor is read in take_stamp().
+void SessionCore::announce() {
+  if (!pool_->logs()) return;
+  emu::step(emu::Step::commit_announce);
+  emu::Spin spin;
+  base::Stamp idle = kIdle;
+  // (1) seq_cst, Dekker with Checkpointer::raise_floor: either we see its floor, or it sees us.
+  while (!shared_->announced.compare_exchange_strong(idle, kPending, std::memory_order_seq_cst)) {
+    SP3_ASSERT(idle == kHeld);  // for the instant in which our last run is recycled
+    idle = kIdle;
+    spin.pause();
+  }
+  announced_ = true;
+}
+
+void SessionCore::withdraw() noexcept {
+  if (!announced_) return;
+  announced_ = false;
+  // release: the record, if there is one, is in the log before the checkpointer looks for it.
+  shared_->announced.store(kIdle, std::memory_order_release);
+}
+
+std::uint64_t SessionCore::record_bound() const {
+  std::uint64_t bytes = 0;
+  for (const WriteEntry& w : writes_.entries()) {
+    switch (w.mode) {
+      case WriteMode::update: bytes += log::RecordBuilder::update_bytes(w.size8); break;
+      case WriteMode::make: bytes += log::RecordBuilder::make_bytes(w.size8); break;
+      case WriteMode::destroy: bytes += log::RecordBuilder::destroy_bytes(); break;
+      case WriteMode::nothing: break;
+    }
+  }
+  const std::uint64_t dependencies =
+      std::min<std::uint64_t>(pool_->layout().max_sessions, reads_.size() + writes_.size());
+  return log::RecordBuilder::max_record_bytes(bytes, dependencies);
+}
+
+bool SessionCore::reserve_log() {
+  emu::step(emu::Step::commit_reserve);
+  const std::uint64_t bytes = record_bound();
+  if (!shared_->log.could_ever_hold(bytes)) {
+    throw Error(ErrorCode::transaction_too_large, "the transaction's record would not fit into the log",
+                {.path = pool_->path(),
+                 .wanted = std::to_string(bytes) + " bytes",
+                 .found = "a log of " + std::to_string(pool_->layout().log_bytes) + " bytes"});
+  }
+  if (take_log_space(bytes)) return true;
+  log_bytes_needed_ = bytes;
+  note_conflict(Conflict::log_full);
+  return false;
+}
+
+// REQUIRES: announced.
+bool SessionCore::take_log_space(std::uint64_t bytes) {
+  // relaxed: any number the superblock has had will do.
+  const auto reserved =
+      shared_->log.reserve(bytes, pool_->checkpoint_number.load(std::memory_order_relaxed));
+  if (reserved == log::SessionLog::Reserved::in_new_run) pool_->note_log_growth();
+  return reserved != log::SessionLog::Reserved::no;
+}
+
+// In address order, so that committers wait for each other without deadlock.
+bool SessionCore::lock_write_set() {
+  std::vector<WriteEntry>& entries = writes_.entries();
+  lock_order_.clear();
+  for (std::uint32_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].locked) lock_order_.push_back(i);
+  }
+  if (lock_order_.size() > 1) {
+    std::sort(lock_order_.begin(), lock_order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return entries[a].offset < entries[b].offset;
+    });
+  }
+  for (const std::uint32_t i : lock_order_) {
+    if (!lock_one(entries[i])) return false;
+  }
+  return true;
+}
+
+// The lock is taken on the very version the private copy was made from, which validates it.
+bool SessionCore::lock_one(WriteEntry& entry) {
+  emu::step(emu::Step::commit_lock);
+  emu::Spin spin;
+  std::uint64_t found = 0;
+  while (!entry.entry().try_lock(entry.seen.word0, &found)) {
+    if (found != (entry.seen.word0 | index::kLock)) {
+      note_conflict(Conflict::changed);
+      return false;
+    }
+    if (spin.rounds() >= kLockSpins) {
+      note_conflict(Conflict::locked);
+      return false;
+    }
+    spin.pause();
+  }
+  entry.locked = true;
+  return true;
+}
+
+void SessionCore::track_version(const index::Seen& seen) {
+  const base::Stamp stamp = seen.stamp();
+  if (stamp == 0) return;
+  // The stamp must exceed every predecessor's, also those that need no waiting for.
+  newest_seen_ = std::max(newest_seen_, stamp);
+  const base::SessionId session = seen.session();
+  if (session == id_) {
+    own_seen_ = std::max(own_seen_, stamp);
+    return;
+  }
+  if (persister_.is_committed({stamp, session})) return;
+  for (base::Tid& known : dependencies_) {
+    if (known.session != session) continue;
+    known.stamp = std::max(known.stamp, stamp);
+    return;
+  }
+  dependencies_.push_back({stamp, session});
+}
+
+void SessionCore::track() {
+  dependencies_.clear();
+  newest_seen_ = 0;
+  own_seen_ = 0;
+  if (!pool_->logs()) {
+    // Nothing is ever waited for, but versions of an object must still grow.
+    for (const ReadEntry& read : reads_) newest_seen_ = std::max(newest_seen_, read.seen.stamp());
+    for (const WriteEntry& write : writes_.entries()) {
+      newest_seen_ = std::max(newest_seen_, write.seen.stamp());
+    }
+    return;
+  }
+  for (const ReadEntry& read : reads_) track_version(read.seen);
+  for (const WriteEntry& write : writes_.entries()) track_version(write.seen);
+}
+
+base::Stamp SessionCore::take_stamp() {
+  emu::step(emu::Step::commit_stamp);
+  // relaxed: our own store. seq_cst: Dekker, see announce().
+  const base::Stamp last = shared_->last_stamp.load(std::memory_order_relaxed);
+  const base::Stamp floor = pool_->floor.load(std::memory_order_seq_cst);
+  const base::Stamp stamp =
+      std::max({pool_->clock().now_after_loads(), last + 1, newest_seen_ + 1, floor + 1});
+  SP3_ASSERT(stamp <= base::kMaxStamp);
+  shared_->last_stamp.store(stamp, std::memory_order_relaxed);  // relaxed: announced with release below
+  if (pool_->logs()) shared_->announced.store(stamp, std::memory_order_release);
+  return stamp;
+}
+
+bool SessionCore::validate() {
+  emu::step(emu::Step::commit_validate);
+  if (reads_.empty() || reads_still_hold()) return true;
+  note_conflict(Conflict::changed);
+  return false;
+}
+
+void SessionCore::publish(base::Stamp stamp) {
+  for (WriteEntry& entry : writes_.entries()) {
+    emu::step(emu::Step::commit_publish);
+    publish_entry(entry, stamp);
+  }
+}
+
+void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
+  if (w.mode == WriteMode::nothing) {
+    w.entry().unlock(w.seen.word0);
+    w.locked = false;
+    return;
+  }
+  if (w.clear_padding != nullptr && w.copy != nullptr) w.clear_padding(w.copy);
+  const std::uint64_t pointer =
+      w.mode == WriteMode::destroy ? index::kTombstone : reinterpret_cast<std::uint64_t>(w.copy);
+  const std::uint64_t word0 = index::pack_word0(stamp);
+  const std::uint64_t word1 = index::pack_word1(id_, pointer);
+  index::Seen old;
+  old.word1 = pool_->options().policy == CommitPolicy::ideal ? w.entry().publish_unlocked(word0, word1)
+                                                             : w.entry().publish(word0, word1);
+  w.locked = false;
+  if (!old.at_home() && !old.destroyed()) versions_.retire(old.version(), w.size8);
+}
+
+// REQUIRES: pinned, so that the replaced versions are still there to compare with.
+void SessionCore::compose_record() {
+  record_.reset();
+  for (const WriteEntry& w : writes_.entries()) {
+    switch (w.mode) {
+      case WriteMode::update:
+        record_.add_update(w.offset, w.base, w.copy, w.size8);
+        break;
+      case WriteMode::make:
+        record_.add_make(w.offset, {w.place.slab->type, w.place.slab->type_size, w.place.slab->slot_size},
+                         w.copy, w.size8);
+        break;
+      case WriteMode::destroy:
+        record_.add_destroy(w.offset);
+        break;
+      case WriteMode::nothing:
+        break;
+    }
+  }
+  for (const base::Tid& tid : dependencies_) record_.add_dependency(tid.session, tid.stamp);
+}
+
+void SessionCore::seal(base::Stamp stamp, Durability durability, bool published) {
+  emu::step(emu::Step::commit_seal);
+  SessionShared& s = *shared_;
+  const bool synchronous = durability == Durability::synchronous;
+  const bool streamed = synchronous && pool_->memory().flush_instruction() == FlushInstruction::non_temporal;
+  // relaxed: a lower number than the true one is still true.
+  record_.seal(s.log.next_lsn(), stamp, s.persisted_lsn.load(std::memory_order_relaxed), s.log.seed());
+  // About to flush it ourselves: helpers had better not start the moment they see it.
+  if (synchronous) s.flushing.store(true, std::memory_order_relaxed);
+  std::unique_lock<log::SpinLock> blocks(s.log.block_lock(), std::defer_lock);
+  if (pool_->memory().writes_blocks()) blocks.lock();
+  const log::SessionLog::Appended appended =
+      s.log.append(record_.data(), static_cast<std::uint32_t>(record_.size()), stamp, streamed);
+  push_item({.stamp = stamp,
+             .lsn = s.log.next_lsn() - 1,
+             .offset = appended.offset,
+             .bytes = appended.bytes,
+             .streamed = streamed},
+            published);
+  if (blocks.owns_lock()) blocks.unlock();
+  if (published) withdraw();
+  counters_.log_bytes.add(appended.bytes);
+}
+
+void SessionCore::push_item(const log::PendingItem& item, bool published) {
+  SessionShared& s = *shared_;
+  const std::uint64_t number = s.sealed.load(std::memory_order_relaxed) + 1;  // relaxed: our own
+  s.ring.push(number, item, dependencies_);
+  if (published) s.published.store(number, std::memory_order_release);
+  s.sealed.store(number, std::memory_order_release);
+}
+
+// conservative: the record is durable, and visible as of now.
+void SessionCore::release_sealed() {
+  shared_->published.store(shared_->sealed.load(std::memory_order_relaxed), std::memory_order_release);
+  withdraw();
+}
+
+void SessionCore::persist_own() {
+  const emu::FlushCounts before = actor_.counts;
+  persister_.flush(*shared_, actor_, /*owner=*/true);
+  emu::step(emu::Step::commit_persisted);
+  counters_.lines.add(actor_.counts.lines - before.lines);
+  counters_.fences.add(actor_.counts.fences - before.fences);
+  group_records_ = 0;
+  group_bytes_ = 0;
+}
+
+void SessionCore::settle(base::Stamp stamp, Durability durability) {
+  base::Tid blocked_on;
+  if (durability == Durability::asynchronous) {
+    const AsyncOptions& async = pool_->options().async;
+    // relaxed: a helper may have flushed what we counted; then a new group begins with this record.
+    if (shared_->persisted.load(std::memory_order_relaxed) + 1 >=
+        shared_->sealed.load(std::memory_order_relaxed)) {
+      group_records_ = 0;
+      group_bytes_ = 0;
+    }
+    group_bytes_ += record_.size();
+    if (++group_records_ >= async.group_records || group_bytes_ >= async.group_bytes) {
+      persist_own();
+      persister_.advance(*shared_, &blocked_on);
+    } else {
+      pool_->flusher().expect_group();
+    }
+    return;
+  }
+  // relaxed: our own item is among them, or already persisted by us (conservative).
+  if (shared_->persisted.load(std::memory_order_relaxed) < shared_->sealed.load(std::memory_order_relaxed)) {
+    persist_own();
+  }
+  if (persister_.advance(*shared_, &blocked_on) == Persister::Advanced::everything) {
+    persister_.throw_if_poisoned();
+    return;
+  }
+  counters_.waits.add(1);
+  wait_helping({stamp, id_});
+}
+
+void SessionCore::wait_helping(base::Tid tid) {
+  const emu::FlushCounts before = actor_.counts;
+  persister_.wait(tid, actor_);
+  counters_.helped_lines.add(actor_.counts.lines - before.lines);
+  counters_.helped_fences.add(actor_.counts.fences - before.fences);
+}
+
+// A read-only transaction writes no record, but what it read must not be undone by a crash.
+bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
+  // One version alone was current when it was read, and that instant is the transaction's.
+  if (reads_.size() > 1 && pool_->options().policy != CommitPolicy::ideal && !validate()) return false;
+  if (!reads_.empty()) track();
+  abandon_writes();  // made and destroyed by the same transaction
+  end_reading();
+  if (reads_.empty() || !pool_->logs()) return true;
+  const bool own_pending = own_seen_ != 0 && !persister_.is_committed({own_seen_, id_});
+  if (durability == Durability::asynchronous) {
+    if (own_pending || !dependencies_.empty()) *ticket = seal_mark();
+    return true;
+  }
+  wait_for_seen();
+  return true;
+}
+
+// The mark of a read-only transaction among the session's items: committed when everything before it,
+// and what it read, is. Nothing of it goes to the log.
+base::Stamp SessionCore::seal_mark() {
+  const base::Stamp stamp = shared_->last_stamp.load(std::memory_order_relaxed) + 1;
+  shared_->last_stamp.store(stamp, std::memory_order_relaxed);
+  push_item({.stamp = stamp}, /*published=*/true);
+  pool_->flusher().expect_group();
+  return stamp;
+}
+
+// Step 5 for what was read, by a transaction that leaves no record.
+void SessionCore::wait_for_seen() {
+  if (own_seen_ != 0) wait_helping({own_seen_, id_});
+  for (const base::Tid& tid : dependencies_) wait_helping(tid);
+}
+
+}  // namespace sp3::runtime

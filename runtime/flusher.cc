@@ -1,0 +1,169 @@
+#include "runtime/flusher.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <sp3/error.h>
+
+#include "emu/spin.h"
+#include "runtime/checkpoint.h"
+#include "runtime/pool_core.h"
+
+namespace sp3::runtime {
+
+namespace {
+constexpr int kQuietRounds = 16;  // rounds without a group before the flusher slows down
+}
+
+Flusher::Flusher(PoolCore& pool) : pool_(pool), looks_(pool.layout().max_sessions) {
+  actor_.participant = PoolCore::kFlusherParticipant;
+  pool_.epochs().admit(actor_.participant);
+  own_ = &pool_.shared(PoolCore::kOwnSession);
+}
+
+Flusher::~Flusher() { stop(); }
+
+void Flusher::start() {
+  if (pool_.logs()) thread_ = std::thread([this] { work(); });
+}
+
+void Flusher::stop() noexcept {
+  if (pool_.was_inherited()) {
+    // The thread lives in the parent, which may have held our mutex when it forked.
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
+  {
+    const std::lock_guard guard(mutex_);
+    stopping_ = true;
+  }
+  wake_up_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Flusher::wake() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    group_expected_.store(true, std::memory_order_relaxed);
+  }
+  wake_up_.notify_all();
+}
+
+void Flusher::work() {
+  using std::chrono::steady_clock;
+  const auto group_period = std::chrono::microseconds(pool_.options().async.group_microseconds);
+  const auto watermark_period = std::chrono::milliseconds(pool_.options().watermark_ms);
+  const bool watermarks = watermark_period.count() != 0;
+  auto next_watermark = steady_clock::now() + watermark_period;
+  int quiet = 0;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const bool groups = group_expected_.load(std::memory_order_relaxed);
+    const auto woken = [&] {
+      return stopping_ || (!groups && group_expected_.load(std::memory_order_relaxed));
+    };
+    if (groups) {
+      wake_up_.wait_for(lock, group_period, woken);
+    } else if (watermarks) {
+      wake_up_.wait_until(lock, next_watermark, woken);
+    } else {
+      wake_up_.wait(lock, woken);
+    }
+    if (stopping_) return;
+    lock.unlock();
+    if (pool_.persister().is_poisoned()) return;
+    if (groups) {
+      quiet = flush_groups() ? 0 : quiet + 1;
+      if (quiet > kQuietRounds) {
+        quiet = 0;
+        group_expected_.store(false, std::memory_order_relaxed);
+        flush_groups();  // what was sealed before the flag went down
+      }
+    }
+    if (watermarks && steady_clock::now() >= next_watermark) {
+      write_watermarks();
+      next_watermark = steady_clock::now() + watermark_period;
+    }
+    lines_.raise_to(actor_.counts.lines);
+    fences_.raise_to(actor_.counts.fences);
+    lock.lock();
+  }
+}
+
+// Flushes what was sealed at the last look and still is not durable; whether anything is in flight.
+bool Flusher::flush_groups() {
+  bool any = false;
+  for (const auto& s : pool_.all_shared()) {
+    Look& look = looks_[s->id];
+    // relaxed: a number that is out of date by a moment is caught in the next round.
+    if (s->persisted.load(std::memory_order_relaxed) < look.sealed) {
+      pool_.persister().flush(*s, actor_, /*owner=*/false);
+    }
+    base::Tid blocked_on;
+    pool_.persister().advance(*s, &blocked_on);
+    look.sealed = s->sealed.load(std::memory_order_relaxed);
+    any = any || s->committed.load(std::memory_order_relaxed) < look.sealed;
+  }
+  return any;
+}
+
+void Flusher::write_watermarks() {
+  std::vector<base::Tid> marks;  // the stamp stands for an LSN
+  for (const auto& s : pool_.all_shared()) {
+    if (s.get() == own_) continue;
+    Look& look = looks_[s->id];
+    const std::uint64_t sealed = s->sealed.load(std::memory_order_acquire);
+    const bool idle = sealed == look.sealed && s->persisted.load(std::memory_order_acquire) == sealed;
+    look.sealed = sealed;
+    const base::Lsn durable = s->persisted_lsn.load(std::memory_order_acquire);
+    // A busy session's own later records say how far it is durable.
+    if (idle && durable > look.watermark) marks.push_back({durable, s->id});
+  }
+  if (marks.empty() || !seal_watermark(marks)) return;
+  pool_.persister().flush(*own_, actor_, /*owner=*/true);
+  if (pool_.persister().is_poisoned()) return;
+  base::Tid blocked_on;
+  pool_.persister().advance(*own_, &blocked_on);
+  for (const base::Tid& mark : marks) looks_[mark.session].watermark = mark.stamp;
+}
+
+// A record of the library's own session; it names no object and depends on nothing.
+bool Flusher::seal_watermark(const std::vector<base::Tid>& marks) {
+  base::Stamp idle = kIdle;
+  // The checkpointer holds our last run for an instant: next time will do.
+  if (!own_->announced.compare_exchange_strong(idle, kPending, std::memory_order_seq_cst)) return false;
+  const std::uint64_t bytes = log::RecordBuilder::max_record_bytes(0, marks.size());
+  const bool room =
+      own_->log.could_ever_hold(bytes) &&
+      own_->log.reserve(bytes, pool_.checkpoint_number.load(std::memory_order_relaxed)) !=
+          log::SessionLog::Reserved::no &&
+      own_->ring.has_room(own_->sealed.load(std::memory_order_relaxed),
+                          own_->committed.load(std::memory_order_acquire), 0);
+  if (room) {
+    const base::Stamp stamp = std::max({pool_.clock().now_after_loads(),
+                                        own_->last_stamp.load(std::memory_order_relaxed) + 1,
+                                        pool_.floor.load(std::memory_order_seq_cst) + 1});
+    own_->last_stamp.store(stamp, std::memory_order_relaxed);
+    own_->announced.store(stamp, std::memory_order_release);
+    record_.reset();
+    for (const base::Tid& mark : marks) record_.add_dependency(mark.session, mark.stamp);
+    record_.seal(own_->log.next_lsn(), stamp, own_->persisted_lsn.load(std::memory_order_relaxed),
+                 own_->log.seed(), log::RecordKind::watermark);
+    const std::lock_guard guard(own_->log.block_lock());
+    const auto appended =
+        own_->log.append(record_.data(), static_cast<std::uint32_t>(record_.size()), stamp, false);
+    const std::uint64_t number = own_->sealed.load(std::memory_order_relaxed) + 1;
+    own_->ring.push(number,
+                    {.stamp = stamp,
+                     .lsn = own_->log.next_lsn() - 1,
+                     .offset = appended.offset,
+                     .bytes = appended.bytes},
+                    {});
+    own_->published.store(number, std::memory_order_release);
+    own_->sealed.store(number, std::memory_order_release);
+  }
+  own_->announced.store(kIdle, std::memory_order_release);
+  return room;
+}
+
+}  // namespace sp3::runtime

@@ -1,0 +1,71 @@
+// Flusher: the background thread that bounds how long a sealed record stays unflushed, and how long a
+// durable one stays without a durable watermark.
+//
+// - An asynchronous group that does not fill is flushed AsyncOptions::group_microseconds after it was begun.
+// - Options::watermark_ms after a session has gone idle, a watermark record in the library's own session
+//   says how far its log is durable. From then on a damaged record of it is damage, not a torn tail.
+//
+// Thread safety: expect_group() by any thread; start and stop by one.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "log/record_builder.h"
+#include "runtime/persister.h"
+
+namespace sp3::runtime {
+
+class PoolCore;
+
+class Flusher {
+ public:
+  explicit Flusher(PoolCore& pool);
+  ~Flusher();  // stops
+
+  void start();
+  void stop() noexcept;
+
+  // A session has sealed something it will not flush now.
+  void expect_group() noexcept {
+    // relaxed: a wake-up that comes a moment late is harmless; the flusher looks again by itself.
+    if (!group_expected_.load(std::memory_order_relaxed)) [[unlikely]] wake();
+  }
+
+  [[nodiscard]] std::uint64_t lines() const noexcept { return lines_.get(); }
+  [[nodiscard]] std::uint64_t fences() const noexcept { return fences_.get(); }
+
+ private:
+  // Per session, what the last look found.
+  struct Look {
+    std::uint64_t sealed = 0;
+    base::Lsn watermark = 0;  // covered by a durable watermark
+  };
+
+  void wake() noexcept;
+  void work();
+  bool flush_groups();
+  void write_watermarks();
+  bool seal_watermark(const std::vector<base::Tid>& marks);
+
+  PoolCore& pool_;
+  SessionShared* own_ = nullptr;
+  Actor actor_;
+  log::RecordBuilder record_;
+  std::vector<Look> looks_;
+  base::Counter lines_;
+  base::Counter fences_;
+
+  std::atomic<bool> group_expected_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_up_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace sp3::runtime

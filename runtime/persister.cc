@@ -1,0 +1,172 @@
+// How records become durable and transactions committed.
+//
+// The order that everything rests on (P1 below; recovery case "torn tail"):
+//
+//   log bytes stored -> sealed raised -> bytes flushed -> fence -> persisted raised -> committed raised
+//
+// A helper reads `sealed`, then flushes bytes that another core stored. The stores are visible to it,
+// but nothing orders a clwb behind an earlier load, so it executes a locked RMW (the exchange on
+// `flushing`) between the two: the flush cannot run ahead of the knowledge that there is something to flush.
+//
+// Non-temporal stores of another core may still sit in its write-combining buffers, where no flush of
+// ours reaches them: a helper stops at an item that was streamed.
+#include "runtime/persister.h"
+
+#include <cstring>
+#include <mutex>
+
+#include <sp3/error.h>
+
+#include "emu/spin.h"
+#include "emu/step.h"
+
+namespace sp3::runtime {
+
+namespace {
+
+void raise_to(std::atomic<std::uint64_t>& number, std::uint64_t to) noexcept {
+  std::uint64_t now = number.load(std::memory_order_relaxed);
+  // release: what the number stands for happened before it.
+  while (now < to && !number.compare_exchange_weak(now, to, std::memory_order_acq_rel)) {
+  }
+}
+
+}  // namespace
+
+void Persister::throw_if_poisoned() const {
+  const int error = poisoned_.load(std::memory_order_acquire);
+  if (error == 0) return;
+  throw Error(ErrorCode::outcome_unknown,
+              "making a transaction durable failed; reopen the pool to recover what is",
+              {.path = path_, .found = std::strerror(error)});
+}
+
+// Flushes the bytes of items (from, upto], adjacent ones together.
+emu::IoStatus Persister::flush_items(SessionShared& session, std::uint64_t from, std::uint64_t upto,
+                                     bool owner, Actor& actor, std::uint64_t* reached,
+                                     base::Lsn* reached_lsn) {
+  const std::uint64_t gap = memory_.writes_blocks() ? log::kFileBlock : 1;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  bool streamed = false;
+  const auto flush_range = [&]() -> emu::IoStatus {
+    if (begin == end) return {};
+    return memory_.log_flush(begin, end - begin, streamed, actor.counts);
+  };
+  for (std::uint64_t n = from + 1; n <= upto; ++n) {
+    const log::PendingItem item = session.ring.read(n);
+    // Already persisted by someone else: its slot, and what we just read, may be a later item's.
+    if (session.persisted.load(std::memory_order_acquire) >= n) continue;
+    if (item.streamed && !owner) break;
+    *reached = n;
+    if (item.bytes == 0) continue;
+    *reached_lsn = item.lsn;
+    const bool joins = item.offset >= end && item.offset - end < gap && item.streamed == streamed;
+    if (!joins || begin == end) {
+      if (const emu::IoStatus status = flush_range(); !status.ok()) return status;
+      begin = item.offset;
+      streamed = item.streamed;
+    }
+    end = item.offset + item.bytes;
+  }
+  return flush_range();
+}
+
+void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
+  if (is_poisoned()) return;
+  // Pinned, no segment we are about to write can be recycled and reused; the owner's own flushes of
+  // mapped lines are harmless then, so the common case does without.
+  const bool pin = !owner || memory_.writes_blocks();
+  if (pin) epochs_.pin(actor.participant);
+  session.flushing.exchange(true, std::memory_order_seq_cst);  // the locked RMW of the essay above
+  const std::uint64_t from = session.persisted.load(std::memory_order_acquire);
+  std::uint64_t upto = 0;
+  if (memory_.writes_blocks()) {
+    const std::lock_guard guard(session.log.block_lock());
+    upto = session.sealed.load(std::memory_order_acquire);
+    for (std::uint64_t n = upto; n > from; --n) {
+      const log::PendingItem last = session.ring.read(n);
+      if (last.bytes == 0) continue;
+      session.log.close_blocks(last.offset + last.bytes);
+      break;
+    }
+  } else {
+    upto = session.sealed.load(std::memory_order_acquire);
+  }
+  std::uint64_t reached = from;
+  base::Lsn reached_lsn = 0;
+  emu::step(emu::Step::log_flush);
+  emu::IoStatus status = flush_items(session, from, upto, owner, actor, &reached, &reached_lsn);
+  emu::step(emu::Step::log_fence);
+  // (P1) The record is durable before anyone is told: recovery may then call its absence damage.
+  // Marks alone have nothing to order.
+  if (status.ok() && reached_lsn != 0) status = memory_.fence(actor.counts);
+  if (status.ok()) {
+    raise_to(session.persisted_lsn, reached_lsn);
+    raise_to(session.persisted, reached);
+  } else {
+    poison(status.error);
+  }
+  session.flushing.store(false, std::memory_order_release);
+  if (pin) epochs_.unpin(actor.participant);
+}
+
+Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocked_on) {
+  while (true) {
+    std::uint64_t done = session.committed.load(std::memory_order_acquire);
+    const std::uint64_t next = done + 1;
+    if (next > session.sealed.load(std::memory_order_acquire)) return Advanced::everything;
+    if (next > session.persisted.load(std::memory_order_acquire)) return Advanced::not_persisted;
+    if (next > session.published.load(std::memory_order_acquire)) return Advanced::everything;
+    const log::PendingItem item = session.ring.read(next);
+    bool free = true;
+    for (std::uint32_t i = 0; i < item.dependencies && free; ++i) {
+      const base::Tid tid = session.ring.dependency(item.first_dependency + i);
+      // Checked before the dependency is used: what we read is item `next`'s only while it waits.
+      if (session.committed.load(std::memory_order_acquire) != done) break;
+      if (tid.session != session.id && !is_committed(tid)) {
+        *blocked_on = tid;
+        free = false;
+      }
+    }
+    if (session.committed.load(std::memory_order_acquire) != done) continue;
+    if (!free) return Advanced::blocked;
+    emu::step(emu::Step::commit_committed);
+    // Stamp before number: who sees the number may reuse the slot, and must then find the stamp raised.
+    raise_to(session.committed_stamp, item.stamp);
+    session.committed.compare_exchange_strong(done, next, std::memory_order_acq_rel);
+  }
+}
+
+// Moves the chain of predecessors that `tid` waits for on by at least one step, if that can be done.
+void Persister::help_once(base::Tid tid, Actor& actor, bool patient) {
+  // Stamps fall along the chain, so it ends; a few links at a time are enough.
+  for (int link = 0; link < 64; ++link) {
+    SessionShared* session = this->session(tid.session);
+    base::Tid blocked_on;
+    switch (advance(*session, &blocked_on)) {
+      case Advanced::everything:
+        return;
+      case Advanced::not_persisted:
+        // Somebody at it is usually done sooner than we would be; unless it has lost its core.
+        if (patient && session->flushing.load(std::memory_order_relaxed)) return;
+        flush(*session, actor, false);
+        return;
+      case Advanced::blocked:
+        tid = blocked_on;
+    }
+  }
+}
+
+void Persister::wait(base::Tid tid, Actor& actor) {
+  emu::Spin spin;
+  while (!is_committed(tid)) {
+    throw_if_poisoned();
+    help_once(tid, actor, !spin.is_long());
+    if (is_committed(tid)) return;
+    emu::step(emu::Step::commit_wait);
+    spin.pause();
+  }
+}
+
+}  // namespace sp3::runtime

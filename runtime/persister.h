@@ -1,0 +1,86 @@
+// Persister: steps 4 and 5 of the commit protocol for any session, by whoever needs them done.
+//
+// flush() makes a session's sealed records durable; advance() commits what is durable and whose
+// predecessors are committed; wait() does both, for a session and for those it depends on, until a
+// stamp is committed.
+//
+// Thread safety: any thread, each with its own Actor. Helping is lock-free: several may flush the same
+// records; every one of them raises `persisted` only after its own fence, and only to what it flushed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/counter.h"
+#include "base/epoch.h"
+#include "emu/memory.h"
+#include "runtime/session_shared.h"
+
+namespace sp3::runtime {
+
+// Who flushes and waits. REQUIRES: not pinned when it enters flush() or wait().
+struct Actor {
+  std::size_t participant = 0;  // in the epoch domain
+  emu::FlushCounts counts;
+};
+
+class Persister {
+ public:
+  Persister(emu::Memory& memory, base::EpochDomain& epochs, const std::string& path, std::size_t sessions)
+      : memory_(memory),
+        epochs_(epochs),
+        path_(path),
+        sessions_(std::make_unique<std::atomic<SessionShared*>[]>(sessions)) {}
+
+  void add(SessionShared& session) {
+    sessions_[session.id].store(&session, std::memory_order_release);
+  }
+  // The session, or null if it was never opened in this generation.
+  [[nodiscard]] SessionShared* session(base::SessionId id) const noexcept {
+    return sessions_[id].load(std::memory_order_acquire);
+  }
+
+  [[nodiscard]] bool is_committed(base::Tid tid) const noexcept {
+    // acquire: what the transaction wrote is durable before we say so to anyone.
+    return sessions_[tid.session].load(std::memory_order_acquire)
+               ->committed_stamp.load(std::memory_order_acquire) >= tid.stamp;
+  }
+
+  // Flushes everything `session` has sealed so far. An owner that is about to flush a record of its
+  // own raises session.flushing before it seals, so that helpers leave it alone.
+  // A failure poisons the pool.
+  void flush(SessionShared& session, Actor& actor, bool owner);
+
+  // Commits as many of the session's items as can be; if it ends at one whose predecessor is not
+  // committed, *blocked_on names it.
+  enum class Advanced : std::uint8_t { everything, not_persisted, blocked };
+  Advanced advance(SessionShared& session, base::Tid* blocked_on);
+
+  // Returns when `tid` is committed. Errors: outcome_unknown.
+  void wait(base::Tid tid, Actor& actor);
+
+  // After a failed flush or fence nothing more can be known durable.
+  void poison(int error) noexcept {
+    int none = 0;
+    poisoned_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
+  }
+  [[nodiscard]] bool is_poisoned() const noexcept {
+    return poisoned_.load(std::memory_order_relaxed) != 0;  // relaxed: seen soon enough
+  }
+  // Errors: outcome_unknown if the pool is poisoned.
+  void throw_if_poisoned() const;
+
+ private:
+  emu::IoStatus flush_items(SessionShared& session, std::uint64_t from, std::uint64_t upto, bool owner,
+                            Actor& actor, std::uint64_t* reached, base::Lsn* reached_lsn);
+  void help_once(base::Tid tid, Actor& actor, bool patient);
+
+  emu::Memory& memory_;
+  base::EpochDomain& epochs_;
+  const std::string& path_;
+  std::unique_ptr<std::atomic<SessionShared*>[]> sessions_;
+  std::atomic<int> poisoned_{0};  // errno
+};
+
+}  // namespace sp3::runtime

@@ -1,0 +1,318 @@
+#include "runtime/pool_core.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include <pthread.h>
+
+#include <sp3/error.h>
+#include <sp3/session.h>
+
+#include "recovery/finish.h"
+#include "recovery/recover.h"
+#include "runtime/checkpoint.h"
+#include "runtime/flusher.h"
+#include "runtime/roots.h"
+#include "runtime/session_core.h"
+
+namespace sp3::runtime {
+
+namespace {
+
+std::atomic<int> forks{0};
+
+void check_options(const Options& options, const std::string& path) {
+  const auto refuse = [&](const char* what, const char* wanted, std::uint64_t found) {
+    throw Error(ErrorCode::invalid_argument, what,
+                {.path = path, .wanted = wanted, .found = std::to_string(found)});
+  };
+  if (options.checkpoint.log_percent < 1 || options.checkpoint.log_percent > 100) {
+    refuse("checkpoint.log_percent is out of range", "1 to 100", options.checkpoint.log_percent);
+  }
+  if (options.async.group_records < 1 || options.async.group_records > SessionShared::kItems / 2) {
+    refuse("async.group_records is out of range", "1 to 512", options.async.group_records);
+  }
+  if (options.async.group_bytes == 0) refuse("async.group_bytes is zero", "at least 1", 0);
+  if (options.async.group_microseconds < 1 || options.async.group_microseconds > 60'000'000) {
+    refuse("async.group_microseconds is out of range", "1 to 60000000", options.async.group_microseconds);
+  }
+  if (options.serial_after_aborts == 0) refuse("serial_after_aborts is zero", "at least 1", 0);
+  if (options.long_transaction_ms == 0) refuse("long_transaction_ms is zero", "at least 1", 0);
+  if (options.recovery.threads > 4096) {
+    refuse("recovery.threads is out of range", "0 to 4096", options.recovery.threads);
+  }
+}
+
+// One session more than the user asked for: the library's own, which writes the watermarks.
+Options with_own_session(Options options) {
+  if (options.geometry.max_sessions != 0) ++options.geometry.max_sessions;
+  return options;
+}
+
+}  // namespace
+
+int fork_generation() noexcept {
+  static const int registered = pthread_atfork(
+      nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  (void)registered;
+  return forks.load(std::memory_order_relaxed);  // relaxed: the child has one thread
+}
+
+std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, std::uint64_t size,
+                                           const Options& options) {
+  check_options(options, path.string());
+  auto file = pool::PoolFile::create(path, size, with_own_session(options));
+  pool::SuperblockImage superblock = recovery::start_generation(*file);
+  std::shared_ptr<PoolCore> core(
+      new PoolCore(std::move(file), options, RecoveryReport{}, std::move(superblock)));
+  core->start();
+  return core;
+}
+
+std::shared_ptr<PoolCore> PoolCore::open(const std::filesystem::path& path, const Options& options) {
+  check_options(options, path.string());
+  auto file = pool::PoolFile::open(path, options, pool::PoolFile::Access::read_write);
+  RecoveryReport report;
+  pool::SuperblockImage superblock;
+  if (file->superblock().fixed.state == static_cast<std::uint32_t>(pool::State::clean)) {
+    report.checkpoint_floor = file->superblock().fixed.floor;
+    report.largest_stamp = file->superblock().fixed.largest_stamp;
+    superblock = recovery::start_generation(*file);
+  } else {
+    recovery::Result result = recovery::recover(*file, options.recovery);
+    report = std::move(result.report);
+    superblock = std::move(result.superblock);
+  }
+  std::shared_ptr<PoolCore> core(
+      new PoolCore(std::move(file), options, std::move(report), std::move(superblock)));
+  core->start();
+  return core;
+}
+
+PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options, RecoveryReport recovery,
+                   pool::SuperblockImage superblock)
+    : floor(superblock.fixed.floor),
+      checkpoint_number(superblock.fixed.checkpoint_number),
+      options_(options),
+      file_(std::move(file)),
+      recovery_(std::move(recovery)),
+      fork_generation_(fork_generation()),
+      epochs_(kFirstGuest + kGuests + layout().max_sessions),
+      clock_(std::max(superblock.fixed.largest_stamp, superblock.fixed.floor)),
+      persister_(file_->memory(), epochs_, file_->path(), layout().max_sessions),
+      slabs_(file_->memory(), layout(), file_->identity(), 0, epochs_),
+      segments_(layout().segments),
+      superblock_(std::move(superblock)),
+      shared_(layout().max_sessions),
+      session_open_(layout().max_sessions, false) {
+  const pool::SlabShape shape = pool::slab_shape(
+      layout().slab_size, static_cast<std::uint32_t>(pool::slot_size_of(sizeof(RootNode), alignof(RootNode))));
+  root_offset_ = layout().slab_offset(0) + shape.data;
+  for (std::size_t guest = 0; guest < kGuests; ++guest) epochs_.admit(kFirstGuest + guest);
+}
+
+PoolCore::~PoolCore() {
+  stop_background();
+  for (const auto& shared : shared_) {
+    if (shared) shared->core.store(nullptr, std::memory_order_release);
+  }
+}
+
+void PoolCore::start() {
+  session_open_[kOwnSession] = true;
+  checkpointer_ = std::make_unique<Checkpointer>(*this);
+  flusher_ = std::make_unique<Flusher>(*this);
+  ensure_root();
+  checkpointer_->start();
+  flusher_->start();
+}
+
+// Also after a crash between the pool's creation and its first transaction.
+void PoolCore::ensure_root() {
+  const auto root = Ptr<RootNode>::from_offset(root_offset_);
+  std::unique_ptr<SessionCore> session = open_session();
+  const auto body = [&](Transaction& tx) {
+    try {
+      tx.read(root);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::invalid_pointer && e.code() != ErrorCode::destroyed_object) throw;
+      // Slot 0 of slab 0, because nothing else was ever made in this pool.
+      SP3_CHECK(tx.make<RootNode>() == root);
+    }
+  };
+  session->run({const_cast<void*>(static_cast<const void*>(&body)),
+                [](void* context, Transaction& tx) {
+                  (*static_cast<const decltype(body)*>(context))(tx);
+                }},
+               SessionCore::Durability::synchronous);
+  session->close();
+}
+
+void PoolCore::stop_background() noexcept {
+  if (flusher_) flusher_->stop();
+  if (checkpointer_) checkpointer_->stop();
+}
+
+bool PoolCore::was_inherited() const noexcept { return fork_generation() != fork_generation_; }
+
+void PoolCore::throw_if_unusable() const {
+  if (was_inherited()) [[unlikely]] {
+    throw Error(ErrorCode::forked, "the pool was opened before fork(); it belongs to the parent",
+                {.path = file_->path()});
+  }
+  if (persister_.is_poisoned()) [[unlikely]] persister_.throw_if_poisoned();
+}
+
+SessionShared& PoolCore::shared(base::SessionId id) {
+  const std::lock_guard guard(mutex_);
+  if (!shared_[id]) {
+    const auto& superblock = file_->identity();
+    const std::uint32_t seed = log::seed(superblock.uuid, id, superblock_.fixed.generation);
+    shared_[id] = std::make_shared<SessionShared>(*this, id, file_->memory(), layout(), segments_,
+                                                  superblock_.fixed.generation, seed);
+    persister_.add(*shared_[id]);
+    epochs_.admit(participant_of(id));
+  }
+  return *shared_[id];
+}
+
+std::vector<std::shared_ptr<SessionShared>> PoolCore::all_shared() const {
+  const std::lock_guard guard(mutex_);
+  std::vector<std::shared_ptr<SessionShared>> all;
+  for (const auto& shared : shared_) {
+    if (shared) all.push_back(shared);
+  }
+  return all;
+}
+
+std::unique_ptr<SessionCore> PoolCore::open_session() {
+  throw_if_unusable();
+  std::size_t id = 0;
+  {
+    const std::lock_guard guard(mutex_);
+    while (id < session_open_.size() && session_open_[id]) ++id;
+    if (id == session_open_.size()) {
+      throw Error(ErrorCode::too_many_sessions, "all sessions of the pool are open",
+                  {.path = file_->path(),
+                   .wanted = "one more",
+                   .found = std::to_string(session_open_.size() - 1) + " open"});
+    }
+    session_open_[id] = true;
+  }
+  shared(static_cast<base::SessionId>(id));
+  try {
+    const std::lock_guard guard(mutex_);
+    auto session = std::make_unique<SessionCore>(shared_from_this(), shared_[id]);
+    sessions_.push_back(session.get());
+    return session;
+  } catch (...) {
+    const std::lock_guard guard(mutex_);
+    session_open_[id] = false;
+    throw;
+  }
+}
+
+void PoolCore::session_closed(SessionCore& session, std::exception_ptr error) noexcept {
+  checkpointer_->inherit(session.versions());
+  const std::lock_guard guard(mutex_);
+  closed_sessions_ += session.statistics();
+  std::erase(sessions_, &session);
+  session_open_[session.shared()->id] = false;
+  if (error && !lost_error_) lost_error_ = error;
+}
+
+void PoolCore::checkpoint() {
+  throw_if_unusable();
+  if (logs()) checkpointer_->run();
+}
+
+void PoolCore::wait_for_log_space() { checkpointer_->run(); }
+
+void PoolCore::note_log_growth() noexcept {
+  const std::uint64_t used = segments_.used();
+  if (used * 100 >= std::uint64_t{segments_.total()} * options_.checkpoint.log_percent) {
+    checkpointer_->request();
+  }
+}
+
+bool PoolCore::has_news() const {
+  for (const auto& s : all_shared()) {
+    // relaxed: what is missed now is found next time.
+    if (s->sealed.load(std::memory_order_relaxed) != 0 &&
+        s->last_stamp.load(std::memory_order_relaxed) > floor.load(std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void PoolCore::close() {
+  if (was_inherited()) {
+    throw Error(ErrorCode::forked, "the pool was opened before fork(); it belongs to the parent",
+                {.path = file_->path()});
+  }
+  {
+    const std::lock_guard guard(mutex_);
+    if (!sessions_.empty()) {
+      throw Error(ErrorCode::sessions_open, "the pool cannot be closed while sessions are open",
+                  {.path = file_->path(),
+                   .wanted = "no open session",
+                   .found = std::to_string(sessions_.size())});
+    }
+  }
+  stop_background();
+  checkpointer_->run(/*last=*/true);
+  if (lost_error_) std::rethrow_exception(lost_error_);
+}
+
+std::size_t PoolCore::enter_guest() noexcept {
+  std::uint32_t in = guests_.load(std::memory_order_relaxed);
+  while (true) {
+    const auto free = static_cast<std::uint32_t>(std::countr_one(in));
+    if (free >= kGuests) return 0;
+    if (guests_.compare_exchange_weak(in, in | 1U << free, std::memory_order_acq_rel)) {
+      return kFirstGuest + free;
+    }
+  }
+}
+
+void PoolCore::leave_guest(std::size_t participant) noexcept {
+  guests_.fetch_and(~(1U << (participant - kFirstGuest)), std::memory_order_acq_rel);
+}
+
+PoolInfo PoolCore::info() const {
+  PoolInfo info = file_->info();
+  const std::lock_guard guard(mutex_);
+  info.generation = superblock_.fixed.generation;
+  info.checkpoint_number = checkpoint_number.load(std::memory_order_relaxed);
+  info.checkpoint_floor = floor.load(std::memory_order_relaxed);
+  info.clean = false;  // it is open
+  return info;
+}
+
+PoolStatistics PoolCore::statistics() const {
+  PoolStatistics s;
+  {
+    const std::lock_guard guard(mutex_);
+    s.sessions = closed_sessions_;
+    for (const SessionCore* session : sessions_) s.sessions += session->statistics();
+  }
+  s.checkpoints = checkpointer_->count();
+  s.checkpoint_objects = checkpointer_->objects();
+  s.checkpoint_bytes = checkpointer_->bytes();
+  s.checkpoint_lines = checkpointer_->lines();
+  s.checkpoint_fences = checkpointer_->fences();
+  s.checkpoint_longest_ns = checkpointer_->longest_ns();
+  s.flusher_lines = flusher_->lines();
+  s.flusher_fences = flusher_->fences();
+  s.log_bytes_used = std::uint64_t{segments_.used()} * layout().segment_size;
+  s.log_bytes_total = layout().log_bytes;
+  s.slabs_used = slabs_.slabs_used();
+  s.slabs_total = layout().slabs;
+  s.version_bytes = depot_.bytes();
+  s.index_bytes = slabs_.index_bytes();
+  return s;
+}
+
+}  // namespace sp3::runtime

@@ -1,0 +1,141 @@
+// PoolCore: an open pool: everything its sessions share.
+//
+// Thread safety: session ids, closing and roots under a mutex; the members by their own rules.
+// Lifetime: from PoolCore::create or open to close() (or destruction, which abandons the pool as a
+//   crash would: the next opening recovers).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <sp3/options.h>
+#include <sp3/report.h>
+#include <sp3/statistics.h>
+
+#include "base/epoch.h"
+#include "index/slab_table.h"
+#include "log/segment_pool.h"
+#include "pool/pool_file.h"
+#include "runtime/clock.h"
+#include "runtime/persister.h"
+#include "runtime/session_counters.h"
+#include "runtime/session_shared.h"
+#include "runtime/version_pool.h"
+
+namespace sp3::runtime {
+
+class Checkpointer;
+class Flusher;
+class SessionCore;
+
+class PoolCore : public std::enable_shared_from_this<PoolCore> {
+ public:
+  static std::shared_ptr<PoolCore> create(const std::filesystem::path& path, std::uint64_t size,
+                                          const Options& options);
+  static std::shared_ptr<PoolCore> open(const std::filesystem::path& path, const Options& options);
+  ~PoolCore();
+
+  std::unique_ptr<SessionCore> open_session();
+  // The session is gone; `error` (if any) is what its destructor could not throw.
+  void session_closed(SessionCore& session, std::exception_ptr error) noexcept;
+  void checkpoint();
+  void close();
+
+  [[nodiscard]] PoolInfo info() const;
+  [[nodiscard]] PoolStatistics statistics() const;
+  [[nodiscard]] const RecoveryReport& recovery_report() const noexcept { return recovery_; }
+
+  // Errors: forked, outcome_unknown.
+  void throw_if_unusable() const;
+  // Whether this process got the pool through fork(): it may look at nothing but this.
+  [[nodiscard]] bool was_inherited() const noexcept;
+
+  // Returns when segments may be free: makes or awaits a checkpoint. REQUIRES: not pinned, nothing locked.
+  void wait_for_log_space();
+  // Asks for a checkpoint if the log has filled up beyond CheckpointOptions::log_percent.
+  void note_log_growth() noexcept;
+  // Whether a stamp was taken since the last checkpoint's floor.
+  [[nodiscard]] bool has_news() const;
+
+  // Participants of the epoch domain: the checkpointer, the flusher, guests (ticket holders), sessions.
+  static constexpr std::size_t kCheckpointerParticipant = 0;
+  static constexpr std::size_t kFlusherParticipant = 1;
+  static constexpr std::size_t kFirstGuest = 2;
+  static constexpr std::size_t kGuests = 14;
+  [[nodiscard]] static std::size_t participant_of(base::SessionId id) { return kFirstGuest + kGuests + id; }
+  // A guest's place among the participants, or 0 if all are taken.
+  std::size_t enter_guest() noexcept;
+  void leave_guest(std::size_t participant) noexcept;
+
+  // The session the library itself writes watermarks with.
+  static constexpr base::SessionId kOwnSession = 0;
+
+  // Fixed at opening.
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+  [[nodiscard]] const pool::Layout& layout() const noexcept { return file_->layout(); }
+  [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
+  [[nodiscard]] emu::Memory& memory() noexcept { return file_->memory(); }
+  [[nodiscard]] std::uint64_t root_offset() const noexcept { return root_offset_; }
+  [[nodiscard]] bool logs() const noexcept { return options_.policy != CommitPolicy::volatile_only; }
+
+  base::EpochDomain& epochs() noexcept { return epochs_; }
+  StampClock& clock() noexcept { return clock_; }
+  Persister& persister() noexcept { return persister_; }
+  index::SlabTable& slabs() noexcept { return slabs_; }
+  log::SegmentPool& segments() noexcept { return segments_; }
+  VersionDepot& versions() noexcept { return depot_; }
+  Flusher& flusher() noexcept { return *flusher_; }
+  // The shared part of session `id`, made on first use.
+  SessionShared& shared(base::SessionId id);
+  // All shared parts that exist. Takes the mutex.
+  std::vector<std::shared_ptr<SessionShared>> all_shared() const;
+
+  // The serial gate: 0, or 1 + the id of the session whose transaction runs alone.
+  alignas(base::kCacheLine) std::atomic<std::uint32_t> serial_gate{0};
+  // No stamp up to this one is in flight any more, or will be taken.
+  alignas(base::kCacheLine) std::atomic<base::Stamp> floor;
+  std::atomic<std::uint64_t> checkpoint_number;  // of the durable superblock
+
+ private:
+  friend class Checkpointer;
+
+  PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options, RecoveryReport recovery,
+           pool::SuperblockImage superblock);
+  void start();
+  void ensure_root();
+  void stop_background() noexcept;
+
+  const Options options_;
+  std::unique_ptr<pool::PoolFile> file_;
+  const RecoveryReport recovery_;
+  const int fork_generation_;
+  std::uint64_t root_offset_ = 0;
+
+  base::EpochDomain epochs_;
+  StampClock clock_;
+  Persister persister_;
+  index::SlabTable slabs_;
+  log::SegmentPool segments_;
+  VersionDepot depot_;
+  pool::SuperblockImage superblock_;  // in force; the checkpointer's after start()
+  std::atomic<std::uint32_t> guests_{0};  // bit i: guest i is in
+
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<SessionShared>> shared_;  // by id; guarded by mutex_
+  std::vector<bool> session_open_;                      // by id; guarded by mutex_
+  std::vector<SessionCore*> sessions_;                  // open ones; guarded by mutex_
+  SessionStatistics closed_sessions_;                   // guarded by mutex_
+  std::exception_ptr lost_error_;                       // guarded by mutex_
+
+  std::unique_ptr<Checkpointer> checkpointer_;
+  std::unique_ptr<Flusher> flusher_;
+};
+
+// Counts forks of this process, so that handles know whether they were inherited.
+int fork_generation() noexcept;
+
+}  // namespace sp3::runtime

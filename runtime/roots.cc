@@ -1,0 +1,78 @@
+// The typed root directory: a list of ordinary objects whose first node has a known place, slot 0 of
+// slab 0, so that binding a name is a transaction like any other.
+#include "runtime/roots.h"
+
+#include <cstring>
+#include <string>
+
+#include <sp3/error.h>
+
+#include "runtime/pool_core.h"
+#include "runtime/session_core.h"
+
+namespace sp3::runtime {
+
+namespace {
+
+void check_name(std::string_view name, const std::string& path) {
+  if (!name.empty() && name.size() <= RootNode::kNameBytes - 1 &&
+      name.find('\0') == std::string_view::npos) {
+    return;
+  }
+  throw Error(ErrorCode::invalid_argument, "the name of a root has an impossible length",
+              {.path = path,
+               .wanted = "1 to " + std::to_string(RootNode::kNameBytes - 1) + " bytes without NUL",
+               .found = std::to_string(name.size()) + " bytes"});
+}
+
+}  // namespace
+
+std::uint64_t SessionCore::root(std::string_view name, const detail::TypeInfo& type) {
+  check_name(name, pool_->path());
+  for (auto at = Ptr<RootNode>::from_offset(pool_->root_offset()); at;) {
+    const RootNode& node = transaction_.read(at);
+    if (name == node.name) {
+      if (node.type != type.fingerprint) {
+        fail(ErrorCode::wrong_type, "the root is bound to an object of another type", node.target,
+             std::to_string(type.fingerprint), std::to_string(node.type));
+      }
+      return node.target;
+    }
+    at = node.next;
+  }
+  return 0;
+}
+
+void SessionCore::set_root(std::string_view name, std::uint64_t offset, const detail::TypeInfo& type) {
+  check_name(name, pool_->path());
+  if (offset != 0) read(offset, type);  // a root that cannot be followed is an error now, not later
+  const auto first = Ptr<RootNode>::from_offset(pool_->root_offset());
+  auto previous = first;
+  for (auto at = transaction_.read(first).next; at;) {
+    const RootNode& node = transaction_.read(at);
+    const Ptr<RootNode> next = node.next;
+    if (name == node.name) {
+      if (offset != 0) {
+        RootNode& bound = transaction_.write(at);
+        bound.target = offset;
+        bound.type = type.fingerprint;
+      } else {
+        transaction_.write(previous).next = next;
+        transaction_.destroy(at);
+      }
+      return;
+    }
+    previous = at;
+    at = next;
+  }
+  if (offset == 0) return;
+  const auto added = transaction_.make<RootNode>();
+  RootNode& node = transaction_.write(added);
+  std::memcpy(node.name, name.data(), name.size());
+  node.type = type.fingerprint;
+  node.target = offset;
+  node.next = transaction_.read(first).next;
+  transaction_.write(first).next = added;
+}
+
+}  // namespace sp3::runtime

@@ -1,0 +1,264 @@
+// The loop around an attempt: entering, retrying, leaving.
+#include "runtime/session_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <sp3/error.h>
+
+#include "emu/clock.h"
+#include "emu/spin.h"
+#include "runtime/pool_core.h"
+
+namespace sp3::runtime {
+
+namespace {
+
+// A transaction waits this long for another's serial gate; then it goes on. The gate is about progress,
+// not about correctness, and its holder may be waiting for this very thread.
+constexpr double kGatePatienceNs = 50e6;
+
+constexpr std::size_t kFreeSlotsKept = 256;  // of one type, by one session
+
+}  // namespace
+
+SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, std::shared_ptr<SessionShared> shared)
+    : pool_(std::move(pool)),
+      shared_(std::move(shared)),
+      persister_(pool_->persister()),
+      slabs_(pool_->slabs()),
+      id_(shared_->id),
+      locks_at_commit_(pool_->options().locks == LockTiming::commit),
+      random_(0x9E3779B97F4A7C15ULL * (id_ + 1U)),
+      long_transaction_ticks_(
+          emu::ticks_from_nanoseconds(1e6 * pool_->options().long_transaction_ms)),
+      versions_(pool_->versions(), pool_->epochs()) {
+  actor_.participant = PoolCore::participant_of(id_);
+}
+
+SessionCore::~SessionCore() {
+  SP3_ASSERT(!reading_);
+  versions_.free_all();  // closed, the pool has inherited them; else (after a fork) nobody reads them
+}
+
+void SessionCore::enter() {
+  pool_->throw_if_unusable();
+  // relaxed: misuse is detected where it can be; a race between two threads is a race all the same.
+  if (running_.load(std::memory_order_relaxed)) {
+    const bool nested = runner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    throw Error(nested ? ErrorCode::nested_transaction : ErrorCode::session_busy,
+                nested ? "run() was called inside a transaction of the same session"
+                       : "the session is running a transaction on another thread",
+                {.path = pool_->path(), .found = "session " + std::to_string(id_)});
+  }
+  running_.store(true, std::memory_order_relaxed);
+  runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+}
+
+base::Stamp SessionCore::run(detail::Body body, Durability durability) {
+  enter();
+  struct Leave {
+    SessionCore& core;
+    ~Leave() {
+      core.leave_serial_gate();
+      core.leave();
+    }
+  } const leave{*this};
+  failed_attempts_ = 0;
+  base::Stamp ticket = 0;
+  while (attempt(body, durability, &ticket) == Outcome::retry) {
+    ++failed_attempts_;
+    counters_.aborts.add(1);
+    pool_->throw_if_unusable();
+    backoff();
+  }
+  counters_.commits.add(1);
+  return ticket;
+}
+
+SessionCore::Outcome SessionCore::attempt(detail::Body body, Durability durability, base::Stamp* ticket) {
+  begin_attempt();
+  try {
+    body.call(body.context, transaction_);
+    // A conflict that the body swallowed still dooms the attempt.
+    if (doomed_) note_conflict(doom_);
+    if (!doomed_ && commit(durability, ticket)) return Outcome::committed;
+  } catch (const ConflictSignal&) {
+    note_conflict(doom_);
+  } catch (...) {
+    return finish_exception();
+  }
+  abort();
+  return Outcome::retry;
+}
+
+// An exception of the user's (or an error of ours) leaves run() only if it comes from a consistent and
+// durable view; REQUIRES: inside its handler.
+SessionCore::Outcome SessionCore::finish_exception() {
+  const bool published = !reading_ && writes_.empty();  // it came from step 4 or 5
+  if (!published) {
+    if (doomed_ || (reading_ && !reads_still_hold())) {
+      note_conflict(doomed_ ? doom_ : Conflict::changed);
+      abort();
+      return Outcome::retry;
+    }
+    track();
+    abort();
+    if (pool_->logs()) wait_for_seen();
+  }
+  throw;
+}
+
+void SessionCore::begin_attempt() {
+  doomed_ = false;
+  reads_.clear();
+  SP3_ASSERT(writes_.empty() && !reading_);
+  if (pool_->serial_gate.load(std::memory_order_acquire) != 0 ||
+      failed_attempts_ >= pool_->options().serial_after_aborts) [[unlikely]] {
+    pass_serial_gate();
+  }
+  if (!pool_->logs()) return;
+  // relaxed: our own number, and one that can only have grown since.
+  if (!shared_->ring.has_room(shared_->sealed.load(std::memory_order_relaxed),
+                              shared_->committed.load(std::memory_order_acquire),
+                              pool_->layout().max_sessions)) [[unlikely]] {
+    make_room_for_items();
+  }
+  if (log_bytes_needed_ != 0) [[unlikely]] reserve_before_body();
+}
+
+// Too many asynchronous items in flight: make them durable before adding more.
+void SessionCore::make_room_for_items() {
+  persist_own();
+  wait_helping({shared_->last_stamp.load(std::memory_order_relaxed), id_});
+}
+
+// The last attempt found the log full: get the space it measured before running the body again.
+void SessionCore::reserve_before_body() {
+  while (true) {
+    announce();
+    const bool reserved = take_log_space(log_bytes_needed_);
+    withdraw();
+    if (reserved) break;
+    pool_->wait_for_log_space();
+    pool_->throw_if_unusable();
+  }
+  log_bytes_needed_ = 0;
+}
+
+void SessionCore::end_reading() noexcept {
+  if (!reading_) return;
+  reading_ = false;
+  pool_->epochs().unpin(actor_.participant);
+  if (emu::ticks() - pinned_since_ > long_transaction_ticks_) [[unlikely]] counters_.long_transactions.add(1);
+}
+
+// Undoes what the write set holds: locks, private copies, slots taken.
+void SessionCore::abandon_writes() noexcept {
+  for (WriteEntry& w : writes_.entries()) {
+    if (w.locked) w.entry().unlock(w.seen.word0);
+    if (w.copy != nullptr) versions_.free(w.copy, w.size8);
+    if (w.mode == WriteMode::make || w.mode == WriteMode::nothing) free_slot(w.place);
+  }
+  writes_.clear();
+}
+
+void SessionCore::abort() noexcept {
+  withdraw();
+  abandon_writes();
+  end_reading();
+}
+
+// After publish: what was destroyed is free for the next object of its type.
+void SessionCore::forget_writes() {
+  for (WriteEntry& w : writes_.entries()) {
+    if (w.mode != WriteMode::destroy && w.mode != WriteMode::nothing) continue;
+    if (w.copy != nullptr) versions_.free(w.copy, w.size8);
+    free_slot(w.place);
+  }
+  writes_.clear();
+  versions_.collect();
+}
+
+void SessionCore::free_slot(const index::Place& place) {
+  std::vector<index::Place>& free = free_slots_[place.slab->type];
+  free.push_back(place);
+  if (free.size() < kFreeSlotsKept) return;
+  // The older half goes back for others.
+  const std::size_t half = free.size() / 2;
+  slabs_.give_back({free.data(), half});
+  free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(half));
+}
+
+void SessionCore::note_conflict(Conflict reason) noexcept {
+  switch (reason) {
+    case Conflict::locked: counters_.aborts_locked.add(1); break;
+    case Conflict::changed: counters_.aborts_validation.add(1); break;
+    case Conflict::log_full: counters_.aborts_log_full.add(1); break;
+  }
+}
+
+// Randomised, and longer with every failure, so that two that met do not meet again.
+void SessionCore::backoff() {
+  random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
+  const std::uint32_t limit = 1U << std::min(failed_attempts_, 9U);
+  const std::uint64_t rounds = (random_ >> 33) % limit;
+  emu::Spin spin;
+  for (std::uint64_t i = 0; i < rounds; ++i) spin.pause();
+}
+
+void SessionCore::pass_serial_gate() {
+  const std::uint32_t mine = id_ + 1U;
+  const std::uint64_t deadline = emu::ticks() + emu::ticks_from_nanoseconds(kGatePatienceNs);
+  emu::Spin spin;
+  while (!holds_gate_) {
+    std::uint32_t holder = pool_->serial_gate.load(std::memory_order_acquire);
+    if (holder == 0) {
+      if (failed_attempts_ < pool_->options().serial_after_aborts) return;
+      if (pool_->serial_gate.compare_exchange_strong(holder, mine, std::memory_order_acq_rel)) {
+        holds_gate_ = true;
+        counters_.serial_transactions.add(1);
+        return;
+      }
+    }
+    if (emu::ticks() > deadline) return;
+    spin.pause();
+  }
+}
+
+void SessionCore::leave_serial_gate() noexcept {
+  if (!holds_gate_) return;
+  holds_gate_ = false;
+  pool_->serial_gate.store(0, std::memory_order_release);
+}
+
+void SessionCore::flush() {
+  enter();
+  struct Leave {
+    SessionCore& core;
+    ~Leave() { core.leave(); }
+  } const leave{*this};
+  if (!pool_->logs()) return;
+  // relaxed: our own numbers.
+  if (shared_->committed.load(std::memory_order_relaxed) == shared_->sealed.load(std::memory_order_relaxed)) {
+    return;
+  }
+  make_room_for_items();
+}
+
+void SessionCore::close() {
+  std::exception_ptr error;
+  try {
+    flush();
+  } catch (const Error& e) {
+    // A busy session is not closed under its user's feet, and an inherited one is not ours to close.
+    if (e.code() != ErrorCode::outcome_unknown) throw;
+    error = std::current_exception();
+  }
+  for (auto& [type, places] : free_slots_) slabs_.give_back(places);
+  free_slots_.clear();
+  pool_->session_closed(*this, nullptr);
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace sp3::runtime

@@ -1,0 +1,172 @@
+// SessionCore: a session at work: the attempt in progress and the way from body to commit.
+//
+// An attempt goes: reading (lazily, at its first read or write: pin, snapshot) -> body -> commit() or
+// abort(). runtime/transaction.cc has the read phase, runtime/commit.cc the five steps, runtime/session_core.cc
+// the loop around them.
+//
+// Thread safety: one thread at a time.
+// Invariants:
+//   1. Pinned exactly from the first read or write to the end of publish (or abort).
+//   2. Locks are held only between lock() and publish()/abort(); under LockTiming::encounter, and for
+//      objects being made, from the write on.
+//   3. Nothing waits for a checkpoint, a predecessor or another session while pinned or holding a lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <sp3/detail/core.h>
+#include <sp3/transaction.h>
+
+#include "log/record_builder.h"
+#include "runtime/persister.h"
+#include "runtime/session_counters.h"
+#include "runtime/version_pool.h"
+#include "runtime/write_set.h"
+
+namespace sp3::runtime {
+
+class PoolCore;
+
+class SessionCore {
+ public:
+  enum class Durability : std::uint8_t { synchronous, asynchronous };
+
+  SessionCore(std::shared_ptr<PoolCore> pool, std::shared_ptr<SessionShared> shared);
+  ~SessionCore();
+  SessionCore(const SessionCore&) = delete;
+  SessionCore& operator=(const SessionCore&) = delete;
+
+  // Runs the body until it commits. Returns the stamp a ticket must wait for, 0 for none.
+  base::Stamp run(detail::Body body, Durability durability);
+  void flush();
+  // Commits everything and leaves the pool. Errors: outcome_unknown (the session is closed all the same).
+  void close();
+
+  // The transaction's operations; called inside a body only.
+  const void* read(std::uint64_t offset, const detail::TypeInfo& type);
+  void* write(std::uint64_t offset, const detail::TypeInfo& type);
+  std::uint64_t make(const detail::TypeInfo& type, void** storage);
+  void destroy(std::uint64_t offset, const detail::TypeInfo& type);
+  std::uint64_t root(std::string_view name, const detail::TypeInfo& type);
+  void set_root(std::string_view name, std::uint64_t offset, const detail::TypeInfo& type);
+
+  [[nodiscard]] const std::shared_ptr<SessionShared>& shared() const noexcept { return shared_; }
+  [[nodiscard]] PoolCore& pool() noexcept { return *pool_; }
+  [[nodiscard]] SessionStatistics statistics() const noexcept { return counters_.read(); }
+  VersionPool& versions() noexcept { return versions_; }
+
+ private:
+  enum class Conflict : std::uint8_t { locked, changed, log_full };
+  // Unwinds a body in mid-flight. Not a std::exception, so that user code is unlikely to catch it.
+  struct ConflictSignal {};
+  enum class Outcome : std::uint8_t { committed, retry };
+
+  // The loop (session_core.cc).
+  void enter();
+  void leave() noexcept { running_.store(false, std::memory_order_relaxed); }
+  void begin_attempt();
+  Outcome attempt(detail::Body body, Durability durability, base::Stamp* ticket);
+  Outcome finish_exception();
+  void abort() noexcept;
+  void abandon_writes() noexcept;  // unlocks, frees copies and slots
+  void forget_writes();            // after publish: destroyed objects' slots are free
+  void end_reading() noexcept;     // unpins
+  void make_room_for_items();
+  void reserve_before_body();
+  void free_slot(const index::Place& place);
+  void note_conflict(Conflict reason) noexcept;
+  void backoff();
+  void pass_serial_gate();
+  void leave_serial_gate() noexcept;
+  void close_quietly() noexcept;
+
+  // The read phase (transaction.cc).
+  void start_reading();
+  [[noreturn]] void conflict(Conflict reason);
+  [[noreturn]] void fail(ErrorCode code, const char* message, std::uint64_t offset,
+                         const std::string& wanted, const std::string& found);
+  index::Place locate(std::uint64_t offset, const detail::TypeInfo& type);
+  index::Seen observe(const index::Place& place);
+  void admit_to_snapshot(const index::Seen& seen);
+  const std::byte* bytes_of(const index::Place& place, const index::Seen& seen, std::uint64_t offset);
+  WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
+  void lock_now(WriteEntry& entry);
+  bool reads_still_hold() noexcept;
+  index::Place take_slot(const detail::TypeInfo& type);
+
+  // The five steps (commit.cc).
+  bool commit(Durability durability, base::Stamp* ticket);
+  bool commit_read_only(Durability durability, base::Stamp* ticket);
+  void announce();
+  void withdraw() noexcept;
+  bool reserve_log();
+  bool take_log_space(std::uint64_t bytes);
+  bool lock_write_set();
+  bool lock_one(WriteEntry& entry);
+  void track();
+  void track_version(const index::Seen& seen);
+  base::Stamp take_stamp();
+  bool validate();
+  void publish(base::Stamp stamp);
+  void publish_entry(WriteEntry& entry, base::Stamp stamp);
+  void compose_record();
+  void seal(base::Stamp stamp, Durability durability, bool published);
+  void push_item(const log::PendingItem& item, bool published);
+  base::Stamp seal_mark();
+  void release_sealed();
+  void persist_own();
+  void settle(base::Stamp stamp, Durability durability);
+  void wait_helping(base::Tid tid);
+  void wait_for_seen();
+  [[nodiscard]] std::uint64_t record_bound() const;
+
+  std::shared_ptr<PoolCore> pool_;
+  std::shared_ptr<SessionShared> shared_;
+  Persister& persister_;
+  index::SlabTable& slabs_;
+  const base::SessionId id_;
+  const bool locks_at_commit_;
+  Transaction transaction_{*this};
+
+  // The attempt.
+  bool reading_ = false;   // pinned, snapshot taken
+  bool doomed_ = false;    // a conflict was signalled; whatever the body does, it is retried
+  Conflict doom_ = Conflict::changed;
+  base::Stamp snapshot_ = 0;
+  std::vector<ReadEntry> reads_;
+  WriteSet writes_;
+  std::vector<std::uint32_t> lock_order_;
+  std::vector<base::Tid> dependencies_;  // per other session the largest stamp, uncommitted only
+  base::Stamp newest_seen_ = 0;          // the largest stamp read or overwritten, committed or not
+  base::Stamp own_seen_ = 0;             // the largest own stamp read or overwritten
+
+  // Across attempts.
+  std::uint32_t failed_attempts_ = 0;
+  std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
+  bool holds_gate_ = false;
+  bool announced_ = false;  // to the checkpointer
+  std::uint64_t random_;
+  std::uint64_t pinned_since_ = 0;  // ticks, of attempts worth timing
+  std::uint64_t long_transaction_ticks_;
+
+  std::atomic<bool> running_{false};
+  std::atomic<std::thread::id> runner_{};
+
+  log::RecordBuilder record_;
+  VersionPool versions_;
+  std::unordered_map<std::uint64_t, std::vector<index::Place>> free_slots_;  // by type
+  Actor actor_;
+  std::uint32_t group_records_ = 0;  // sealed asynchronously and not flushed by us
+  std::uint64_t group_bytes_ = 0;
+  SessionCounters counters_;
+};
+
+}  // namespace sp3::runtime

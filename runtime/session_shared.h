@@ -1,0 +1,71 @@
+// SessionShared: the part of a session that other sessions, the checkpointer and ticket holders see.
+//
+// It lives as long as the pool is open (tickets keep it longer), so its numbers only grow, even when
+// sessions are closed and their id is used again.
+//
+// Progress of the session's items (log/pending_ring.h):
+//
+//     committed <= published, committed <= persisted <= sealed
+//
+//   sealed     the owner has stored the record in the log
+//   published  the owner has made its versions visible (before sealed, but for CommitPolicy::conservative)
+//   persisted  its bytes are durable: raised by the owner or a helper, after a fence
+//   committed  and so is everything it depends on: the only thing that may be acknowledged
+//
+// Stamps announced to the checkpointer:
+//
+//     0 idle --owner--> 1 pending --owner--> stamp --owner--> 0
+//     0 idle --checkpointer--> 2 held --checkpointer--> 0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/align.h"
+#include "base/tid.h"
+#include "log/pending_ring.h"
+#include "log/session_log.h"
+
+namespace sp3::runtime {
+
+class PoolCore;
+
+inline constexpr base::Stamp kIdle = 0;
+inline constexpr base::Stamp kPending = 1;
+inline constexpr base::Stamp kHeld = 2;
+inline constexpr base::Stamp kFirstStamp = 8;  // real stamps are larger than the markers above
+
+struct SessionShared {
+  // Items in flight at most: enough for a few asynchronous groups.
+  static constexpr std::uint32_t kItems = 1024;
+
+  SessionShared(PoolCore& pool, base::SessionId session, emu::Memory& memory,
+                const pool::Layout& layout, log::SegmentPool& segments, std::uint64_t generation,
+                std::uint32_t seed)
+      : core(&pool),
+        id(session),
+        ring(kItems, kItems + 4 * layout.max_sessions),
+        log(memory, layout, segments, session, generation, seed) {}
+
+  // Read by everybody who depends on this session.
+  alignas(base::kCacheLine) std::atomic<base::Stamp> committed_stamp{0};
+  std::atomic<std::uint64_t> committed{0};
+
+  alignas(base::kCacheLine) std::atomic<std::uint64_t> sealed{0};
+  std::atomic<std::uint64_t> published{0};
+
+  alignas(base::kCacheLine) std::atomic<std::uint64_t> persisted{0};
+  std::atomic<base::Lsn> persisted_lsn{0};
+  // A hint that somebody is flushing; whoever sets it does so by a locked RMW (runtime/persist.cc).
+  std::atomic<bool> flushing{false};
+
+  alignas(base::kCacheLine) std::atomic<base::Stamp> announced{kIdle};
+  std::atomic<base::Stamp> last_stamp{kFirstStamp};  // the largest this session has taken
+
+  std::atomic<PoolCore*> core;  // null once the pool is gone
+  const base::SessionId id;
+  log::PendingRing ring;
+  log::SessionLog log;
+};
+
+}  // namespace sp3::runtime

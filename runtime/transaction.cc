@@ -1,0 +1,284 @@
+// The read phase: what a body does to objects before commit.
+//
+// Opacity. An attempt has a snapshot: a clock value taken before its first read. A version whose stamp is
+// below it was published by a transaction that held all its locks before we began, so everything that
+// transaction wrote is visible to us too. A version at or above it is taken only after everything
+// read so far was found unchanged and unlocked; the clock value from before that check is the new snapshot.
+// Strict serializability does not rest on this (clocks may lie): commit validates every read again.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include <sp3/error.h>
+
+#include "base/align.h"
+#include "emu/clock.h"
+#include "emu/spin.h"
+#include "emu/step.h"
+#include "runtime/pool_core.h"
+#include "runtime/session_core.h"
+
+namespace sp3::runtime {
+
+namespace {
+
+// A lock is held for the few hundred nanoseconds between lock and publish (conservative: plus a
+// flush). Whoever holds it longer has probably lost its core; then it is cheaper to start over.
+constexpr std::uint32_t kLockSpins = 32;
+
+std::string hex(std::uint64_t number) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::uint32_t size8_of(const detail::TypeInfo& type) {
+  return static_cast<std::uint32_t>(base::round_up(type.size, 8));
+}
+
+}  // namespace
+
+void SessionCore::start_reading() {
+  emu::step(emu::Step::epoch_pin);
+  pool_->epochs().pin(actor_.participant);
+  snapshot_ = pool_->clock().now_before_loads();
+  pinned_since_ = emu::ticks();
+  reading_ = true;
+}
+
+void SessionCore::conflict(Conflict reason) {
+  doomed_ = true;
+  doom_ = reason;
+  throw ConflictSignal{};
+}
+
+bool SessionCore::reads_still_hold() noexcept {
+  for (const ReadEntry& read : reads_) {
+    const std::uint64_t now = read.entry->word0();
+    if (now == read.seen.word0) continue;
+    if (now == (read.seen.word0 | index::kLock) && writes_.holds_lock(read.offset)) continue;
+    return false;
+  }
+  for (const WriteEntry& write : writes_.entries()) {
+    if (!write.locked && write.entry().word0() != write.seen.word0) return false;
+  }
+  return true;
+}
+
+// An error the library itself raises must be true of a consistent state: an attempt that read an
+// inconsistent one is retried instead.
+void SessionCore::fail(ErrorCode code, const char* message, std::uint64_t offset,
+                       const std::string& wanted, const std::string& found) {
+  if (!reads_still_hold()) conflict(Conflict::changed);
+  throw Error(code, message,
+              {.path = pool_->path(), .offset = offset, .has_offset = true, .wanted = wanted, .found = found});
+}
+
+index::Place SessionCore::locate(std::uint64_t offset, const detail::TypeInfo& type) {
+  const index::Place place = slabs_.find(offset);
+  if (place.slab == nullptr) [[unlikely]] {
+    if (offset == 0) fail(ErrorCode::invalid_pointer, "the pointer is null", 0, "an object", "null");
+    fail(ErrorCode::invalid_pointer, "the pointer does not name an object of this pool", offset,
+         "the start of an object", "another offset");
+  }
+  if (place.slab->type != type.fingerprint) [[unlikely]] {
+    fail(ErrorCode::wrong_type, "the object has another type", offset,
+         hex(type.fingerprint) + " (" + std::to_string(type.size) + " bytes)",
+         hex(place.slab->type) + " (" + std::to_string(place.slab->type_size) + " bytes)");
+  }
+  return place;
+}
+
+index::Seen SessionCore::observe(const index::Place& place) {
+  emu::step(emu::Step::entry_read);
+  index::Seen seen;
+  if (place.entry().try_read(seen)) [[likely]] return seen;
+  emu::Spin spin;
+  while (!place.entry().try_read(seen)) {
+    if (spin.rounds() >= kLockSpins) conflict(Conflict::locked);
+    spin.pause();
+  }
+  return seen;
+}
+
+// Called with the version in the read or write set already, so that it is validated with the rest.
+void SessionCore::admit_to_snapshot(const index::Seen& seen) {
+  if (seen.stamp() < snapshot_) [[likely]] return;
+  if (pool_->options().policy == CommitPolicy::ideal) return;
+  if (reads_.size() + writes_.size() == 1) return;  // one version alone is consistent
+  const base::Stamp now = pool_->clock().now_before_loads();
+  if (!reads_still_hold()) conflict(Conflict::changed);
+  snapshot_ = now;
+}
+
+// The version's bytes: in DRAM, or at home.
+const std::byte* SessionCore::bytes_of(const index::Place& place, const index::Seen& seen,
+                                       std::uint64_t offset) {
+  if (!seen.at_home() && !seen.destroyed()) return seen.version();
+  if (seen.at_home() && place.slab->home_holds_object(place.slot)) [[likely]] {
+    return pool_->memory().view() + offset;
+  }
+  // What we know about the object is part of what must be consistent.
+  reads_.push_back({&place.entry(), offset, seen});
+  fail(ErrorCode::destroyed_object, "the object was destroyed, or never made", offset, "an object",
+       "a free slot");
+}
+
+const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
+  if (doomed_) [[unlikely]] throw ConflictSignal{};
+  if (!reading_) start_reading();
+  if (!writes_.empty()) {
+    if (const WriteEntry* own = writes_.find(offset)) {
+      if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
+      if (own->mode == WriteMode::update || own->mode == WriteMode::make) return own->copy;
+      fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", offset,
+           "an object", "a destroyed one");
+    }
+  }
+  const index::Place place = locate(offset, type);
+  const index::Seen seen = observe(place);
+  reads_.push_back({&place.entry(), offset, seen});
+  admit_to_snapshot(seen);
+  return bytes_of(place, seen, offset);
+}
+
+// Takes the entry's lock now, waiting a little. A version that changed meanwhile is a conflict.
+void SessionCore::lock_now(WriteEntry& entry) {
+  emu::Spin spin;
+  std::uint64_t found = 0;
+  while (!entry.entry().try_lock(entry.seen.word0, &found)) {
+    if (found != (entry.seen.word0 | index::kLock)) conflict(Conflict::changed);
+    if (spin.rounds() >= kLockSpins) conflict(Conflict::locked);
+    spin.pause();
+  }
+  entry.locked = true;
+}
+
+WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::TypeInfo& type,
+                                        WriteMode mode) {
+  const index::Place place = locate(offset, type);
+  WriteEntry fresh;
+  fresh.place = place;
+  fresh.offset = offset;
+  fresh.seen = observe(place);
+  fresh.size8 = size8_of(type);
+  fresh.mode = mode;
+  fresh.clear_padding = type.clear_padding;
+  fresh.base = bytes_of(place, fresh.seen, offset);
+  WriteEntry& entry = writes_.add(fresh);
+  admit_to_snapshot(entry.seen);
+  if (!locks_at_commit_ && pool_->options().policy != CommitPolicy::ideal) lock_now(entry);
+  return entry;
+}
+
+void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
+  if (doomed_) [[unlikely]] throw ConflictSignal{};
+  if (!reading_) start_reading();
+  if (const WriteEntry* own = writes_.find(offset)) {
+    if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
+    if (own->mode == WriteMode::update || own->mode == WriteMode::make) return own->copy;
+    fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", offset,
+         "an object", "a destroyed one");
+  }
+  WriteEntry& entry = open_for_write(offset, type, WriteMode::update);
+  entry.copy = versions_.allocate(entry.size8);
+  std::memcpy(entry.copy, entry.base, entry.size8);
+  return entry.copy;
+}
+
+index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
+  std::vector<index::Place>& free = free_slots_[type.fingerprint];
+  if (free.empty()) {
+    // A batch, so that the table's mutex is no hot spot; few of what is large.
+    constexpr std::uint64_t kBatch = 32;
+    constexpr std::uint64_t kBatchBytes = 64 * 1024;
+    const std::uint64_t batch = std::min(kBatch, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
+    slabs_.take(type, batch, free);
+    std::reverse(free.begin(), free.end());  // ascending addresses first
+  }
+  const index::Place place = free.back();
+  free.pop_back();
+  return place;
+}
+
+std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
+  if (doomed_) [[unlikely]] throw ConflictSignal{};
+  if (pool_->options().policy == CommitPolicy::ideal) {
+    throw Error(ErrorCode::unsupported, "objects cannot be made or destroyed without concurrency control",
+                {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
+  }
+  if (!reading_) start_reading();
+  WriteEntry fresh;
+  fresh.place = take_slot(type);
+  fresh.offset = fresh.place.slab->offset_of(fresh.place.slot);
+  fresh.size8 = size8_of(type);
+  fresh.mode = WriteMode::make;
+  fresh.clear_padding = type.clear_padding;
+  WriteEntry& entry = writes_.add(fresh);
+  // The slot is ours alone; only the checkpointer may hold the lock, for an instant. Locked until
+  // publish, so that no reader meets a half-born object.
+  emu::Spin spin;
+  std::uint64_t found = 0;
+  do {
+    while (!entry.entry().try_read(entry.seen)) spin.pause();
+  } while (!entry.entry().try_lock(entry.seen.word0, &found));
+  entry.locked = true;
+  entry.copy = versions_.allocate(entry.size8);
+  std::memset(entry.copy, 0, entry.size8);
+  *storage = entry.copy;
+  return entry.offset;
+}
+
+void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
+  if (doomed_) [[unlikely]] throw ConflictSignal{};
+  if (pool_->options().policy == CommitPolicy::ideal) {
+    throw Error(ErrorCode::unsupported, "objects cannot be made or destroyed without concurrency control",
+                {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
+  }
+  if (!reading_) start_reading();
+  WriteEntry* own = writes_.find(offset);
+  if (own == nullptr) {
+    open_for_write(offset, type, WriteMode::destroy);
+    return;
+  }
+  if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
+  switch (own->mode) {
+    case WriteMode::update:
+      own->mode = WriteMode::destroy;
+      break;
+    case WriteMode::make:
+      own->mode = WriteMode::nothing;
+      break;
+    case WriteMode::destroy:
+    case WriteMode::nothing:
+      fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", offset,
+           "an object", "a destroyed one");
+  }
+}
+
+}  // namespace sp3::runtime
+
+namespace sp3::detail {
+
+const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
+  return core.read(offset, type);
+}
+void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
+  return core.write(offset, type);
+}
+std::uint64_t tx_make(runtime::SessionCore& core, const TypeInfo& type, void** storage) {
+  return core.make(type, storage);
+}
+void tx_destroy(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
+  core.destroy(offset, type);
+}
+std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name, const TypeInfo& type) {
+  return core.root(name, type);
+}
+void tx_set_root(runtime::SessionCore& core, std::string_view name, std::uint64_t offset,
+                 const TypeInfo& type) {
+  core.set_root(name, offset, type);
+}
+
+}  // namespace sp3::detail

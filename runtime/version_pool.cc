@@ -1,0 +1,110 @@
+#include "runtime/version_pool.h"
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace sp3::runtime {
+
+namespace {
+std::byte* allocate_aligned(std::size_t bytes) {
+  auto* block = static_cast<std::byte*>(std::aligned_alloc(64, bytes));
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+}  // namespace
+
+void VersionDepot::Free::operator()(std::byte* p) const noexcept { std::free(p); }
+
+VersionDepot::Batch VersionDepot::take(std::size_t lines) {
+  const std::lock_guard guard(mutex_);
+  if (!batches_[lines].empty()) {
+    Batch batch = std::move(batches_[lines].back());
+    batches_[lines].pop_back();
+    return batch;
+  }
+  const std::size_t bytes = kBatch * lines * 64;
+  chunks_.emplace_back(allocate_aligned(bytes));
+  bytes_ += bytes;
+  Batch batch;
+  batch.reserve(2 * kBatch);
+  // From the end, so that blocks are handed out in ascending order.
+  for (std::size_t i = kBatch; i-- > 0;) batch.push_back(chunks_.back().get() + i * lines * 64);
+  return batch;
+}
+
+void VersionDepot::give(std::size_t lines, Batch batch) {
+  const std::lock_guard guard(mutex_);
+  batches_[lines].push_back(std::move(batch));
+}
+
+std::uint64_t VersionDepot::bytes() const {
+  const std::lock_guard guard(mutex_);
+  return bytes_;
+}
+
+VersionPool::~VersionPool() {
+  SP3_ASSERT(retired_.empty());
+  for (std::size_t lines = 1; lines <= kPooledLines; ++lines) {
+    if (!free_[lines].empty()) depot_.give(lines, std::move(free_[lines]));
+  }
+}
+
+std::byte* VersionPool::allocate(std::size_t bytes) {
+  const std::size_t lines = lines_of(bytes);
+  if (lines > kPooledLines) return allocate_aligned(lines * 64);
+  std::vector<std::byte*>& free = free_[lines];
+  if (free.empty()) [[unlikely]] {
+    collect();
+    if (free.empty()) free = depot_.take(lines);
+  }
+  std::byte* block = free.back();
+  free.pop_back();
+  return block;
+}
+
+void VersionPool::free(std::byte* block, std::size_t bytes) {
+  const std::size_t lines = lines_of(bytes);
+  if (lines > kPooledLines) {
+    std::free(block);
+    return;
+  }
+  std::vector<std::byte*>& free = free_[lines];
+  free.push_back(block);
+  if (free.size() >= 2 * VersionDepot::kBatch) [[unlikely]] {
+    // The older half goes; what was freed last is still in the cache.
+    VersionDepot::Batch batch;
+    batch.reserve(2 * VersionDepot::kBatch);
+    batch.assign(free.begin(), free.begin() + VersionDepot::kBatch);
+    free.erase(free.begin(), free.begin() + VersionDepot::kBatch);
+    depot_.give(lines, std::move(batch));
+  }
+}
+
+void VersionPool::retire(std::byte* block, std::size_t bytes) {
+  retired_.push_back({block, bytes, epochs_.current()});
+}
+
+void VersionPool::collect() {
+  if (retired_.empty()) return;
+  if (retired_.size() >= kCollectAt) epochs_.try_advance();
+  const auto now = epochs_.current();
+  while (!retired_.empty() && now >= retired_.front().epoch + 2) {
+    free(retired_.front().block, retired_.front().bytes);
+    retired_.pop_front();
+  }
+}
+
+void VersionPool::free_all() {
+  for (const Retired& r : retired_) free(r.block, r.bytes);
+  retired_.clear();
+}
+
+void VersionPool::bequeath(VersionPool& heir) {
+  // Our epochs are at most the current one: restamped, the heir's list stays in order.
+  const auto now = epochs_.current();
+  for (const Retired& r : retired_) heir.retired_.push_back({r.block, r.bytes, now});
+  retired_.clear();
+}
+
+}  // namespace sp3::runtime

@@ -1,0 +1,85 @@
+// VersionPool: DRAM for object versions: private copies that become the newest version at publish.
+//
+// A version is a cache-line aligned block; its size follows from the object's type, so it has no header.
+// Each session (and the checkpointer) has a pool; blocks move between them in batches through the
+// pool-wide VersionDepot, because what a session publishes is mostly retired by someone else.
+//
+// Reclamation: retire() remembers the epoch; collect() frees what is two epochs old.
+// Thread safety: VersionPool: one thread; VersionDepot: any.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/epoch.h"
+
+namespace sp3::runtime {
+
+// Blocks of 64 * n bytes for n up to this are pooled; larger ones come from the heap.
+inline constexpr std::size_t kPooledLines = 64;
+
+class VersionDepot {
+ public:
+  using Batch = std::vector<std::byte*>;
+  static constexpr std::size_t kBatch = 64;
+
+  // A batch of blocks of `lines` cache lines. Errors: std::bad_alloc.
+  Batch take(std::size_t lines);
+  void give(std::size_t lines, Batch batch);
+
+  // Bytes ever allocated for pooled versions and not returned to the system.
+  [[nodiscard]] std::uint64_t bytes() const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const noexcept;
+  };
+  mutable std::mutex mutex_;
+  std::array<std::vector<Batch>, kPooledLines + 1> batches_;
+  std::vector<std::unique_ptr<std::byte, Free>> chunks_;
+  std::uint64_t bytes_ = 0;
+};
+
+class VersionPool {
+ public:
+  VersionPool(VersionDepot& depot, base::EpochDomain& epochs) : depot_(depot), epochs_(epochs) {}
+  // Hands all free blocks back. REQUIRES: nothing is retired any more.
+  ~VersionPool();
+  VersionPool(const VersionPool&) = delete;
+  VersionPool& operator=(const VersionPool&) = delete;
+
+  std::byte* allocate(std::size_t bytes);
+  // A block nobody else has seen.
+  void free(std::byte* block, std::size_t bytes);
+  // A block that pinned readers may still hold.
+  void retire(std::byte* block, std::size_t bytes);
+  // Frees what is old enough; tries to advance the epoch if much is waiting.
+  void collect();
+  // Gives everything retired to `heir` (a pool that lives on). REQUIRES: external synchronisation.
+  void bequeath(VersionPool& heir);
+  // Frees everything retired now. REQUIRES: nobody is pinned any more.
+  void free_all();
+  [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }
+
+ private:
+  struct Retired {
+    std::byte* block;
+    std::size_t bytes;
+    base::EpochDomain::Epoch epoch;
+  };
+  static constexpr std::size_t kCollectAt = 64;
+
+  static std::size_t lines_of(std::size_t bytes) { return (bytes + 63) / 64; }
+
+  VersionDepot& depot_;
+  base::EpochDomain& epochs_;
+  std::array<std::vector<std::byte*>, kPooledLines + 1> free_;
+  std::deque<Retired> retired_;  // oldest first
+};
+
+}  // namespace sp3::runtime

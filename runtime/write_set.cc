@@ -1,0 +1,43 @@
+#include "runtime/write_set.h"
+
+#include <algorithm>
+
+namespace sp3::runtime {
+
+WriteEntry* WriteSet::find_slowly(std::uint64_t offset) noexcept {
+  if (indexed_ == 0) {
+    for (WriteEntry& w : entries_) {
+      if (w.offset == offset) return &w;
+    }
+    return nullptr;
+  }
+  const std::size_t mask = table_.size() - 1;
+  for (std::size_t i = hash(offset) >> 20 & mask; table_[i] != 0; i = (i + 1) & mask) {
+    WriteEntry& w = entries_[table_[i] - 1];
+    if (w.offset == offset) return &w;
+  }
+  return nullptr;
+}
+
+void WriteSet::insert(std::size_t position) noexcept {
+  const std::size_t mask = table_.size() - 1;
+  std::size_t i = hash(entries_[position].offset) >> 20 & mask;
+  while (table_[i] != 0) i = (i + 1) & mask;
+  table_[i] = static_cast<std::uint32_t>(position + 1);
+}
+
+void WriteSet::index_last() {
+  if (entries_.size() * 2 > table_.size()) {
+    table_.assign(std::max<std::size_t>(64, table_.size() * 2), 0);
+    indexed_ = 0;
+  }
+  // On the first use, and after growing, everything is entered; later only the newest.
+  for (; indexed_ < entries_.size(); ++indexed_) insert(indexed_);
+}
+
+void WriteSet::forget_index() noexcept {
+  std::fill(table_.begin(), table_.end(), 0);
+  indexed_ = 0;
+}
+
+}  // namespace sp3::runtime

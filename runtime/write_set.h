@@ -1,0 +1,93 @@
+// ReadSet and WriteSet: what one attempt of a transaction has looked at and wants to change.
+//
+// Thread safety: none; a session owns one of each and reuses their memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/assert.h"
+#include "index/slab_table.h"
+
+namespace sp3::runtime {
+
+struct ReadEntry {
+  index::Entry* entry;
+  std::uint64_t offset;  // the object's Ptr
+  index::Seen seen;  // at the read
+};
+
+enum class WriteMode : std::uint8_t {
+  update,   // a new version of an existing object
+  make,     // a new object; its entry is locked since make()
+  destroy,  // the object goes
+  nothing,  // made and destroyed by the same transaction
+};
+
+struct WriteEntry {
+  index::Place place;
+  std::uint64_t offset = 0;          // the object's Ptr
+  std::byte* copy = nullptr;         // the private copy, size8 bytes; null for destroy
+  const std::byte* base = nullptr;   // the version it replaces; null for make
+  index::Seen seen;                  // the entry's words under that version
+  std::uint32_t size8 = 0;           // sizeof the type rounded up to 8
+  WriteMode mode = WriteMode::update;
+  bool locked = false;
+  void (*clear_padding)(void*) = nullptr;
+
+  [[nodiscard]] index::Entry& entry() const { return place.entry(); }
+};
+
+class WriteSet {
+ public:
+  // The entry for the object at `offset`; null if there is none. Invalidated by add().
+  WriteEntry* find(std::uint64_t offset) noexcept {
+    if ((filter_ & filter_bit(offset)) == 0) return nullptr;
+    return find_slowly(offset);
+  }
+
+  WriteEntry& add(const WriteEntry& entry) {
+    filter_ |= filter_bit(entry.offset);
+    entries_.push_back(entry);
+    if (entries_.size() > kScanned) index_last();
+    return entries_.back();
+  }
+
+  void clear() noexcept {
+    entries_.clear();
+    filter_ = 0;
+    if (indexed_ != 0) forget_index();
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  [[nodiscard]] std::vector<WriteEntry>& entries() noexcept { return entries_; }
+  [[nodiscard]] const std::vector<WriteEntry>& entries() const noexcept { return entries_; }
+
+  // Whether the transaction itself holds the lock on the object at `offset`.
+  [[nodiscard]] bool holds_lock(std::uint64_t offset) noexcept {
+    const WriteEntry* w = find(offset);
+    return w != nullptr && w->locked;
+  }
+
+ private:
+  // Up to this many entries are searched one after the other; more through a hash table.
+  static constexpr std::size_t kScanned = 8;
+
+  static std::uint64_t hash(std::uint64_t offset) noexcept { return offset * 0x9E3779B97F4A7C15ULL; }
+  static std::uint64_t filter_bit(std::uint64_t offset) noexcept {
+    return std::uint64_t{1} << (hash(offset) >> 58);
+  }
+  WriteEntry* find_slowly(std::uint64_t offset) noexcept;
+  void index_last();
+  void insert(std::size_t position) noexcept;
+  void forget_index() noexcept;
+
+  std::vector<WriteEntry> entries_;
+  std::uint64_t filter_ = 0;
+  std::vector<std::uint32_t> table_;  // open addressing: position + 1, or 0; size a power of two
+  std::size_t indexed_ = 0;           // entries in table_
+};
+
+}  // namespace sp3::runtime

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs a built sp3 into a temporary prefix, moves that, and uses it from an outside project:
+# first with find_package, then with pkg-config. The move shows that no path is baked in.
+set -euo pipefail
+
+if [[ $# -ne 4 ]]; then
+  echo "usage: run.sh CMAKE BUILD_DIR CXX static|shared" >&2
+  exit 2
+fi
+cmake=$1 build=$2 cxx=$3 linkage=$4
+program=$(cd "$(dirname "$0")/program" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+echo "== install"
+"$cmake" --install "$build" --prefix "$work/first" > "$work/install.log"
+mv "$work/first" "$work/prefix"
+prefix=$work/prefix
+
+echo "== every public header is installed"
+headers() { (cd "$1" && find sp3 -name '*.h' | LC_ALL=C sort); }
+diff <(headers "$program/../../../include") <(headers "$prefix/include") || {
+  echo "list the header in include/CMakeLists.txt" >&2
+  exit 1
+}
+
+echo "== find_package"
+"$cmake" -S "$program" -B "$work/by-cmake" -G Ninja \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix"
+"$cmake" --build "$work/by-cmake"
+"$work/by-cmake/consumer" "$work/by-cmake.pool"
+
+echo "== pkg-config"
+pc=$(find "$prefix" -name sp3.pc)
+libdir=$(dirname "$(dirname "$pc")")
+export PKG_CONFIG_PATH=${pc%/*}
+if [[ $linkage == static ]]; then
+  flags=$(pkg-config --static --cflags --libs sp3)
+else
+  flags="$(pkg-config --cflags --libs sp3) -Wl,-rpath,$libdir"
+fi
+# shellcheck disable=SC2086  # the flags are words
+"$cxx" -std=c++20 -O2 "$program/main.cc" -o "$work/by-pkg-config" $flags
+"$work/by-pkg-config" "$work/by-pkg-config.pool"

@@ -1,0 +1,182 @@
+#include <sp3/containers/hash_table.h>
+
+#include "tests/containers/map_model.h"
+
+using namespace sp3;
+using namespace sp3::test;
+
+namespace {
+
+// A hash as bad as a careless user's: few values, equal in most bits.
+struct PoorHash {
+  std::uint64_t operator()(std::uint64_t key) const { return key % 5; }
+};
+
+struct Name {
+  std::array<char, 16> text{};
+  bool operator==(const Name&) const = default;
+};
+
+using Map = HashTable<std::uint64_t, Payload>;
+using PoorMap = HashTable<std::uint64_t, Payload, PoorHash>;
+
+}  // namespace
+
+TEST_CASE("A hash table agrees with its model over random operations") {
+  run_random(tiny_shape(), MapSubject<Map>(Order::random, 1200), 6000);
+  run_random(default_shape(), MapSubject<Map>(Order::random, 5000), 15000);
+}
+
+TEST_CASE("A hash table agrees with its model for every order of keys") {
+  for (const Order order : all_orders) {
+    run_random(tiny_shape(), MapSubject<Map>(order, 1200), 3000);
+  }
+}
+
+TEST_CASE("A hash table with a poor hash function is slow but right") {
+  run_random(tiny_shape(), MapSubject<PoorMap>(Order::random, 300), 3000);
+  fill_then_erase_all<PoorMap>(tiny_shape(), 200);
+}
+
+TEST_CASE("A hash table can be emptied and filled again") {
+  fill_then_erase_all<Map>(tiny_shape(), 1000);
+}
+
+TEST_CASE("A destroyed hash table leaves no memory behind") { destroy_repeatedly<Map>(1500, 25); }
+
+TEST_CASE("Draining a hash table takes its directory apart, also after its keys are gone") {
+  World world(default_shape());
+  const Map map = world.run([](Transaction& tx) { return Map::create(tx); });
+  for (const bool erase_first : {false, true}) {
+    constexpr std::uint64_t keys = 20000;
+    for (std::uint64_t k = 0; k < keys; k += 10) {
+      world.run([&](Transaction& tx) {
+        for (std::uint64_t i = k; i < k + 10; ++i) map.insert_or_assign(tx, i, Payload(i));
+      });
+    }
+    for (std::uint64_t k = 0; erase_first && k < keys; k += 10) {
+      world.run([&](Transaction& tx) {
+        for (std::uint64_t i = k; i < k + 10; ++i) REQUIRE(map.erase(tx, i));
+      });
+    }
+    std::uint64_t calls = 0;
+    while (!world.run([&](Transaction& tx) { return map.drain(tx, 100); })) {
+      if (++calls % 16 != 0) continue;
+      REQUIRE(world.run([&](Transaction& tx) { return map.check_invariants(tx); }) == "");
+    }
+    REQUIRE(calls > (erase_first ? 10 : 150));
+    REQUIRE(world.run([&](Transaction& tx) { return map.check_invariants(tx); }) == "");
+    REQUIRE(world.run([&](Transaction& tx) { return map.size(tx); }) == 0);
+  }
+  world.run([&](Transaction& tx) { map.destroy(tx); });
+}
+
+TEST_CASE("Damage to a hash table is reported") {
+  World world(default_shape());
+  const Map map = world.run([](Transaction& tx) {
+    const Map created = Map::create(tx);
+    for (std::uint64_t k = 0; k < 200; ++k) created.insert_or_assign(tx, k, Payload(k));
+    return created;
+  });
+  const auto root = [&](Transaction& tx) { return tx.read(map.header()).root; };
+  const auto bucket = [&](Transaction& tx, unsigned cell) {
+    return Ptr<Map::Bucket>::from_offset(tx.read(root(tx)).cells[cell]);
+  };
+  const auto used_slot = [&](Transaction& tx, unsigned cell) -> std::uint64_t& {
+    for (std::uint64_t& slot : tx.write(bucket(tx, cell)).slots) {
+      if (slot != 0) return slot;
+    }
+    throw std::logic_error("an empty bucket");
+  };
+  REQUIRE_THAT(reported_after(world, map, [&](Transaction& tx) { used_slot(tx, 0) ^= 1ULL << 50; }),
+               Catch::Contains("has tag"));
+  REQUIRE_THAT(
+      reported_after(world, map,
+                     [&](Transaction& tx) { std::swap(used_slot(tx, 0), used_slot(tx, 127)); }),
+      Catch::Contains("is in the bucket of the hashes that begin like"));
+  REQUIRE_THAT(
+      reported_after(world, map, [&](Transaction& tx) { ++tx.write(bucket(tx, 9)).depth; }),
+      Catch::Contains("is named by cells"));
+  REQUIRE_THAT(reported_after(world, map,
+                              [&](Transaction& tx) {
+                                auto& cells = tx.write(root(tx)).cells;
+                                cells[127] = cells[0];
+                              }),
+               Catch::Contains("is named by cells"));
+  REQUIRE_THAT(
+      reported_after(world, map, [&](Transaction& tx) { tx.write(root(tx)).cells[0] = 0; }),
+      Catch::Contains("Cell 0"));
+  REQUIRE_THAT(reported_after(
+                   world, map,
+                   [&](Transaction& tx) { tx.write(bucket(tx, 0)).next = tx.make<Map::Bucket>(); }),
+               Catch::Contains("overflow bucket"));
+  REQUIRE_THAT(reported_after(world, map,
+                              [&](Transaction& tx) {
+                                auto& slots = tx.write(bucket(tx, 0)).slots;
+                                const auto node =
+                                    Ptr<Map::Node>::from_offset(used_slot(tx, 0) << 16 >> 16);
+                                const auto copy = tx.make<Map::Node>(tx.read(node));
+                                const std::uint64_t tag = used_slot(tx, 0) >> 48 << 48;
+                                *std::find(slots.begin(), slots.end(), 0U) = tag | copy.offset();
+                              }),
+               Catch::Contains("repeats a key"));
+}
+
+TEST_CASE("Two threads change different keys of a hash table") {
+  run_two_writers<Map>(tiny_shape(), 500, false, 3000);
+  run_two_writers<Map>(default_shape(), 3000, false, 8000);
+}
+
+TEST_CASE("Two threads change the same keys of a hash table") {
+  run_two_writers<Map>(tiny_shape(), 60, true, 3000);
+  run_two_writers<Map>(default_shape(), 600, true, 8000);
+}
+
+TEST_CASE("A hash table survives the death of its process at any time", "[crash]") {
+  run_crashes(tiny_shape(), MapSubject<Map>(Order::random, 800), 8);
+  run_crashes(default_shape(), MapSubject<Map>(Order::random, 800), 4);
+}
+
+TEST_CASE("A hash table survives many deaths of its process", "[.full][crash]") {
+  run_crashes(tiny_shape(), MapSubject<Map>(Order::random, 800), 150);
+}
+
+TEST_CASE("A hash table takes keys that are not numbers") {
+  World world(tiny_shape());
+  using Names = HashTable<Name, std::uint32_t>;
+  const Names names = world.run([](Transaction& tx) { return Names::create(tx); });
+  const auto name = [](std::uint32_t i) {
+    Name result;
+    const std::string text = "name " + std::to_string(i);
+    std::copy(text.begin(), text.end(), result.text.begin());
+    return result;
+  };
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    REQUIRE(world.run([&](Transaction& tx) { return names.insert_or_assign(tx, name(i), i); }));
+  }
+  world.run([&](Transaction& tx) {
+    REQUIRE(names.check_invariants(tx) == "");
+    REQUIRE(names.find(tx, name(321)) == 321);
+    REQUIRE_FALSE(names.contains(tx, name(500)));
+  });
+}
+
+TEST_CASE("A hash table of another hash function is another type") {
+  World world(tiny_shape());
+  world.run([](Transaction& tx) { tx.set_root("table", Map::create(tx).header()); });
+  try {
+    world.run([](Transaction& tx) {
+      static_cast<void>(PoorMap::open(tx, tx.root<PoorMap::Header>("table")));
+    });
+    FAIL("the table was opened with another hash function");
+  } catch (const Error& error) {
+    REQUIRE(error.code() == ErrorCode::wrong_type);
+  }
+}
+
+TEST_CASE("The default hash of a key never changes") {
+  // Part of the format: existing tables depend on these numbers.
+  REQUIRE(DefaultHash<std::uint64_t>{}(1) == 0x5692161d100b05e5ULL);
+  REQUIRE(DefaultHash<std::int32_t>{}(-1) == mix_hash(~std::uint64_t{0}));
+  REQUIRE(DefaultHash<Name>{}(Name{{'s', 'p', '3'}}) == 0xb724e418b1eee4a6ULL);
+}

@@ -1,0 +1,137 @@
+#include <sp3/containers/rb_tree.h>
+
+#include "tests/containers/map_model.h"
+
+using namespace sp3;
+using namespace sp3::test;
+
+namespace {
+using Map = RbTree<std::uint64_t, Payload>;
+}
+
+TEST_CASE("A red-black tree agrees with its model over random operations") {
+  run_random(tiny_shape(), MapSubject<Map>(Order::random, 1200), 6000);
+  run_random(default_shape(), MapSubject<Map>(Order::random, 5000), 15000);
+}
+
+TEST_CASE("A red-black tree agrees with its model for every order of keys") {
+  for (const Order order : all_orders) {
+    run_random(tiny_shape(), MapSubject<Map>(order, 1200), 3000);
+  }
+}
+
+TEST_CASE("A red-black tree can be emptied and filled again") {
+  fill_then_erase_all<Map>(tiny_shape(), 1000);
+}
+
+TEST_CASE("Every small red-black tree stays valid when any of its keys is erased") {
+  // All trees that ascending insertion makes, small enough to erase each key of each of them.
+  World world(tiny_shape());
+  for (std::uint64_t size = 1; size <= 24; ++size) {
+    for (std::uint64_t victim = 0; victim < size; ++victim) {
+      INFO("key " << victim << " of " << size);
+      world.run([&](Transaction& tx) {
+        const Map map = Map::create(tx);
+        for (std::uint64_t k = 0; k < size; ++k) map.insert_or_assign(tx, k, Payload(k));
+        REQUIRE(map.erase(tx, victim));
+        REQUIRE_FALSE(map.erase(tx, victim));
+        REQUIRE(map.check_invariants(tx) == "");
+        REQUIRE(map.size(tx) == size - 1);
+        map.destroy(tx);
+      });
+    }
+  }
+}
+
+TEST_CASE("A destroyed red-black tree leaves no memory behind") {
+  destroy_repeatedly<Map>(1500, 25);
+}
+
+TEST_CASE("Giving a key a new value changes no other node of a red-black tree") {
+  World world(tiny_shape());
+  const Map map = world.run([](Transaction& tx) { return Map::create(tx); });
+  for (std::uint64_t k = 0; k < 100; ++k) {
+    world.run([&](Transaction& tx) { map.insert_or_assign(tx, k, Payload(k)); });
+  }
+  world.run([&](Transaction& tx) {
+    const Payload* other = map.lookup(tx, 50);
+    map.insert_or_assign(tx, 51, Payload(1));
+    REQUIRE(map.lookup(tx, 50) == other);
+    REQUIRE(map.lookup(tx, 51)->number == 1);
+    REQUIRE(map.lookup(tx, 100) == nullptr);
+  });
+}
+
+TEST_CASE("A visitor of a red-black tree can end the walk") {
+  World world(tiny_shape());
+  const Map map = world.run([](Transaction& tx) { return Map::create(tx); });
+  world.run([&](Transaction& tx) {
+    for (std::uint64_t k = 0; k < 50; ++k) map.insert_or_assign(tx, k * 2, Payload(k));
+    std::vector<std::uint64_t> keys;
+    map.range(tx, 11, 99, [&](std::uint64_t key, const Payload&) {
+      keys.push_back(key);
+      return keys.size() < 3;
+    });
+    REQUIRE(keys == std::vector<std::uint64_t>{12, 14, 16});
+    REQUIRE(map.lower_bound(tx, 98)->first == 98);
+    REQUIRE_FALSE(map.lower_bound(tx, 99));
+  });
+}
+
+TEST_CASE("Damage to a red-black tree is reported") {
+  World world(tiny_shape());
+  const Map map = world.run([](Transaction& tx) {
+    const Map created = Map::create(tx);
+    for (std::uint64_t k = 0; k < 20; ++k) created.insert_or_assign(tx, k, Payload(k));
+    return created;
+  });
+  const auto root = [&](Transaction& tx) { return tx.read(map.header()).root; };
+  // The last node on the way down along one side.
+  const auto outermost = [&](Transaction& tx, unsigned side) {
+    Ptr<Map::Node> at = root(tx);
+    while (tx.read(at).child[side]) at = tx.read(at).child[side];
+    return at;
+  };
+  REQUIRE_THAT(reported_after(world, map, [&](Transaction& tx) { tx.write(root(tx)).red = 1; }),
+               Catch::Contains("is the root and red"));
+  REQUIRE_THAT(
+      reported_after(world, map, [&](Transaction& tx) { tx.write(outermost(tx, 0)).red ^= 1; }),
+      Catch::Contains("black nodes below"));
+  REQUIRE_THAT(reported_after(world, map,
+                              [&](Transaction& tx) {
+                                auto& child = tx.write(root(tx)).child;
+                                std::swap(child[0], child[1]);
+                              }),
+               Catch::Contains("that is not"));
+  REQUIRE_THAT(
+      reported_after(world, map, [&](Transaction& tx) { tx.write(outermost(tx, 1)).key = 3; }),
+      Catch::Contains("is right of a key"));
+  REQUIRE_THAT(reported_after(world, map,
+                              [&](Transaction& tx) {
+                                const auto last = outermost(tx, 1);
+                                REQUIRE(tx.read(last).red == 1);
+                                tx.write(last).child[1] = tx.make<Map::Node>(
+                                    std::uint64_t{99}, std::array<Ptr<Map::Node>, 2>{},
+                                    std::uint64_t{1}, Payload(0));
+                              }),
+               Catch::Contains("is red and so is its parent"));
+}
+
+TEST_CASE("Two threads change different keys of a red-black tree") {
+  run_two_writers<Map>(tiny_shape(), 500, false, 3000);
+  run_two_writers<Map>(default_shape(), 3000, false, 8000);
+}
+
+TEST_CASE("Two threads change the same keys of a red-black tree") {
+  run_two_writers<Map>(tiny_shape(), 60, true, 3000);
+  run_two_writers<Map>(default_shape(), 600, true, 8000);
+}
+
+TEST_CASE("A red-black tree survives the death of its process at any time", "[crash]") {
+  run_crashes(tiny_shape(), MapSubject<Map>(Order::random, 800), 8);
+  run_crashes(default_shape(), MapSubject<Map>(Order::random, 800), 4);
+}
+
+TEST_CASE("A red-black tree survives many deaths of its process", "[.full][crash]") {
+  run_crashes(tiny_shape(), MapSubject<Map>(Order::random, 800), 150);
+}

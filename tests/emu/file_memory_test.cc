@@ -1,0 +1,200 @@
+// The file kind: the log's image, pwrite, and the shared fdatasync.
+#include "emu/memory.h"
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "emu/shared_sync.h"
+#include "tests/emu/scratch_file.h"
+
+using namespace sp3;
+using namespace sp3::emu;
+using sp3::test::pattern;
+using sp3::test::ScratchFile;
+
+namespace {
+constexpr std::uint64_t kLog = ScratchFile::kLogOffset;
+constexpr std::uint64_t kBlock = Memory::kFileBlock;
+const std::vector<std::byte> kZeroBlock(kBlock);
+}  // namespace
+
+TEST_CASE("file memory: stored log bytes are in the image only until they are flushed") {
+  const ScratchFile file;
+  const auto memory = file.map(MemoryKind::file);
+  const auto data = pattern(200, 1);
+  memory->log_store(kLog, data.data(), data.size(), true);
+  CHECK(std::memcmp(memory->log_view(kLog), data.data(), data.size()) == 0);
+  CHECK(file.read(kLog, kBlock) == kZeroBlock);
+  CHECK(std::memcmp(memory->view() + kLog, kZeroBlock.data(), kBlock) == 0);
+
+  FlushCounts counts;
+  REQUIRE(memory->log_flush(kLog, data.size(), true, counts).ok());
+  REQUIRE(memory->fence(counts).ok());
+  CHECK(file.read(kLog, data.size()) == data);
+  CHECK(std::memcmp(memory->view() + kLog, data.data(), data.size()) == 0);
+  CHECK(counts.lines == kBlock / 64);
+  CHECK(counts.fences == 1);
+  CHECK(memory->syncs() == 1);
+}
+
+TEST_CASE("file memory: a flush writes the whole blocks of its range and no others") {
+  const ScratchFile file;
+  const auto memory = file.map(MemoryKind::file);
+  const auto data = pattern(4 * kBlock, 2);
+  memory->log_store(kLog, data.data(), data.size(), false);
+  FlushCounts counts;
+  REQUIRE(memory->log_flush(kLog + kBlock + 100, kBlock, false, counts)
+              .ok());  // touches blocks 1 and 2
+  REQUIRE(memory->fence(counts).ok());
+  CHECK(counts.lines == 2 * kBlock / 64);
+  CHECK(file.read(kLog, kBlock) == kZeroBlock);
+  CHECK(file.read(kLog + 3 * kBlock, kBlock) == kZeroBlock);
+  const auto written = file.read(kLog + kBlock, 2 * kBlock);
+  CHECK(std::memcmp(written.data(), data.data() + kBlock, 2 * kBlock) == 0);
+  REQUIRE(memory->log_flush(kLog, 0, false, counts).ok());
+  CHECK(counts.pending_lines == 0);
+}
+
+TEST_CASE("file memory: homes go through the mapping, and a fence makes them durable") {
+  const ScratchFile file;
+  const auto memory = file.map(MemoryKind::file);
+  const auto data = pattern(100, 3);
+  memory->store(20, data.data(), data.size());
+  FlushCounts counts;
+  memory->flush(20, data.size(), counts);
+  CHECK(counts.lines == 2);
+  REQUIRE(memory->fence(counts).ok());
+  CHECK(counts.fences == 1);
+  CHECK(memory->syncs() == 1);
+  CHECK(file.read(20, data.size()) == data);
+  REQUIRE(memory->fence(counts).ok());
+  CHECK(memory->syncs() == 1);
+}
+
+TEST_CASE("file memory: after reopening, view shows the log and its image starts empty") {
+  const ScratchFile file;
+  const auto data = pattern(kBlock, 4);
+  FlushCounts counts;
+  {
+    const auto memory = file.map(MemoryKind::file);
+    memory->log_store(kLog, data.data(), data.size(), false);
+    REQUIRE(memory->log_flush(kLog, data.size(), false, counts).ok());
+    REQUIRE(memory->fence(counts).ok());
+  }
+  const auto memory = file.map(MemoryKind::file);
+  CHECK(std::memcmp(memory->view() + kLog, data.data(), data.size()) == 0);
+  CHECK(std::memcmp(memory->log_view(kLog), kZeroBlock.data(), kBlock) == 0);
+}
+
+TEST_CASE("file memory: discarding frees whole pages of the image and leaves the file alone") {
+  const ScratchFile file;
+  const auto memory = file.map(MemoryKind::file);
+  const auto data = pattern(3 * kBlock, 5);
+  memory->log_store(kLog, data.data(), data.size(), false);
+  FlushCounts counts;
+  REQUIRE(memory->log_flush(kLog, data.size(), false, counts).ok());
+  memory->log_discard(kLog + 100, 2 * kBlock);  // only the second page is covered whole
+  CHECK(std::memcmp(memory->log_view(kLog), data.data(), kBlock) == 0);
+  CHECK(std::memcmp(memory->log_view(kLog + kBlock), kZeroBlock.data(), kBlock) == 0);
+  CHECK(std::memcmp(memory->log_view(kLog + 2 * kBlock), data.data() + 2 * kBlock, kBlock) == 0);
+  CHECK(file.read(kLog, data.size()) == data);
+  memory->log_discard(kLog + 10, 20);
+}
+
+TEST_CASE("file memory: a failed write is reported and nothing is counted") {
+  const ScratchFile file;
+  const int read_only = open(file.path().c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(read_only >= 0);
+  MemoryOptions options;
+  options.kind = MemoryKind::file;
+  options.log_offset = kLog;
+  options.log_length = ScratchFile::kLogLength;
+  const auto memory = Memory::map(read_only, file.path(), ScratchFile::kSize, options);
+  FlushCounts counts;
+  CHECK(memory->log_flush(kLog, 64, false, counts).error == EBADF);
+  CHECK(counts.lines == 0);
+  CHECK(counts.pending_lines == 0);
+  close(read_only);
+}
+
+TEST_CASE("concurrent waiters share syncs, and each gets one that started after its call") {
+  using namespace std::chrono_literals;
+  constexpr int kThreads = 8;
+  constexpr std::uint64_t kWaits = 25;
+  std::atomic<std::uint64_t> written{0};  // what a crash would lose
+  std::atomic<std::uint64_t> durable{0};
+  SharedSync sync([&] {
+    const std::uint64_t seen = written.load();
+    std::this_thread::sleep_for(1ms);
+    durable.store(seen);
+    return 0;
+  });
+  std::atomic<bool> lost{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (std::uint64_t i = 0; i < kWaits; ++i) {
+        const std::uint64_t mine = written.fetch_add(1) + 1;
+        if (sync.wait() != 0 || durable.load() < mine) lost = true;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK_FALSE(lost);
+  CHECK(sync.syncs() >= kWaits);
+  CHECK(sync.syncs() < kThreads * kWaits);
+}
+
+TEST_CASE("a failed sync is reported to all its waiters and to everyone after it") {
+  using namespace std::chrono_literals;
+  std::atomic<int> calls{0};
+  SharedSync sync([&] {
+    const int call = ++calls;
+    std::this_thread::sleep_for(2ms);
+    return call == 2 ? ENOSPC : 0;
+  });
+  CHECK(sync.wait() == 0);
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&] { failed += sync.wait() == ENOSPC ? 1 : 0; });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(failed == 6);
+  CHECK(sync.wait() == ENOSPC);
+  CHECK(calls == 2);  // nobody tries again
+}
+
+TEST_CASE("file memory: threads that fence at once are all durable") {
+  const ScratchFile file;
+  const auto memory = file.map(MemoryKind::file);
+  constexpr unsigned kThreads = 4;
+  constexpr unsigned kRecords = 4;
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      FlushCounts counts;
+      for (unsigned r = 0; r < kRecords; ++r) {
+        const std::uint64_t at = kLog + (t * kRecords + r) * kBlock;
+        const auto data = pattern(kBlock, t * kRecords + r);
+        memory->log_store(at, data.data(), data.size(), false);
+        if (!memory->log_flush(at, data.size(), false, counts).ok() || !memory->fence(counts).ok())
+          ++failures;
+      }
+      if (counts.fences != kRecords || counts.lines != kRecords * kBlock / 64) ++failures;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(failures == 0);
+  CHECK(memory->syncs() <= kThreads * kRecords);
+  for (unsigned i = 0; i < kThreads * kRecords; ++i) {
+    CHECK(file.read(kLog + i * kBlock, kBlock) == pattern(kBlock, i));
+  }
+}

@@ -1,0 +1,351 @@
+#include <catch2/catch.hpp>
+
+#include "tests/log/synthetic_log.h"
+
+namespace sp3::test {
+namespace {
+
+using log::PrefixEnd;
+
+const log::LogPrefix* find(const log::ScanResult& scan, SessionId session) {
+  for (const log::LogPrefix& prefix : scan.sessions) {
+    if (prefix.session == session) return &prefix;
+  }
+  return nullptr;
+}
+
+// The LSNs of a session's prefix, read back from the records themselves.
+std::vector<Lsn> lsns(const SyntheticPool& pool, const log::ScanResult& scan, SessionId session) {
+  std::vector<Lsn> all;
+  const log::LogPrefix* prefix = find(scan, session);
+  if (prefix == nullptr) return all;
+  for (const log::RecordRef& ref : prefix->records) {
+    const auto record = log::trusted_record(pool.bytes.data() + ref.offset);
+    CHECK(record.stamp() == ref.stamp);
+    CHECK(record.lsn() == prefix->first_lsn + all.size());
+    all.push_back(record.lsn());
+  }
+  return all;
+}
+
+std::vector<Lsn> range(Lsn first, Lsn last) {
+  std::vector<Lsn> all;
+  for (Lsn lsn = first; lsn <= last; ++lsn) all.push_back(lsn);
+  return all;
+}
+
+void wipe(SyntheticPool& pool, SyntheticPool::Place place) {
+  std::memset(pool.bytes.data() + place.offset, 0xEE, place.size);
+}
+
+}  // namespace
+
+TEST_CASE("an empty log has no sessions and no damage") {
+  const SyntheticPool pool;
+  const auto scan = pool.scan();
+  CHECK(scan.sessions.empty());
+  CHECK(scan.damage.empty());
+}
+
+TEST_CASE("records of several sessions over several runs are found in order") {
+  SyntheticPool pool;
+  for (Stamp stamp = 1; stamp <= 120; ++stamp) {
+    pool.append_simple(static_cast<SessionId>(stamp % 3), 10 * stamp);
+  }
+  CHECK(pool.next_segment > 3);
+  for (const std::uint32_t threads : {1U, 2U}) {
+    const auto scan = pool.scan(threads);
+    CHECK(scan.damage.empty());
+    for (const SessionId session : {SessionId{0}, SessionId{1}, SessionId{2}}) {
+      CHECK(lsns(pool, scan, session) == range(1, 40));
+      CHECK(find(scan, session)->end == PrefixEnd::clean);
+    }
+    CHECK(scan.largest_stamp == 1200);
+  }
+}
+
+TEST_CASE("records up to the floor are walked but not listed") {
+  SyntheticPool pool;
+  for (Stamp stamp = 1; stamp <= 60; ++stamp) pool.append_simple(2, stamp);
+  pool.superblock.fixed.floor = 47;
+  SECTION("with the head where the floor is") { pool.superblock.heads[2] = 48; }
+  SECTION("with the head at the start") { pool.superblock.heads[2] = 1; }
+  const auto scan = pool.scan();
+  CHECK(lsns(pool, scan, 2) == range(48, 60));
+  CHECK(scan.damage.empty());
+}
+
+TEST_CASE("a damaged record below the head is passed over") {
+  SyntheticPool pool;
+  std::vector<SyntheticPool::Place> places;
+  for (Stamp stamp = 1; stamp <= 20; ++stamp) places.push_back(pool.append_simple(2, stamp));
+  pool.superblock.fixed.floor = 9;
+  pool.superblock.heads[2] = 10;
+  wipe(pool, places[4]);
+  const auto scan = pool.scan();
+  CHECK(lsns(pool, scan, 2) == range(10, 20));
+  CHECK(scan.damage.empty());
+}
+
+TEST_CASE("stale runs of recycled segments are history") {
+  SyntheticPool pool;
+  // Session 1 wrote runs 0 and 1 and lives in 2; session 3 has reused segment 0.
+  for (Stamp stamp = 1; pool.next_segment < 3; ++stamp) pool.append_simple(1, stamp);
+  const Lsn head = pool.writer(1).next_lsn - 1;
+  for (Stamp stamp = 1001; stamp < 1010; ++stamp) pool.append_simple(1, stamp);
+  pool.superblock.fixed.floor = 900;
+  pool.superblock.heads[1] = head + 1;
+  pool.start_run(3, 0);
+  pool.append_simple(3, 2000);
+  const auto scan = pool.scan();
+  CHECK(lsns(pool, scan, 1) == range(head + 1, head + 9));
+  CHECK(lsns(pool, scan, 3) == range(1, 1));
+  CHECK(scan.damage.empty());
+}
+
+TEST_CASE("a session that was checkpointed and idle has nothing, and that is no damage") {
+  SyntheticPool pool;
+  for (Stamp stamp = 1; stamp <= 5; ++stamp) pool.append_simple(1, stamp);
+  pool.superblock.fixed.floor = 5;
+  pool.superblock.heads[1] = 6;
+  CHECK(pool.scan().damage.empty());
+  CHECK(lsns(pool, pool.scan(), 1).empty());
+  pool.superblock.heads[1] = 600;  // its runs are all gone
+  CHECK(pool.scan().damage.empty());
+}
+
+TEST_CASE("a run that was started and left empty does not hide the one after it") {
+  SyntheticPool pool;
+  for (Stamp stamp = 1; stamp <= 5; ++stamp) pool.append_simple(1, stamp);
+  pool.start_run(1, 5);
+  pool.start_run(1, 7);
+  pool.append_simple(1, 6);
+  pool.start_run(1, 9);
+  CHECK(lsns(pool, pool.scan(), 1) == range(1, 6));
+}
+
+TEST_CASE("a torn last record ends the log at every 8-byte cut") {
+  SyntheticPool pool;
+  for (Stamp stamp = 1; stamp <= 8; ++stamp) pool.append_simple(1, stamp, 0, 200);
+  const auto last = pool.append_simple(1, 9, 0, 200);
+  const std::vector<std::byte> whole = pool.bytes;
+  for (std::uint64_t cut = 0; cut < 256; cut += 8) {
+    pool.bytes = whole;
+    std::memset(pool.bytes.data() + last.offset + cut, 0, last.size - cut);
+    const auto scan = pool.scan();
+    CHECK(scan.damage.empty());
+    CHECK(lsns(pool, scan, 1) == range(1, 8));
+    // Without a single word of it there is no trace.
+    CHECK(find(scan, 1)->end == (cut >= 16 ? PrefixEnd::torn : PrefixEnd::clean));
+  }
+}
+
+TEST_CASE("a hole is torn while no later record says that it was durable") {
+  SyntheticPool pool;
+  std::vector<SyntheticPool::Place> places;
+  for (Stamp stamp = 1; stamp <= 9; ++stamp) {
+    places.push_back(pool.append_simple(1, stamp, stamp <= 6 ? stamp - 1 : 5));
+  }
+  SECTION("asynchronous records behind the hole were never acknowledged") {
+    wipe(pool, places[6]);
+    const auto scan = pool.scan();
+    CHECK(scan.damage.empty());
+    CHECK(lsns(pool, scan, 1) == range(1, 6));
+    CHECK(find(scan, 1)->end == PrefixEnd::torn);
+    CHECK(find(scan, 1)->beyond_records == 2);
+    CHECK(scan.largest_stamp == 9);
+  }
+  SECTION("a later record covers it") {
+    wipe(pool, places[3]);
+    const auto scan = pool.scan();
+    REQUIRE(scan.damage.size() == 1);
+    CHECK(scan.damage[0].offset == places[3].offset);
+    CHECK(lsns(pool, scan, 1) == range(1, 3));
+    CHECK(find(scan, 1)->end == PrefixEnd::damaged);
+  }
+  SECTION("a watermark in another session's log covers it") {
+    pool.append_watermark(4, 100, 1, 7);
+    wipe(pool, places[6]);
+    const auto scan = pool.scan();
+    REQUIRE(scan.damage.size() == 1);
+    CHECK(scan.damage[0].offset == places[6].offset);
+  }
+  SECTION("a watermark that stops short of it does not") {
+    pool.append_watermark(4, 100, 1, 6);
+    wipe(pool, places[6]);
+    CHECK(pool.scan().damage.empty());
+  }
+}
+
+TEST_CASE("a lost first record of the last run is judged by the records behind it") {
+  SyntheticPool pool;
+  while (pool.next_segment < 2) pool.append_simple(1, pool.writer(1).next_lsn);
+  const Lsn lost = pool.writer(1).next_lsn - 1;
+  const std::uint64_t at = pool.layout.segment_offset(1) + sizeof(log::SegmentHeader);
+  pool.append_simple(1, lost + 1, lost);
+  pool.bytes[at + 20] ^= std::byte{1};
+  const auto scan = pool.scan();
+  REQUIRE(scan.damage.size() == 1);
+  CHECK(scan.damage[0].offset == at);
+}
+
+TEST_CASE("a lost run is damage if a later run says that it was durable") {
+  SyntheticPool pool;
+  while (pool.next_segment < 4) {
+    pool.append_simple(1, pool.writer(1).next_lsn, pool.writer(1).next_lsn - 1);
+  }
+  std::memset(pool.bytes.data() + pool.layout.segment_offset(1), 0, 64);
+  const auto scan = pool.scan();
+  REQUIRE(scan.damage.size() == 1);
+  CHECK(find(scan, 1)->end == PrefixEnd::damaged);
+}
+
+TEST_CASE("a log of which nothing is left is damage if a watermark covers it") {
+  SyntheticPool pool;
+  pool.append_watermark(4, 100, 1, 3);
+  CHECK(pool.scan().damage.size() == 1);
+  pool.superblock.heads[1] = 4;
+  CHECK(pool.scan().damage.empty());
+}
+
+TEST_CASE("a header from after the superblock's checkpoint is damage") {
+  SyntheticPool pool;
+  pool.append_simple(1, 5);
+  pool.superblock.fixed.checkpoint_number -= 1;
+  REQUIRE(pool.scan().damage.size() == 1);
+  CHECK(pool.scan().damage[0].offset == pool.layout.segment_offset(0));
+  pool.superblock.fixed.checkpoint_number += 5;
+  CHECK(pool.scan().damage.empty());
+}
+
+TEST_CASE("headers and records of other generations, places and pools are not seen") {
+  SyntheticPool pool;
+  pool.append_simple(1, 5);
+  SECTION("older generation") { pool.superblock.fixed.generation += 1; }
+  SECTION("another pool") { pool.superblock.fixed.uuid[3] ^= 1; }
+  SECTION("another place") {
+    std::memcpy(pool.bytes.data() + pool.layout.segment_offset(4),
+                pool.bytes.data() + pool.layout.segment_offset(0), 4096);
+    std::memset(pool.bytes.data() + pool.layout.segment_offset(0), 0, 4096);
+  }
+  const auto scan = pool.scan();
+  CHECK(scan.sessions.empty());
+  CHECK(scan.damage.empty());
+}
+
+TEST_CASE("the record after a flushed block is found at the next block") {
+  SyntheticPool pool(256 * 1024, 64 * 1024);
+  pool.start_run(1, 0, 4);
+  pool.skip_to_block(1);  // even the first record may be there
+  pool.append_simple(1, 10);
+  pool.append_simple(1, 11);
+  pool.skip_to_block(1);
+  pool.append_simple(1, 12);
+  pool.skip_to_block(1);
+  pool.append_simple(1, 13);
+  CHECK(lsns(pool, pool.scan(), 1) == range(1, 4));
+}
+
+TEST_CASE("log bytes inside a large record are not taken for a log") {
+  SyntheticPool pool;
+  // What session 2 might write next, made up by a user, where session 1's large record lies.
+  SyntheticPool forged;
+  forged.superblock = pool.superblock;
+  pool.append_simple(2, 5);  // segment 0
+  forged.writer(2).next_lsn = 2;
+  forged.start_run(2, 2);
+  forged.append_simple(2, 50);
+  forged.append_simple(2, 51, 2);
+  std::vector<std::byte> object(3 * 4096 - 192);
+  std::memcpy(object.data() + 4096 - 64 - 40 - 16,
+              forged.bytes.data() + forged.layout.segment_offset(2), 4096);
+  RecordBuilder builder;
+  builder.add_image(pool.layout.slabs_offset, object.data(),
+                    static_cast<std::uint32_t>(object.size()));
+  pool.append(1, builder, 6);  // segments 1 to 3
+  REQUIRE(std::memcmp(pool.bytes.data() + pool.layout.segment_offset(2),
+                      forged.bytes.data() + forged.layout.segment_offset(2), 4096) == 0);
+  const auto scan = pool.scan();
+  CHECK(scan.damage.empty());
+  CHECK(lsns(pool, scan, 1) == range(1, 1));
+  CHECK(lsns(pool, scan, 2) == range(1, 1));
+}
+
+TEST_CASE("a later run inside a recycled long one is found") {
+  SyntheticPool pool;
+  std::vector<std::byte> object(3 * 4096 - 192);
+  RecordBuilder builder;
+  builder.add_image(pool.layout.slabs_offset, object.data(),
+                    static_cast<std::uint32_t>(object.size()));
+  pool.append(1, builder, 6);  // segments 0 to 2, then recycled
+  pool.superblock.fixed.floor = 6;
+  pool.superblock.heads[1] = 2;
+  pool.start_run(2, 1);
+  pool.append_simple(2, 8);
+  CHECK(lsns(pool, pool.scan(), 2) == range(1, 1));
+}
+
+TEST_CASE("a record whose predecessor is younger than itself is damage") {
+  SyntheticPool pool;
+  RecordBuilder builder;
+  pool.append_simple(1, 5);
+  builder.add_destroy(pool.layout.slabs_offset);
+  builder.add_dependency(2, 10);
+  const auto place = pool.append(1, builder, 10);
+  const auto scan = pool.scan();
+  REQUIRE(scan.damage.size() == 1);
+  CHECK(scan.damage[0].offset == place.offset);
+  CHECK(lsns(pool, scan, 1) == range(1, 1));
+}
+
+TEST_CASE("a stamp that does not grow ends the prefix") {
+  SyntheticPool pool;
+  pool.append_simple(1, 5);
+  pool.append_simple(1, 7);
+  pool.append_simple(1, 7);
+  CHECK(lsns(pool, pool.scan(), 1) == range(1, 2));
+}
+
+TEST_CASE("bytes made up to look like endless records do not stop the scan") {
+  SyntheticPool pool(16 << 20, 8 << 20);
+  pool.start_run(1, 0, 2048);
+  pool.append_simple(1, 5);
+  log::RecordHeader header;
+  header.kind = 1;
+  header.lsn = 90;
+  header.stamp = 100;
+  for (std::uint64_t at = 4096; at + 64 <= 8 << 20; at += 64) {
+    header.length = static_cast<std::uint32_t>((8 << 20) - at);
+    std::memcpy(pool.bytes.data() + pool.layout.log_offset + at, &header, sizeof header);
+  }
+  CHECK(lsns(pool, pool.scan(), 1) == range(1, 1));
+}
+
+TEST_CASE("arbitrary bytes in the log region are scanned without harm") {
+  SyntheticPool pool;
+  for (Stamp stamp = 1; stamp <= 150; ++stamp) {
+    pool.append_simple(static_cast<SessionId>(stamp % 4), stamp, 0,
+                       static_cast<std::uint32_t>(8 * (1 + stamp % 30)));
+  }
+  const std::vector<std::byte> whole = pool.bytes;
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 3000; ++round) {
+    pool.bytes = whole;
+    const auto flips = 1 + random() % 4;
+    for (std::uint64_t i = 0; i < flips; ++i) {
+      const std::uint64_t at = pool.layout.log_offset + random() % (pool.next_segment * 4096);
+      pool.bytes[at] = static_cast<std::byte>(random());
+    }
+    const auto scan = pool.scan();
+    for (const log::LogPrefix& prefix : scan.sessions) {
+      for (std::size_t i = 0; i < prefix.records.size(); ++i) {
+        // Every record accepted is one that was written.
+        const std::uint64_t at = prefix.records[i].offset;
+        const auto record = log::trusted_record(pool.bytes.data() + at);
+        REQUIRE(std::memcmp(pool.bytes.data() + at, whole.data() + at, record.length()) == 0);
+      }
+    }
+  }
+}
+
+}  // namespace sp3::test

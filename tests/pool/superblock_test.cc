@@ -1,0 +1,257 @@
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "pool/superblock.h"
+#include "tests/pool/support.h"
+
+namespace sp3::pool {
+namespace {
+
+using test::code_of;
+using test::error_of;
+using test::kSmall;
+using test::TempPath;
+
+using Bytes = std::vector<std::byte>;
+
+SuperblockChoice choose(const Bytes& file) {
+  return read_superblocks(file.data(), file.size(), "pool");
+}
+
+bool equal(const SuperblockImage& a, const SuperblockImage& b) {
+  return std::memcmp(&a.fixed, &b.fixed, sizeof a.fixed) == 0 && a.heads == b.heads;
+}
+
+// A pool file's bytes at number n, and the same with copies as number n + 1 would write them.
+struct Two {
+  Bytes before, after;
+  std::uint64_t copy_bytes;
+  SuperblockImage old_image, new_image;
+
+  explicit Two(std::uint32_t sessions = 8) {
+    const TempPath temp("superblock");
+    Options options = test::small_options();
+    options.geometry.max_sessions = sessions;
+    options.geometry.log_size = 4096 * std::max<std::uint64_t>(sessions, 2);
+    const auto pool =
+        PoolFile::create(temp.path(), kSmall + options.geometry.log_size, options);
+    copy_bytes = pool->layout().superblock_bytes;
+    before = test::read_file(temp.path());
+    old_image = choose(before).image;
+    new_image = pool->superblock();
+    Superblock& fixed = new_image.fixed;
+    ++fixed.number;
+    ++fixed.generation;
+    ++fixed.checkpoint_number;
+    fixed.floor = 0x0123456789ABCDEF;
+    fixed.largest_stamp = 0x1123456789ABCDEF;
+    fixed.state = static_cast<std::uint32_t>(State::open);
+    for (std::size_t i = 0; i < new_image.heads.size(); ++i) new_image.heads[i] = 1000 + i;
+    emu::FlushCounts counts;
+    write_superblock(pool->memory(), pool->layout(), 0, new_image, counts);
+    write_superblock(pool->memory(), pool->layout(), 1, new_image, counts);
+    REQUIRE(counts.lines == 2 * copy_bytes / 64);
+    after = test::read_file(temp.path());
+    new_image = choose(after).image;
+  }
+
+  // `before` with the words of copy `copy` for which `is_new(word)` replaced by those of `after`.
+  template <class Predicate>
+  [[nodiscard]] Bytes mix(Bytes file, int copy, Predicate is_new) const {
+    const std::uint64_t base = static_cast<std::uint64_t>(copy) * copy_bytes;
+    for (std::uint64_t at = 0; at < copy_bytes; at += 8) {
+      const Bytes& from = is_new(at) ? after : before;
+      std::memcpy(file.data() + base + at, from.data() + base + at, 8);
+    }
+    return file;
+  }
+  [[nodiscard]] bool is(const Bytes& file, int copy, const Bytes& other) const {
+    const std::uint64_t base = static_cast<std::uint64_t>(copy) * copy_bytes;
+    return std::memcmp(file.data() + base, other.data() + base, copy_bytes) == 0;
+  }
+};
+
+// A torn copy A beside an old B, or a torn copy B beside a new A.
+void check_torn(const Two& two, int copy, const Bytes& torn) {
+  const SuperblockChoice choice = choose(torn);
+  const bool is_new = copy == 1 || two.is(torn, 0, two.after);
+  REQUIRE(equal(choice.image, is_new ? two.new_image : two.old_image));
+  const bool both = copy == 0 ? two.is(torn, 0, two.before) : two.is(torn, 1, two.after);
+  REQUIRE(choice.both_equal == both);
+}
+
+TEST_CASE("a superblock copy torn at any word leaves the other one") {
+  // 600 sessions: a copy of two blocks, so that B must be searched for when A is torn.
+  for (const std::uint32_t sessions : {8u, 600u}) {
+    const Two two(sessions);
+    Bytes a_new = two.mix(two.before, 0, [](std::uint64_t) { return true; });
+    for (std::uint64_t cut = 0; cut <= two.copy_bytes; cut += 8) {
+      CAPTURE(sessions, cut);
+      const auto front = [cut](std::uint64_t at) { return at < cut; };
+      const auto back = [cut](std::uint64_t at) { return at >= cut; };
+      check_torn(two, 0, two.mix(two.before, 0, front));
+      check_torn(two, 0, two.mix(two.before, 0, back));
+      check_torn(two, 1, two.mix(a_new, 1, front));
+      check_torn(two, 1, two.mix(a_new, 1, back));
+    }
+  }
+}
+
+TEST_CASE("a superblock copy of which any set of words is new leaves the other one") {
+  const Two two;
+  const Bytes a_new = two.mix(two.before, 0, [](std::uint64_t) { return true; });
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 5000; ++i) {
+    const std::uint64_t seed = random();
+    const auto some = [seed](std::uint64_t at) { return (seed >> (at / 8 % 64) & 1) != 0; };
+    check_torn(two, 0, two.mix(two.before, 0, some));
+    check_torn(two, 1, two.mix(a_new, 1, some));
+  }
+}
+
+TEST_CASE("of two intact copies the newer is current, and B when they are equal") {
+  const Two two;
+  CHECK(choose(two.before).copy == 1);
+  CHECK(choose(two.before).both_equal);
+  const Bytes a_new = two.mix(two.before, 0, [](std::uint64_t) { return true; });
+  CHECK(choose(a_new).copy == 0);
+  CHECK_FALSE(choose(a_new).both_equal);
+  CHECK(equal(choose(a_new).image, two.new_image));
+  const Bytes b_new = two.mix(two.before, 1, [](std::uint64_t) { return true; });
+  CHECK(choose(b_new).copy == 1);
+  CHECK(equal(choose(b_new).image, two.new_image));
+}
+
+TEST_CASE("what is not a pool is told from what is damaged") {
+  const Two two;
+  CHECK(code_of([] { return read_superblocks(nullptr, 0, "pool"); }) == "not_a_pool");
+  for (const std::size_t length : {1u, 7u, 8u, 271u, 4096u, 100000u, 262144u}) {
+    CAPTURE(length);
+    CHECK(code_of([&] { return choose(Bytes(length)); }) == "not_a_pool");
+    CHECK(code_of([&] { return choose(Bytes(length, std::byte{0xFF})); }) == "not_a_pool");
+  }
+  Bytes other = two.before;
+  other[0] = std::byte{'X'};
+  other[two.copy_bytes] = std::byte{'X'};
+  const auto error = error_of([&] { return choose(other); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::not_a_pool);
+  CHECK(error->facts().wanted == "0x31304c4f4f503353");
+  CHECK(error->facts().found == "0x31304c4f4f503358");
+
+  Bytes damaged = two.before;
+  damaged[100] ^= std::byte{1};
+  damaged[two.copy_bytes + 100] ^= std::byte{1};
+  const auto damage = error_of([&] { return choose(damaged); });
+  REQUIRE(damage);
+  CHECK(damage->code() == ErrorCode::damaged_superblock);
+  CHECK(damage->facts().has_offset);
+}
+
+TEST_CASE("a pool cut short anywhere is of wrong size or no pool") {
+  const Two two;
+  for (std::size_t length = 0; length < two.before.size(); length += length < 9000 ? 1 : 997) {
+    const std::string code =
+        code_of([&] { return read_superblocks(two.before.data(), length, "pool"); });
+    const std::string wanted = length < 8 ? "not_a_pool" : "wrong_size";
+    if (code != wanted) FAIL(length << " bytes: " << code);
+  }
+  Bytes longer = two.before;
+  longer.resize(longer.size() + 1);
+  const auto error = error_of([&] { return choose(longer); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::wrong_size);
+  CHECK(error->facts().wanted == std::to_string(two.before.size()) + " bytes");
+  CHECK(error->facts().found == std::to_string(longer.size()) + " bytes");
+}
+
+TEST_CASE("another version and unknown incompatible features are refused and named") {
+  const Two two;
+  const auto edited = [&two](auto edit, bool only_a) {
+    Bytes file = two.before;
+    for (std::uint64_t at = 0; at <= (only_a ? 0 : two.copy_bytes); at += two.copy_bytes) {
+      Superblock superblock;
+      std::memcpy(&superblock, file.data() + at, sizeof superblock);
+      edit(superblock);
+      std::memcpy(file.data() + at, &superblock, sizeof superblock);
+      test::seal_superblock(file.data() + at);
+    }
+    return file;
+  };
+  const auto version =
+      error_of([&] { return choose(edited([](Superblock& s) { s.version = 2; }, false)); });
+  REQUIRE(version);
+  CHECK(version->code() == ErrorCode::wrong_version);
+  CHECK(version->facts().found == "2");
+  const auto bits =
+      error_of([&] { return choose(edited([](Superblock& s) { s.incompat = 0x50; }, false)); });
+  REQUIRE(bits);
+  CHECK(bits->code() == ErrorCode::wrong_version);
+  CHECK_THAT(bits->what(), Catch::Contains("0x50"));
+
+  // A newer copy that is intact decides, though the older could be read.
+  CHECK(code_of([&] {
+          return choose(edited([](Superblock& s) { s.incompat = 1, ++s.number; }, true));
+        }) == "wrong_version");
+  // Other features are none of this function's business.
+  CHECK(choose(edited([](Superblock& s) { s.compat = s.ro_compat = 0xFF; }, false)).both_equal);
+
+  // A version that only damage explains does not hide the other copy.
+  Bytes flipped = two.before;
+  flipped[offsetof(Superblock, version)] ^= std::byte{4};
+  CHECK(equal(choose(flipped).image, two.old_image));
+}
+
+TEST_CASE("sealed nonsense in one copy leaves the other, in both is damage") {
+  const Two two;
+  std::mt19937_64 random(99);
+  int refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    Bytes file = two.before;
+    const bool both = random() % 2 != 0;
+    const std::uint64_t field = 40 + 4 * (random() % ((sizeof(Superblock) - 40) / 4));
+    const std::uint64_t value = random() % 3 == 0 ? random() : (random() % 3) - 1;
+    for (int copy = 0; copy <= (both ? 1 : 0); ++copy) {
+      std::byte* const at = file.data() + static_cast<std::uint64_t>(copy) * two.copy_bytes;
+      std::uint32_t word = 0;
+      std::memcpy(&word, at + field, 4);
+      word += static_cast<std::uint32_t>(value);
+      std::memcpy(at + field, &word, 4);
+      std::uint32_t copy_bytes = 0;
+      std::memcpy(&copy_bytes, at + offsetof(Superblock, copy_bytes), 4);
+      if (copy_bytes == two.copy_bytes) test::seal_superblock(at);
+    }
+    const auto error = error_of([&] {
+      const SuperblockChoice choice = choose(file);
+      // Whatever is accepted makes sense.
+      REQUIRE_FALSE(find_layout_problem(choice.image.fixed));
+      REQUIRE(choice.image.heads.size() == choice.image.fixed.max_sessions);
+      REQUIRE(choice.image.fixed.pool_size == file.size());
+      return 0;
+    });
+    if (!error) continue;
+    ++refused;
+    const bool typed = error->code() == ErrorCode::damaged_superblock ||
+                       error->code() == ErrorCode::wrong_size ||
+                       error->code() == ErrorCode::wrong_version;
+    REQUIRE(typed);
+  }
+  CHECK(refused > 100);
+}
+
+TEST_CASE("an image of a superblock in another place does not pass for copy B") {
+  const Two two;
+  Bytes file = two.before;
+  // A user's object may hold a whole pool file. Both real copies are gone, and the image says that
+  // copies are one block long but stands at the second.
+  std::memcpy(file.data() + 2 * kBlock, two.after.data(), two.copy_bytes);
+  std::memset(file.data(), 0, 2 * two.copy_bytes);
+  CHECK(code_of([&] { return choose(file); }) == "not_a_pool");
+}
+
+}  // namespace
+}  // namespace sp3::pool

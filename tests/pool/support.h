@@ -1,0 +1,148 @@
+// What the tests of pool/ share: errors as values, files as bytes, children that report by exit code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include <sp3/error.h>
+
+#include "base/crc32c.h"
+#include "pool/pool_file.h"
+#include "tests/support/temp_path.h"
+
+namespace sp3::test {
+
+using pool::PoolFile;
+using Access = pool::PoolFile::Access;
+
+inline constexpr std::uint64_t kSmall = 256 * 1024;
+
+inline Options small_options() {
+  Options options;
+  options.memory = MemoryKind::emulated;
+  options.geometry = {64 * 1024, 4096, 4096, 8};
+  return options;
+}
+
+inline std::unique_ptr<PoolFile> make_small(const TempPath& at) {
+  return PoolFile::create(at.path(), kSmall, small_options());
+}
+
+inline std::unique_ptr<PoolFile> open_small(const TempPath& at,
+                                            Access access = Access::read_write) {
+  return PoolFile::open(at.path(), small_options(), access);
+}
+
+template <class Function>
+std::optional<Error> error_of(Function&& function) {
+  try {
+    static_cast<void>(function());
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+template <class Function>
+std::string code_of(Function&& function) {
+  const auto error = error_of(function);
+  return error ? to_string(error->code()) : "no error";
+}
+
+inline std::vector<std::byte> read_file(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(fd >= 0);
+  std::vector<std::byte> bytes(std::filesystem::file_size(path));
+  REQUIRE(::pread(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  ::close(fd);
+  return bytes;
+}
+
+inline void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                       std::uint64_t offset = 0) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(fd >= 0);
+  REQUIRE(::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)) ==
+          static_cast<ssize_t>(bytes.size()));
+  ::close(fd);
+}
+
+// Runs `body` in a child and returns its exit code, or 128 + the signal that ended it.
+inline int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    int code = 99;
+    try {
+      code = body();
+    } catch (...) {
+      // 99 says that something unforeseen was thrown.
+    }
+    ::_exit(code);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// A directory that goes with everything in it.
+class TempDirectory {
+ public:
+  TempDirectory() { std::filesystem::create_directory(temp_.path()); }
+  ~TempDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(temp_.path(), ignored);
+  }
+  TempDirectory(const TempDirectory&) = delete;
+  TempDirectory& operator=(const TempDirectory&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return temp_.path(); }
+  [[nodiscard]] std::size_t entries() const {
+    using Iterator = std::filesystem::directory_iterator;
+    return static_cast<std::size_t>(std::distance(Iterator(path()), Iterator()));
+  }
+
+ private:
+  TempPath temp_{"directory"};
+};
+
+// Recomputes the checksum of the superblock copy at `at`, as docs/DATA_LAYOUT.md describes it.
+inline void seal_superblock(std::byte* at) {
+  pool::Superblock superblock;
+  std::memcpy(&superblock, at, sizeof superblock);
+  std::uint32_t crc = 0;
+  std::memcpy(at + offsetof(pool::Superblock, crc), &crc, sizeof crc);
+  crc = base::crc32c(0, at, superblock.copy_bytes);
+  std::memcpy(at + offsetof(pool::Superblock, crc), &crc, sizeof crc);
+}
+
+// Changes both superblock copies of a pool file and seals them again.
+inline void edit_superblocks(const TempPath& at,
+                             const std::function<void(pool::Superblock&)>& edit) {
+  std::vector<std::byte> bytes = read_file(at.path());
+  pool::Superblock superblock;
+  std::memcpy(&superblock, bytes.data(), sizeof superblock);
+  const std::uint64_t copy_bytes = superblock.copy_bytes;
+  edit(superblock);
+  for (const std::uint64_t offset : {std::uint64_t{0}, copy_bytes}) {
+    std::memcpy(bytes.data() + offset, &superblock, sizeof superblock);
+    if (superblock.copy_bytes == copy_bytes) seal_superblock(bytes.data() + offset);
+  }
+  write_file(at.path(), bytes);
+}
+
+}  // namespace sp3::test

@@ -1,0 +1,356 @@
+#include <catch2/catch.hpp>
+
+#include "recovery/finish.h"
+#include "recovery/inspect_log.h"
+#include "tests/recovery/support.h"
+
+#include <sstream>
+
+namespace sp3::test {
+namespace {
+
+// A small history and the pool that a crash leaves.
+struct Crashed {
+  explicit Crashed(std::uint64_t seed, std::size_t transactions = 60, std::uint32_t sessions = 4)
+      : history(seed, sessions) {
+    history.set_layout(pool.layout);
+    history.run(transactions);
+    history.crash(pool);
+    pool.save();
+  }
+  SyntheticPool pool;
+  History history;
+};
+
+std::vector<std::byte> slab_bytes(const SyntheticPool& pool) {
+  const auto bytes = read_file(pool.path().path());
+  return {bytes.begin() + static_cast<std::ptrdiff_t>(pool.layout.slabs_offset), bytes.end()};
+}
+
+}  // namespace
+
+TEST_CASE("both strategies bring about what replaying one by one would, on 600 histories") {
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    INFO("seed " << seed);
+    Crashed crashed(seed, 20 + seed % 120, 2 + static_cast<std::uint32_t>(seed % 6));
+    const auto before = read_file(crashed.pool.path().path());
+    std::optional<std::vector<std::byte>> image;
+    const std::uint32_t most = seed % 10 == 0 ? 3 : 1;
+    for (const RecoveryStrategy strategy : {RecoveryStrategy::stamp, RecoveryStrategy::dag}) {
+      for (std::uint32_t threads = 1; threads <= most; ++threads) {
+        write_file(crashed.pool.path().path(), before);
+        auto file = crashed.pool.reopen();
+        const auto result = recovery::recover(*file, recovery_options(strategy, threads));
+        file.reset();
+        REQUIRE(result.report.replayed == crashed.history.expected_replayed());
+        REQUIRE(result.report.damage.empty());
+        check_recovered(crashed.pool, crashed.history, crashed.history.expected());
+        const auto slabs = slab_bytes(crashed.pool);
+        if (!image) image = slabs;
+        REQUIRE(slabs == *image);
+      }
+    }
+  }
+}
+
+TEST_CASE("recovery leaves an open pool of a new generation with empty logs") {
+  Crashed crashed(3);
+  const pool::Superblock before = crashed.pool.superblock.fixed;
+  auto file = crashed.pool.reopen();
+  const auto result = recovery::recover(*file, {});
+  file = nullptr;
+  file = crashed.pool.reopen();
+  const pool::SuperblockImage& after = file->superblock();
+  CHECK(file->copies_equal());
+  CHECK(after.fixed.generation == before.generation + 1);
+  CHECK(after.fixed.number == before.number + 1);
+  CHECK(after.fixed.checkpoint_number == before.checkpoint_number + 1);
+  CHECK(after.fixed.floor == after.fixed.largest_stamp);
+  CHECK(after.fixed.floor >= crashed.history.transactions().back().tid.stamp - 300);
+  CHECK(after.fixed.state == static_cast<std::uint32_t>(pool::State::open));
+  CHECK(std::all_of(after.heads.begin(), after.heads.end(), [](Lsn lsn) { return lsn == 1; }));
+  CHECK(result.superblock.fixed.number == after.fixed.number);
+  CHECK(result.report.records == result.report.replayed + result.report.dropped);
+  const auto again = recovery::recover(*file, {});
+  CHECK(again.report.records == 0);
+}
+
+TEST_CASE("a clean pool is left alone by recovery and opened by a new generation") {
+  SyntheticPool pool;
+  pool.superblock.fixed.state = static_cast<std::uint32_t>(pool::State::clean);
+  pool.superblock.heads[2] = 9;
+  auto file = pool.open();
+  const auto before = read_file(pool.path().path());
+  CHECK(recovery::recover(*file, {}).report.was_clean);
+  CHECK(read_file(pool.path().path()) == before);
+  const auto image = recovery::start_generation(*file);
+  CHECK(image.fixed.generation == pool.superblock.fixed.generation + 1);
+  CHECK(image.fixed.checkpoint_number == pool.superblock.fixed.checkpoint_number);
+  file = nullptr;
+  file = pool.reopen();
+  CHECK(file->copies_equal());
+  CHECK(file->superblock().fixed.number == image.fixed.number);
+  CHECK(file->superblock().heads[2] == 1);
+}
+
+TEST_CASE("a superblock copy that was torn is made whole, whichever it was") {
+  for (const int torn : {0, 1}) {
+    Crashed crashed(21);
+    crashed.pool.bytes = read_file(crashed.pool.path().path());
+    // The torn copy's metadata may be anything, too.
+    const pool::Layout& layout = crashed.pool.layout;
+    std::memset(crashed.pool.bytes.data() + layout.superblock_offset(torn) + 100, 0x77, 40);
+    std::memset(crashed.pool.bytes.data() + layout.directory_offset[torn] + 8, 0x77, 60);
+    write_file(crashed.pool.path().path(), crashed.pool.bytes);
+    auto file = crashed.pool.reopen();
+    REQUIRE(file->current_copy() == 1 - torn);
+    (void)recovery::recover(*file, {});
+    file = nullptr;
+    check_recovered(crashed.pool, crashed.history, crashed.history.expected());
+  }
+}
+
+TEST_CASE("recovery killed at any step and repeated equals one recovery") {
+  using emu::Step;
+  for (const std::uint64_t seed : {5ULL, 6ULL, 7ULL}) {
+    Crashed crashed(seed, 40);
+    const auto before = read_file(crashed.pool.path().path());
+    for (const RecoveryStrategy strategy : {RecoveryStrategy::stamp, RecoveryStrategy::dag}) {
+      for (int at = static_cast<int>(Step::recovery_scanned);
+           at <= static_cast<int>(Step::recovery_superblock_b); ++at) {
+        for (std::uint64_t countdown = 1;; ++countdown) {
+          INFO(emu::step_name(static_cast<Step>(at)) << " " << countdown);
+          write_file(crashed.pool.path().path(), before);
+          const int status = in_child([&] {
+            auto file = crashed.pool.reopen();
+            emu::arm_kill(static_cast<Step>(at), countdown);
+            (void)recovery::recover(*file, recovery_options(strategy, 1));
+            return 0;
+          });
+          if (status == 0) break;
+          REQUIRE(status == 128 + SIGKILL);
+          auto file = crashed.pool.reopen();
+          (void)recovery::recover(*file, recovery_options(strategy, 1));
+          file = nullptr;
+          check_recovered(crashed.pool, crashed.history, crashed.history.expected());
+          if (countdown >= 6 && countdown % 7 != 0) ++countdown;
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a slab is carved anew when every object in it was made above the floor") {
+  for (const bool interrupted : {false, true}) {
+    SyntheticPool pool;
+    const std::uint32_t slab = 1;
+    // The directory says that the slab held objects of another class, all gone.
+    {
+      auto file = pool.open();
+      auto directory = pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), 0);
+      emu::FlushCounts counts;
+      for (const int copy : {0, 1}) {
+        pool::SlabRecord record;
+        record.type = 99;
+        record.type_size = 8;
+        record.slot_size = 8;
+        const auto shape = pool::slab_shape(pool.layout.slab_size, 8);
+        directory.store(file->memory(), copy, slab, record,
+                        pool::Bitmap(shape.bitmap_bytes / 8), counts);
+      }
+      file.reset();
+      pool.bytes = read_file(pool.path().path());
+    }
+    const auto shape = pool::slab_shape(pool.layout.slab_size, 48);
+    const std::uint64_t slot = pool.layout.slab_offset(slab) + shape.data;
+    std::vector<std::byte> object(48, std::byte{9});
+    RecordBuilder builder;
+    builder.add_make(slot, {5, 44, 48}, object.data(), 48);
+    builder.add_make(slot + 48, {5, 44, 48}, object.data(), 48);
+    pool.append(0, builder, 10);
+    builder.reset();
+    builder.add_destroy(slot + 48);
+    builder.add_dependency(0, 10);
+    pool.append(1, builder, 20);
+    auto file = pool.open();
+    if (interrupted) {
+      file = nullptr;
+      CHECK(in_child([&] {
+              auto child = pool.reopen();
+              emu::arm_kill(emu::Step::recovery_homes_flushed, 1);
+              (void)recovery::recover(*child, recovery_options(RecoveryStrategy::stamp, 1));
+              return 0;
+            }) == 128 + SIGKILL);
+      file = pool.reopen();
+    }
+    const auto result = recovery::recover(*file, {});
+    CHECK(result.report.replayed == 2);
+    file = nullptr;
+    file = pool.reopen();
+    for (const int copy : {0, 1}) {
+      const auto directory =
+          pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), copy);
+      CHECK(directory.record(slab).type == 5);
+      CHECK(directory.record(slab).slot_size == 48);
+      CHECK(directory.record(slab).live == 1);
+      CHECK(directory.load_bitmap(file->memory(), slab, copy)[0] == 1);
+    }
+    CHECK(std::memcmp(file->memory().view() + slot, object.data(), 48) == 0);
+  }
+}
+
+TEST_CASE("a write that contradicts its slab is damage and nothing is written") {
+  SyntheticPool pool;
+  const std::vector<std::byte> object(48, std::byte{9});
+  const auto shape = pool::slab_shape(pool.layout.slab_size, 48);
+  const std::uint64_t slot = pool.layout.slab_offset(2) + shape.data;
+  RecordBuilder builder;
+  builder.add_make(slot, {5, 44, 48}, object.data(), 48);
+  pool.append(0, builder, 10);
+  builder.reset();
+  SECTION("an image outside any slab") { builder.add_image(64, object.data(), 48); }
+  SECTION("an image in a free slab") {
+    builder.add_image(pool.layout.slab_offset(5) + 128, object.data(), 48);
+  }
+  SECTION("an image between slots") { builder.add_image(slot + 8, object.data(), 48); }
+  SECTION("an image of another size") { builder.add_image(slot, object.data(), 40); }
+  SECTION("a destroy behind the last slot") {
+    builder.add_destroy(slot + std::uint64_t{shape.slots} * 48);
+  }
+  SECTION("a make of another class in the same slab") {
+    builder.add_make(slot + 64 * 3, {6, 64, 64}, object.data(), 48);
+  }
+  SECTION("a make of a second class") {
+    const std::vector<std::byte> large(64);
+    const auto other = pool::slab_shape(pool.layout.slab_size, 64);
+    builder.add_make(pool.layout.slab_offset(2) + other.data, {6, 64, 64}, large.data(), 64);
+  }
+  SECTION("a make with an impossible slot size") {
+    builder.add_make(slot + 48, {5, 44, 4096}, object.data(), 48);
+  }
+  SECTION("a make of no type") { builder.add_make(slot + 48, {0, 44, 48}, object.data(), 48); }
+  const auto place = pool.append(0, builder, 20);
+  builder.reset();
+  builder.add_destroy(slot);
+  builder.add_dependency(0, 20);
+  pool.append(1, builder, 30);
+  auto file = pool.open();
+  const auto before = read_file(pool.path().path());
+  const auto error = error_of([&] { return recovery::recover(*file, {}); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::damaged_log);
+  CHECK(error->facts().path == pool.path().string());
+  CHECK(error->facts().offset == place.offset);
+  CHECK(read_file(pool.path().path()) == before);
+  CheckReport check;
+  recovery::check_log(*file, check);
+  CHECK_FALSE(check.sound());
+  RecoveryOptions options;
+  options.accept_loss = true;
+  const auto result = recovery::recover(*file, options);
+  CHECK(result.report.replayed == 1);
+  CHECK(result.report.records == 3);
+  CHECK(result.report.dropped == 2);
+  CHECK(result.report.dropped_records.size() == 2);
+  CHECK_FALSE(result.report.damage.empty());
+}
+
+TEST_CASE("damage refuses by default, and accepting the loss recovers the rest and lists it") {
+  SyntheticPool pool;
+  const std::vector<std::byte> object(48, std::byte{9});
+  const auto shape = pool::slab_shape(pool.layout.slab_size, 48);
+  const std::uint64_t slot = pool.layout.slab_offset(2) + shape.data;
+  RecordBuilder builder;
+  std::vector<SyntheticPool::Place> places;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    builder.reset();
+    builder.add_make(slot + 48 * i, {5, 44, 48}, object.data(), 48);
+    places.push_back(pool.append(0, builder, 10 + i, i));
+  }
+  builder.reset();
+  builder.add_destroy(slot + 48 * 8);
+  builder.add_dependency(0, 18);
+  pool.append(1, builder, 100);
+  builder.reset();
+  builder.add_destroy(slot + 48 * 2);
+  builder.add_dependency(0, 12);
+  pool.append(3, builder, 101);
+  pool.bytes[places[5].offset + 30] ^= std::byte{4};
+  auto file = pool.open();
+  const auto before = read_file(pool.path().path());
+  CHECK(code_of([&] { return recovery::recover(*file, {}); }) == "damaged_log");
+  CHECK(read_file(pool.path().path()) == before);
+  CheckReport check;
+  recovery::check_log(*file, check);
+  REQUIRE(check.damage.size() == 1);
+  CHECK(check.damage[0].offset == places[5].offset);
+  CHECK(read_file(pool.path().path()) == before);
+
+  RecoveryOptions options;
+  options.accept_loss = true;
+  const auto report = recovery::recover(*file, options).report;
+  CHECK(report.replayed == 6);                     // records 1 to 5 of session 0, session 3's
+  CHECK(report.dropped == 5);                      // records 7 to 10, session 1's
+  CHECK(report.dropped_records.size() == 5);
+  CHECK(report.damage.size() == 1);
+  file = nullptr;
+  file = pool.reopen();
+  const auto directory =
+      pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), 0);
+  CHECK(directory.load_bitmap(file->memory(), 2, 0)[0] == 0b11011);
+  CHECK(recovery::recover(*file, {}).report.damage.empty());
+}
+
+TEST_CASE("progress is told for every phase and never goes backwards") {
+  Crashed crashed(9, 200);
+  std::map<std::string, std::uint64_t> done;
+  RecoveryOptions options;
+  options.progress = [&](const Progress& progress) {
+    CHECK(progress.done >= done[progress.phase]);
+    CHECK(progress.done <= progress.total);
+    done[progress.phase] = progress.done;
+  };
+  auto file = crashed.pool.reopen();
+  (void)recovery::recover(*file, options);
+  for (const char* phase : {"scan", "cut", "replay", "flush"}) CHECK(done.count(phase) == 1);
+}
+
+TEST_CASE("a failing disk is reported and recovery may be repeated") {
+  for (std::uint64_t countdown = 1; countdown <= 6; ++countdown) {
+    Crashed crashed(12);
+    auto file = crashed.pool.reopen();
+    emu::inject_io_error(EIO, countdown);
+    CHECK(code_of([&] {
+            return recovery::recover(*file, recovery_options(RecoveryStrategy::stamp, 1));
+          }) == "io_error");
+    emu::inject_io_error(0, 0);
+    file = nullptr;
+    file = crashed.pool.reopen();
+    (void)recovery::recover(*file, {});
+    file = nullptr;
+    check_recovered(crashed.pool, crashed.history, crashed.history.expected());
+  }
+}
+
+TEST_CASE("the log can be listed and drawn without changing a byte") {
+  Crashed crashed(31);
+  const auto before = read_file(crashed.pool.path().path());
+  auto file = pool::PoolFile::open(crashed.pool.path().path(), crashed.pool.options(),
+                                   pool::PoolFile::Access::read_only);
+  std::size_t replayable = 0;
+  const auto summary = recovery::list_log(*file, [&](const recovery::LoggedRecord& record) {
+    if (record.state == recovery::RecordState::replayable) ++replayable;
+  });
+  CHECK(summary.damage.empty());
+  CHECK(replayable == crashed.history.expected_replayed());
+  std::ostringstream dot;
+  recovery::write_dot(*file, dot);
+  CHECK(dot.str().find("digraph") == 0);
+  CHECK(dot.str().find("->") != std::string::npos);
+  CheckReport check;
+  recovery::check_log(*file, check);
+  CHECK(check.sound());
+  CHECK(read_file(crashed.pool.path().path()) == before);
+}
+
+}  // namespace sp3::test

@@ -1,0 +1,66 @@
+// Recovering a pool in a test and looking at what came out.
+#pragma once
+
+#include <csignal>
+
+#include "emu/step.h"
+#include "recovery/recover.h"
+#include "tests/recovery/history.h"
+
+namespace sp3::test {
+
+inline RecoveryOptions recovery_options(RecoveryStrategy strategy, std::uint32_t threads) {
+  RecoveryOptions options;
+  options.strategy = strategy;
+  options.threads = threads;
+  return options;
+}
+
+// What is alive in the slots of `of`, read through directory copy `copy`.
+inline History::State read_state(pool::PoolFile& file, const History& history,
+                                 const History::State& of, int copy) {
+  const pool::Layout& layout = file.layout();
+  const auto directory =
+      pool::SlabDirectory::load(file.memory(), layout, file.identity(), copy);
+  std::uint64_t alive = 0;
+  History::State state;
+  for (const auto& [slot, unused] : of) {
+    const std::uint32_t slab = layout.slab_of(slot);
+    const pool::SlabRecord& record = directory.record(slab);
+    History::Object& object = state[slot];
+    if (record.type == 0) continue;
+    REQUIRE(record.type == history.class_of(slot).type);
+    const pool::SlabShape shape = pool::slab_shape(layout.slab_size, record.slot_size);
+    const auto bitmap = directory.load_bitmap(file.memory(), slab, copy);
+    const std::uint64_t index = (slot - layout.slab_offset(slab) - shape.data) / record.slot_size;
+    object.alive = (bitmap[index / 64] >> (index % 64) & 1) != 0;
+    if (!object.alive) continue;
+    ++alive;
+    const std::byte* home = file.memory().view() + slot;
+    object.bytes.assign(home, home + base::round_up(record.type_size, 8));
+  }
+  std::uint64_t live = 0;
+  for (std::uint32_t slab = 0; slab < directory.size(); ++slab) live += directory.record(slab).live;
+  CHECK(live == alive);  // nothing leaked
+  return state;
+}
+
+// The bytes of objects that are not alive do not matter.
+inline History::State alive_only(History::State state) {
+  for (auto& [slot, object] : state) {
+    if (!object.alive) object.bytes.clear();
+  }
+  return state;
+}
+
+// Opens the recovered pool again and compares both copies with what must be.
+inline void check_recovered(const SyntheticPool& pool, const History& history,
+                            const History::State& expected) {
+  auto file = pool.reopen();
+  CHECK(file->copies_equal());
+  for (const int copy : {0, 1}) {
+    CHECK(read_state(*file, history, expected, copy) == alive_only(expected));
+  }
+}
+
+}  // namespace sp3::test

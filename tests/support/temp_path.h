@@ -1,0 +1,47 @@
+// TempPath: a file name that nobody else uses, for one test.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include <unistd.h>
+
+namespace sp3::test {
+
+// Names a file that does not exist yet, in memory (/dev/shm) where there is such a place. The file,
+// if the test made it, is removed at destruction.
+class TempPath {
+ public:
+  explicit TempPath(const std::string& name = "test") : path_(directory() / unique(name)) {}
+  ~TempPath() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  TempPath(const TempPath&) = delete;
+  TempPath& operator=(const TempPath&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] std::string string() const { return path_.string(); }
+
+ private:
+  static std::filesystem::path directory() {
+    std::error_code ignored;
+    const std::filesystem::path memory = "/dev/shm";
+    const bool usable =
+        std::filesystem::is_directory(memory, ignored) && access("/dev/shm", W_OK) == 0;
+    return usable ? memory : std::filesystem::temp_directory_path();
+  }
+  static std::string unique(const std::string& name) {
+    // relaxed: only uniqueness matters.
+    static std::atomic<std::uint64_t> next{0};
+    return "sp3-" + name + "-" + std::to_string(getpid()) + "-" +
+           std::to_string(next.fetch_add(1, std::memory_order_relaxed));
+  }
+
+  std::filesystem::path path_;
+};
+
+}  // namespace sp3::test

@@ -1,0 +1,83 @@
+#include "tools/bench_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+#include "workloads/floor.h"
+
+namespace sp3::tools {
+
+void add_store_options(CLI::App& command, StoreArguments& a) {
+  command.add_option("--memory", a.memory, "emulated, file or dax")->capture_default_str();
+  command.add_option(
+      "--path", a.path,
+      "the pool file, made and removed (default: one in /dev/shm for emulated, here else)");
+  command.add_option("--pool-size", a.pool_size, "bytes, with K, M, G (default: from the entries)");
+  command.add_option("--latency-ns", a.latency_ns, "what emulated memory adds")
+      ->capture_default_str();
+  command.add_option("--line-ns", a.line_ns, "added per line at a fence")->capture_default_str();
+  command.add_option("--model", a.model, "when it is added: line, fence or yield")
+      ->capture_default_str();
+  command
+      .add_option("--flush", a.flush, "automatic, clflush, clflushopt, clwb, non_temporal or none")
+      ->capture_default_str();
+  command.add_option("--durability", a.durability, "sync or async")->capture_default_str();
+  command.add_option("--group", a.group, "asynchronous transactions flushed together")
+      ->capture_default_str();
+  command.add_option("--locks", a.locks, "write locks at commit or at encounter")
+      ->capture_default_str();
+  command.add_option("--checkpoint-ms", a.checkpoint_ms, "checkpoint interval, 0: none by time")
+      ->capture_default_str();
+}
+
+workloads::SystemOptions system_options(const StoreArguments& a) {
+  workloads::SystemOptions o;
+  o.pool.memory = parse_memory(a.memory);
+  if (o.pool.memory == MemoryKind::automatic) {
+    throw UsageError("--memory: wanted emulated, file or dax: a result must say what it measured");
+  }
+  if (a.latency_ns != 0 && o.pool.memory != MemoryKind::emulated) {
+    throw UsageError("--latency-ns: only emulated memory has an added latency");
+  }
+  o.pool.latency.model = parse_enum("--model", a.model, LatencyModel::yield);
+  o.pool.latency.nanoseconds = a.latency_ns;
+  o.pool.latency.per_line_nanoseconds = a.line_ns;
+  o.pool.flush = parse_enum("--flush", a.flush, FlushInstruction::none);
+  o.pool.locks = parse_enum("--locks", a.locks, LockTiming::encounter);
+  o.pool.async.group_records = a.group;
+  o.pool.checkpoint.interval_ms = a.checkpoint_ms;
+  if (a.durability != "sync" && a.durability != "async") {
+    throw UsageError("--durability: wanted sync or async, found '" + a.durability + "'");
+  }
+  o.asynchronous = a.durability == "async";
+  if (!a.pool_size.empty()) o.pool_size = parse_size(a.pool_size);
+  o.path = a.path;
+  if (a.path.empty()) {
+    o.path = std::filesystem::path(default_directory(o.pool.memory)) /
+             fmt::format("sp3-bench-{}.pool", ::getpid());
+  } else if (std::filesystem::exists(o.path)) {
+    throw UsageError(fmt::format("--path: {} exists; a benchmark would overwrite it", a.path));
+  }
+  return o;
+}
+
+nlohmann::json to_json(const workloads::SystemOptions& o) {
+  return {{"memory", to_string(o.pool.memory)},
+          {"latency_ns", o.pool.latency.nanoseconds},
+          {"latency_line_ns", o.pool.latency.per_line_nanoseconds},
+          {"latency_model", to_string(o.pool.latency.model)},
+          {"flush", to_string(o.pool.flush)},
+          {"locks", to_string(o.pool.locks)},
+          {"group", o.pool.async.group_records},
+          {"checkpoint_ms", o.pool.checkpoint.interval_ms}};
+}
+
+FlushCost measure_flush(const workloads::SystemOptions& o) {
+  const std::filesystem::path scratch = std::filesystem::path(o.path) += ".scratch";
+  const workloads::FloorResult floor =
+      workloads::measure_floor(scratch, o.pool.memory, o.pool.latency, o.pool.flush, 1, 0.05);
+  return {floor.ns_per_write, floor.flush};
+}
+
+}  // namespace sp3::tools

@@ -1,0 +1,59 @@
+// The options that benchmarks share: where the pool is, what its memory costs, how commits are done.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "workloads/system.h"
+
+namespace sp3::tools {
+
+struct StoreArguments {
+  std::string memory = "emulated";
+  std::string path;
+  std::string pool_size;
+  unsigned latency_ns = 0;
+  unsigned line_ns = 0;
+  std::string model = "fence";
+  std::string flush = "automatic";
+  std::string durability = "sync";
+  unsigned group = AsyncOptions{}.group_records;
+  std::string locks = to_string(Options{}.locks);
+  unsigned checkpoint_ms = CheckpointOptions{}.interval_ms;
+};
+
+void add_store_options(CLI::App& command, StoreArguments& arguments);
+
+// Throws UsageError.
+workloads::SystemOptions system_options(const StoreArguments& arguments);
+
+// The arguments as members of a result row.
+nlohmann::json to_json(const workloads::SystemOptions& options);
+
+// What one flushed line and one fence cost on this memory, emulated latency included.
+struct FlushCost {
+  double nanoseconds = 0;
+  FlushInstruction instruction = FlushInstruction::automatic;  // the one in use, never automatic
+};
+FlushCost measure_flush(const workloads::SystemOptions& options);
+
+// Removes the pool when a benchmark ends, however it ends.
+class PoolRemover {
+ public:
+  explicit PoolRemover(std::filesystem::path path) : path_(std::move(path)) {}
+  ~PoolRemover() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  PoolRemover(const PoolRemover&) = delete;
+  PoolRemover& operator=(const PoolRemover&) = delete;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace sp3::tools

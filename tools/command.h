@@ -1,0 +1,66 @@
+// What the subcommands of `sp3` share: exit codes, options with units, and clear errors.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <sp3/options.h>
+#include <CLI/CLI.hpp>
+
+namespace sp3::tools {
+
+// Exit codes.
+inline constexpr int kOk = 0;
+inline constexpr int kFound = 1;  // damage, or a violation
+inline constexpr int kUsage = 2;
+inline constexpr int kError = 3;
+
+// A mistake on the command line that CLI11 cannot see; ends with kUsage and one line.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Each adds its subcommand. When chosen, the callback sets `exit_code`; errors leave as exceptions.
+void add_pool_command(CLI::App& app, int& exit_code);
+void add_log_command(CLI::App& app, int& exit_code);
+void add_bench_command(CLI::App& app, int& exit_code);
+void add_micro_command(CLI::App& app, int& exit_code);
+void add_crash_command(CLI::App& app, int& exit_code);
+
+// "64M" and the like: a number of bytes with an optional K, M, G or T (powers of 1024).
+// Throws UsageError.
+std::uint64_t parse_size(const std::string& text);
+std::string format_size(std::uint64_t bytes);
+
+// `text` split at commas. Throws UsageError if it holds nothing.
+std::vector<std::string> split_list(const std::string& option, const std::string& text);
+
+// The value that to_string() calls `name`, of those from 0 to `last`. Throws UsageError that lists them.
+template <class Enum>
+Enum parse_enum(const std::string& option, const std::string& name, Enum last) {
+  std::string names;
+  for (unsigned i = 0; i <= static_cast<unsigned>(last); ++i) {
+    const auto value = static_cast<Enum>(i);
+    if (name == to_string(value)) return value;
+    names += (i == 0 ? "" : ", ") + std::string(to_string(value));
+  }
+  throw UsageError(option + ": wanted one of " + names + ", found '" + name + "'");
+}
+
+inline MemoryKind parse_memory(const std::string& name) {
+  return parse_enum("--memory", name, MemoryKind::emulated);
+}
+inline RecoveryStrategy parse_strategy(const std::string& name) {
+  return parse_enum("--strategy", name, RecoveryStrategy::dag);
+}
+
+// Where a pool of this kind goes unless the user says: memory for emulated, a disk for the others.
+std::string default_directory(MemoryKind memory);
+
+// Writes `text` to the file, or to stdout for "-". Throws std::runtime_error.
+void write_output(const std::string& file, const std::string& text);
+
+}  // namespace sp3::tools

@@ -1,0 +1,321 @@
+// How a round kills: half of the victims at a random moment, the others at a named step of the commit
+// protocol, of a checkpoint, or of closing. A third of the recoveries are killed too, at a step of their
+// own, before one is let through; the process that was let through is mostly killed as well, so that
+// the next round starts from a pool that was recovered but not closed.
+#include "tools/crash/arena.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sp3/pool.h>
+#include <sys/wait.h>
+
+namespace sp3::tools::crash {
+
+namespace {
+
+using KillStep = emu::Step;
+
+constexpr auto kPatience = std::chrono::seconds(60);  // for a victim that should be doing something
+
+constexpr std::array kCommitSteps = {
+    KillStep::epoch_pin,       KillStep::commit_reserve,   KillStep::commit_lock,
+    KillStep::commit_announce, KillStep::commit_stamp,     KillStep::commit_validate,
+    KillStep::commit_publish,  KillStep::commit_seal,      KillStep::log_store,
+    KillStep::log_flush,       KillStep::log_fence,        KillStep::commit_persisted,
+    KillStep::commit_wait,     KillStep::commit_committed,
+};
+constexpr std::array kCheckpointSteps = {
+    KillStep::checkpoint_floor,      KillStep::checkpoint_collect,
+    KillStep::checkpoint_capture,    KillStep::checkpoint_home,
+    KillStep::checkpoint_metadata_a, KillStep::checkpoint_superblock_a,
+    KillStep::checkpoint_metadata_b, KillStep::checkpoint_superblock_b,
+    KillStep::checkpoint_swing,      KillStep::checkpoint_recycle,
+};
+constexpr std::array kRecoverySteps = {
+    KillStep::recovery_scanned,    KillStep::recovery_log_flushed,
+    KillStep::recovery_replay,     KillStep::recovery_homes_flushed,
+    KillStep::recovery_metadata_a, KillStep::recovery_superblock_a,
+    KillStep::recovery_metadata_b, KillStep::recovery_superblock_b,
+    KillStep::pool_open,
+};
+
+template <std::size_t N>
+Arm pick(workloads::Rng& rng, const std::array<KillStep, N>& steps, std::uint64_t most) {
+  return {steps[rng.below(N)], 1 + rng.below(most)};
+}
+
+std::string describe(const Arm& arm) {
+  return fmt::format("{} x{}", emu::step_name(arm.step), arm.countdown);
+}
+
+// What is chosen at random for a pool's whole life.
+unsigned choose_window(const ArenaOptions& options) {
+  if (!options.asynchronous) return 0;
+  return 1 + static_cast<unsigned>(workloads::Rng(options.seed, 77).below(kMaxWindow));
+}
+
+}  // namespace
+
+Arena::Arena(ArenaOptions options)
+    : options_(std::move(options)),
+      rng_(options_.seed),
+      window_(choose_window(options_)),
+      oracle_(options_.plan, std::max(1U, window_)) {}
+
+std::filesystem::path Arena::crashed_copy() const {
+  return std::filesystem::path(options_.path) += ".crashed";
+}
+
+void Arena::remove_files() const noexcept {
+  std::error_code ignored;
+  std::filesystem::remove(options_.path, ignored);
+  std::filesystem::remove(crashed_copy(), ignored);
+}
+
+VictimOptions Arena::victim(VictimMode mode, RecoveryStrategy strategy) {
+  VictimOptions v;
+  v.mode = mode;
+  v.path = options_.path.string();
+  v.plan = options_.plan;
+  v.window = window_;
+  v.run_seed = rng_.next();
+  v.pool_size = 16 << 20;
+  v.pool.memory = options_.memory;
+  // A log that a few thousand transactions fill, so that checkpoints and backpressure are met.
+  v.pool.geometry = {
+      .log_size = 2 << 20, .segment_size = 32 << 10, .slab_size = 32 << 10, .max_sessions = 16};
+  v.pool.locks = rng_.below(4) == 0 ? LockTiming::encounter : LockTiming::commit;
+  v.pool.recovery.strategy = strategy;
+  v.pool.recovery.threads = 1 + static_cast<std::uint32_t>(rng_.below(3));
+  v.pool.async.group_records = 1 + static_cast<std::uint32_t>(rng_.below(32));
+  constexpr std::array<std::uint32_t, 4> kIntervals = {0, 3, 20, 100};
+  v.pool.checkpoint.interval_ms = kIntervals[rng_.below(kIntervals.size())];
+  return v;
+}
+
+std::vector<std::string> Arena::create() {
+  std::error_code ignored;
+  std::filesystem::remove(options_.path, ignored);
+  RoundResult result;
+  const Life life = follow(victim(VictimMode::create, RecoveryStrategy::stamp), 0, result);
+  if (life.closed) {
+    try {
+      empty_objects_ = Pool::check(options_.path).objects;
+    } catch (const std::exception& error) {
+      result.violations.push_back(fmt::format("A new pool cannot be checked: {}", error.what()));
+    }
+  } else if (result.violations.empty()) {
+    result.violations.push_back("The pool could not be made.");
+  }
+  return std::move(result.violations);
+}
+
+void Arena::arm_running(VictimOptions& options, RoundResult& result) {
+  const std::uint64_t dice = rng_.below(8);
+  if (dice < 4) return;
+  if (dice < 6) {
+    options.at_run = pick(rng_, kCommitSteps, 2000);
+    result.death = describe(options.at_run);
+  } else if (dice < 7) {
+    options.at_run = pick(rng_, kCheckpointSteps, 3);
+    if (options.pool.checkpoint.interval_ms == 0) options.pool.checkpoint.interval_ms = 5;
+    result.death = describe(options.at_run);
+  } else {
+    options.mode = VictimMode::close;
+    options.close_after_ms = 1 + static_cast<unsigned>(rng_.below(40));
+    options.at_close = rng_.below(3) == 0 ? Arm{KillStep::pool_close, 1 + rng_.below(2)}
+                                          : pick(rng_, kCheckpointSteps, 2);
+    result.death = describe(options.at_close) + " at close";
+  }
+}
+
+RoundResult Arena::round(RecoveryStrategy strategy) {
+  RoundResult result;
+  result.strategy = strategy;
+  VictimOptions options = victim(VictimMode::run, strategy);
+  arm_running(options, result);
+  const bool armed = !result.death.empty();
+  const double lifetime = armed ? 300.0 : std::clamp(rng_.exponential(35.0), 1.0, 200.0);
+  const std::uint64_t before = oracle_.acknowledged_total();
+  const Life life = follow(options, lifetime, result);
+  result.acknowledged = oracle_.acknowledged_total() - before;
+  if (life.closed) {
+    result.death = "closed before " + result.death;
+  } else if (!life.killed_itself) {
+    // Steps that this run does not come to (there was no checkpoint, say) end like the others.
+    result.death = fmt::format("after {:.1f} ms", lifetime);
+  }
+  if (result.violations.empty()) recover(strategy, result);
+  return result;
+}
+
+void Arena::recover(RecoveryStrategy strategy, RoundResult& result) {
+  std::filesystem::copy_file(options_.path, crashed_copy(),
+                             std::filesystem::copy_options::overwrite_existing);
+  if (rng_.below(3) == 0) {
+    VictimOptions options = victim(VictimMode::tell, strategy);
+    options.at_open = pick(rng_, kRecoverySteps, 2);
+    const Life life = follow(options, 0, result);
+    if (life.killed_itself) result.death += ", then " + describe(options.at_open);
+    if (!result.violations.empty()) return;
+  }
+  if (rng_.below(4) == 0) {
+    const RoundResult last = finish(strategy);
+    result.records = std::max(result.records, last.records);
+    result.dropped = std::max(result.dropped, last.dropped);
+    result.violations = last.violations;
+  } else {
+    const unsigned kills = result.kills;
+    follow(victim(VictimMode::tell, strategy), 0, result);
+    result.kills = kills;  // it was not doing anything
+  }
+  result.survivors = oracle_.unacknowledged_survivors();
+}
+
+RoundResult Arena::finish(RecoveryStrategy strategy) {
+  RoundResult result;
+  result.strategy = strategy;
+  VictimOptions options = victim(VictimMode::close, strategy);
+  options.close_after_ms = 0;
+  const Life life = follow(options, 0, result);
+  if (result.violations.empty()) check_closed_pool(life, result);
+  return result;
+}
+
+void Arena::check_closed_pool(const Life& life, RoundResult& result) {
+  try {
+    const CheckReport report = Pool::check(options_.path);
+    if (!report.clean) result.violations.push_back("The pool is not clean after close.");
+    for (const Damage& damage : report.damage) {
+      result.violations.push_back(fmt::format("Damage at {}: {}", damage.offset, damage.what));
+    }
+    // Where the number of objects follows from the content, none may be left over or missing.
+    const WorkloadKind kind = options_.plan.workload;
+    if (kind == WorkloadKind::hashtable || kind == WorkloadKind::bptree) return;
+    const std::uint64_t want = empty_objects_ + life.items;
+    if (report.objects != want) {
+      result.violations.push_back(
+          fmt::format("The pool holds {} objects, its content needs {}.", report.objects, want));
+    }
+  } catch (const std::exception& error) {
+    result.violations.push_back(fmt::format("A closed pool cannot be checked: {}", error.what()));
+  }
+}
+
+Arena::Life Arena::follow(const VictimOptions& options, double lifetime_ms, RoundResult& result) {
+  using Clock = VictimProcess::Clock;
+  VictimProcess process(options);
+  Life life;
+  Dump dump;
+  bool killed = false;
+  Clock::time_point deadline = Clock::now() + kPatience;
+  for (Message message;;) {
+    const VictimProcess::Event event = process.next(message, deadline);
+    if (event == VictimProcess::Event::end) break;
+    if (event == VictimProcess::Event::timeout) {
+      if (!killed && (!life.told || options.mode == VictimMode::close)) {
+        result.violations.push_back("The victim hangs.");
+      }
+      process.kill();
+      killed = true;
+      deadline = Clock::now() + kPatience;
+      continue;
+    }
+    const bool was_told = life.told;
+    if (receive(message, dump, life, result) && options.mode == VictimMode::run) {
+      deadline = Clock::now() + std::chrono::microseconds(static_cast<long>(lifetime_ms * 1000));
+    }
+    if (!was_told && life.told && options.mode == VictimMode::tell) deadline = Clock::now();
+  }
+  judge_end(options, killed, process.wait(), life, result);
+  return life;
+}
+
+// Whether the victim's end is one of those that were arranged.
+void Arena::judge_end(const VictimOptions& options, bool killed, int status, Life& life,
+                      RoundResult& result) {
+  const bool armed = options.at_open.step != KillStep::none ||
+                     options.at_run.step != KillStep::none ||
+                     options.at_close.step != KillStep::none;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    ++result.kills;
+    if (killed) return;
+    life.killed_itself = true;
+    if (!armed) result.violations.push_back("The victim was killed by someone else.");
+  } else if (WIFSIGNALED(status)) {
+    result.violations.push_back(fmt::format("The victim died of signal {} ({}).", WTERMSIG(status),
+                                            ::strsignal(WTERMSIG(status))));
+  } else if (!life.closed && result.violations.empty()) {
+    result.violations.push_back(
+        fmt::format("The victim ended by itself with exit code {}.", WEXITSTATUS(status)));
+  }
+}
+
+// Returns whether the victim has just said that it runs transactions.
+bool Arena::receive(const Message& m, Dump& dump, Life& life, RoundResult& result) {
+  const auto outcome = [&] { return Outcome{m.sequence, m.values[0], m.values[1]}; };
+  switch (m.kind) {
+    case MessageKind::recovered:
+      result.records = std::max(result.records, m.values[0]);
+      result.dropped = std::max(result.dropped, m.values[2]);
+      break;
+    case MessageKind::journal:
+      dump.journals.push_back({m.sequence, {}});
+      break;
+    case MessageKind::outcome:
+      dump.journals.at(m.thread).outcomes.push_back(outcome());
+      break;
+    case MessageKind::cell:
+      dump.cells.push_back({m.values[0], m.values[1], m.values[2]});
+      break;
+    case MessageKind::item:
+      dump.items.push_back({m.sequence, m.values[0]});
+      break;
+    case MessageKind::value:
+      dump.queue.push_back(m.sequence);
+      break;
+    case MessageKind::violation:
+      if (!text_.add(m)) break;
+      if (life.told) {
+        result.violations.push_back(text_.take());
+      } else {
+        dump.violations.push_back(text_.take());
+        result.violations.push_back(dump.violations.back());
+      }
+      break;
+    case MessageKind::dumped: {
+      life.items = dump.items.size() + dump.queue.size();
+      life.told = true;
+      for (std::string& text : oracle_.verify(dump)) {
+        if (std::ranges::find(result.violations, text) == result.violations.end()) {
+          result.violations.push_back(std::move(text));
+        }
+      }
+      break;
+    }
+    case MessageKind::ready:
+      return true;
+    case MessageKind::acknowledged:
+      oracle_.acknowledged(m.thread, outcome());
+      break;
+    case MessageKind::observed:
+      oracle_.observed(m.sequence, m.values[0]);
+      break;
+    case MessageKind::observed_front:
+      oracle_.observed_front(m.values[0]);
+      break;
+    case MessageKind::closed:
+      life.closed = true;
+      break;
+    case MessageKind::none:
+      break;
+  }
+  return false;
+}
+
+}  // namespace sp3::tools::crash

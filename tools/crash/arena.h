@@ -1,0 +1,78 @@
+// Arena: one pool that is crashed again and again, and the oracle that watches it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/crash/oracle.h"
+#include "tools/crash/process.h"
+#include "tools/crash/victim.h"
+#include "workloads/rng.h"
+
+namespace sp3::tools::crash {
+
+struct ArenaOptions {
+  std::filesystem::path path;
+  Plan plan;
+  bool asynchronous = false;
+  MemoryKind memory = MemoryKind::emulated;
+  std::uint64_t seed = 1;  // for how and when to kill
+};
+
+struct RoundResult {
+  RecoveryStrategy strategy = RecoveryStrategy::stamp;
+  std::string death;  // how the victim died, for people
+  unsigned kills = 0;
+  std::uint64_t acknowledged = 0;
+  std::uint64_t survivors = 0;  // unacknowledged ones that survived
+  std::uint64_t records = 0;    // found by the recovery that was checked
+  std::uint64_t dropped = 0;
+  std::vector<std::string> violations;
+};
+
+class Arena {
+ public:
+  explicit Arena(ArenaOptions options);
+
+  // Makes the pool. Returns violations (the victim's errors).
+  std::vector<std::string> create();
+  // Opens and checks the pool, runs transactions, kills, recovers by `strategy`, checks again.
+  RoundResult round(RecoveryStrategy strategy);
+  // Opens, checks and closes the pool, then looks for damage and leaked objects.
+  RoundResult finish(RecoveryStrategy strategy);
+
+  [[nodiscard]] const ArenaOptions& options() const { return options_; }
+  // The pool as it was when the last victim died, before it was recovered.
+  [[nodiscard]] std::filesystem::path crashed_copy() const;
+  void remove_files() const noexcept;
+
+ private:
+  // What came of one victim.
+  struct Life {
+    bool told = false;  // the dump was complete and verified
+    bool closed = false;
+    bool killed_itself = false;  // at an armed step
+    std::uint64_t items = 0;     // values or keys in the dump
+  };
+
+  VictimOptions victim(VictimMode mode, RecoveryStrategy strategy);
+  // Follows a victim until it is gone; kills it `lifetime_ms` after it is ready (told, for `tell`).
+  Life follow(const VictimOptions& options, double lifetime_ms, RoundResult& result);
+  void judge_end(const VictimOptions& options, bool killed, int status, Life& life,
+                 RoundResult& result);
+  bool receive(const Message& message, Dump& dump, Life& life, RoundResult& result);
+  void arm_running(VictimOptions& options, RoundResult& result);
+  void recover(RecoveryStrategy strategy, RoundResult& result);
+  void check_closed_pool(const Life& life, RoundResult& result);
+
+  ArenaOptions options_;
+  workloads::Rng rng_;
+  unsigned window_;
+  Oracle oracle_;
+  TextReader text_;
+  std::uint64_t empty_objects_ = 0;  // objects in the pool while the structure holds nothing
+};
+
+}  // namespace sp3::tools::crash

@@ -1,0 +1,41 @@
+// VictimProcess: a victim, started by running this very program again, and the pipe it tells through.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include <sys/types.h>
+
+#include "tools/crash/protocol.h"
+#include "tools/crash/victim.h"
+
+namespace sp3::tools::crash {
+
+class VictimProcess {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Throws std::system_error if it cannot be started.
+  explicit VictimProcess(VictimOptions options);
+  // Kills it if it still lives.
+  ~VictimProcess();
+  VictimProcess(const VictimProcess&) = delete;
+  VictimProcess& operator=(const VictimProcess&) = delete;
+
+  enum class Event { message, timeout, end };
+  // The next message; `end` when the victim is gone and everything it wrote has been read.
+  Event next(Message& message, Clock::time_point deadline);
+
+  void kill() noexcept;
+  // The status as of waitpid(2). Blocks until the victim is gone.
+  int wait() noexcept;
+
+ private:
+  pid_t pid_ = -1;
+  int fd_ = -1;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+}  // namespace sp3::tools::crash

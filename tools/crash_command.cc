@@ -1,0 +1,230 @@
+// sp3 crash-test: kills a process that runs transactions, again and again, and checks what is left.
+//
+// One pool for each workload and durability. Rounds go over the pools in turn; each kills a victim,
+// recovers, compares with what had been acknowledged, and the next one runs on over the same pool.
+// tools/crash/ has the parts: victim and process, arena (a pool and its rounds), oracle.
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+#include "tools/crash/arena.h"
+#include "tools/crash/victim.h"
+
+namespace sp3::tools {
+
+namespace {
+
+using crash::Arena;
+using crash::RoundResult;
+
+struct CrashArguments {
+  unsigned rounds = 20;
+  std::uint64_t seed = 1;
+  std::string workloads = "all";
+  std::string durability = "both";
+  std::string strategy = "both";
+  std::string memory = "emulated";
+  std::string path;
+  unsigned threads = 0;
+  std::uint64_t entries = 200;
+  bool keep = false;
+  bool quiet = false;
+};
+
+struct Totals {
+  unsigned kills = 0;
+  std::uint64_t acknowledged = 0;
+  std::uint64_t survivors = 0;
+  unsigned violations = 0;
+};
+
+std::vector<workloads::WorkloadKind> parse_workloads(const std::string& text) {
+  if (text == "all")
+    return {std::begin(workloads::kAllWorkloads), std::end(workloads::kAllWorkloads)};
+  std::vector<workloads::WorkloadKind> kinds;
+  for (const std::string& name : split_list("--workload", text)) {
+    kinds.push_back(workloads::workload_from_name(name));
+  }
+  return kinds;
+}
+
+void check(const CrashArguments& a) {
+  if (a.rounds == 0) throw UsageError("--rounds: wanted at least 1");
+  if (a.threads > crash::kMaxThreads) {
+    throw UsageError(fmt::format("--threads: wanted 1 to {}, or 0 for any, found {}",
+                                 crash::kMaxThreads, a.threads));
+  }
+  if (a.entries < 2 || a.entries > 5000) {
+    throw UsageError(fmt::format("--entries: wanted 2 to 5000, found {}", a.entries));
+  }
+  if (a.durability != "both" && a.durability != "sync" && a.durability != "async") {
+    throw UsageError("--durability: wanted sync, async or both, found '" + a.durability + "'");
+  }
+  if (a.strategy != "both") static_cast<void>(parse_strategy(a.strategy));
+  if (parse_memory(a.memory) == MemoryKind::automatic) {
+    throw UsageError("--memory: wanted emulated, file or dax");
+  }
+}
+
+// The pools, in the order in which rounds go over them: neighbours differ in workload and durability.
+std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
+  const auto kinds = parse_workloads(a.workloads);
+  std::vector<bool> durabilities;
+  if (a.durability != "async") durabilities.push_back(false);
+  if (a.durability != "sync") durabilities.push_back(true);
+  const MemoryKind memory = parse_memory(a.memory);
+  const std::filesystem::path directory = a.path.empty() ? default_directory(memory) : a.path;
+  std::vector<crash::ArenaOptions> arenas;
+  for (std::size_t pass = 0; pass < durabilities.size(); ++pass) {
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      crash::ArenaOptions o;
+      workloads::Rng rng(a.seed, arenas.size());
+      o.asynchronous = durabilities[(i + pass) % durabilities.size()];
+      o.memory = memory;
+      o.seed = rng.next();
+      o.plan.workload = kinds[i];
+      o.plan.entries = a.entries;
+      o.plan.seed = rng.next();
+      o.plan.threads = a.threads != 0 ? a.threads : 1 + static_cast<unsigned>(rng.below(4));
+      o.path = directory / fmt::format("sp3-crash-{}-{}.pool", ::getpid(), arenas.size());
+      arenas.push_back(o);
+    }
+  }
+  return arenas;
+}
+
+RecoveryStrategy strategy_of(const CrashArguments& a, unsigned visit, std::size_t arena) {
+  if (a.strategy != "both") return parse_strategy(a.strategy);
+  return (visit + arena) % 2 == 0 ? RecoveryStrategy::stamp : RecoveryStrategy::dag;
+}
+
+void print_round(const CrashArguments& a, unsigned round, const Arena& arena,
+                 const RoundResult& result) {
+  if (a.quiet && result.violations.empty()) return;
+  fmt::print(
+      "round {:>4}  {:<9} {:<5} {:<5} {} threads  killed {:<34} acked {:>6} +{:<2} recovered {:>5} "
+      "dropped {:>2}  {}\n",
+      round, to_string(arena.options().plan.workload),
+      arena.options().asynchronous ? "async" : "sync", to_string(result.strategy),
+      arena.options().plan.threads, result.death, result.acknowledged, result.survivors,
+      result.records, result.dropped, result.violations.empty() ? "ok" : "VIOLATION");
+  for (const std::string& text : result.violations) fmt::print("  {}\n", text);
+  std::fflush(stdout);
+}
+
+class CrashTest {
+ public:
+  explicit CrashTest(const CrashArguments& a) : a_(a) {
+    for (crash::ArenaOptions& options : plan_arenas(a)) {
+      arenas_.push_back(std::make_unique<Arena>(std::move(options)));
+    }
+    created_.resize(arenas_.size());
+  }
+
+  ~CrashTest() {
+    for (const auto& arena : arenas_) {
+      if (arena && !a_.keep) arena->remove_files();
+    }
+  }
+  CrashTest(const CrashTest&) = delete;
+  CrashTest& operator=(const CrashTest&) = delete;
+
+  int run() {
+    fmt::print(
+        "crash-test --rounds {} --seed {} --workload {} --durability {} --strategy {} --memory {} "
+        "--entries {} --threads {}\n",
+        a_.rounds, a_.seed, a_.workloads, a_.durability, a_.strategy, a_.memory, a_.entries,
+        a_.threads);
+    for (unsigned round = 0; round < a_.rounds; ++round) {
+      const std::size_t index = round % arenas_.size();
+      if (!arenas_[index]) continue;  // it failed before
+      Arena& arena = *arenas_[index];
+      RoundResult result;
+      if (!created_[index]) result.violations = arena.create();
+      created_[index] = true;
+      if (result.violations.empty()) {
+        const auto visit = static_cast<unsigned>(round / arenas_.size());
+        result = arena.round(strategy_of(a_, visit, index));
+      }
+      account(round + 1, index, result);
+    }
+    for (std::size_t index = 0; index < arenas_.size(); ++index) {
+      if (!arenas_[index] || !created_[index]) continue;
+      RoundResult result = arenas_[index]->finish(strategy_of(a_, 0, index));
+      result.death = "no more";
+      if (!result.violations.empty()) account(a_.rounds, index, result);
+    }
+    return summary();
+  }
+
+ private:
+  void account(unsigned round, std::size_t index, const RoundResult& result) {
+    totals_.kills += result.kills;
+    totals_.acknowledged += result.acknowledged;
+    totals_.survivors += result.survivors;
+    print_round(a_, round, *arenas_[index], result);
+    if (result.violations.empty()) return;
+    ++totals_.violations;
+    // Kept for whoever looks into it: what was found, and what recovery had started from.
+    fmt::print("  kept: {} and, as it was when the victim died, {}\n",
+               arenas_[index]->options().path.string(), arenas_[index]->crashed_copy().string());
+    arenas_[index].reset();
+  }
+
+  [[nodiscard]] int summary() const {
+    fmt::print(
+        "{} kills, {} acknowledged transactions, {} unacknowledged survivors, {} violations\n",
+        totals_.kills, totals_.acknowledged, totals_.survivors, totals_.violations);
+    if (totals_.violations == 0) return kOk;
+    fmt::print(
+        "seed {}: the same command makes the same transactions and the same kind of kills; "
+        "the moment of a kill is the machine's\n",
+        a_.seed);
+    return kFound;
+  }
+
+  const CrashArguments& a_;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  std::vector<bool> created_;
+  Totals totals_;
+};
+
+void add_victim_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<crash::VictimOptions>();
+  CLI::App* victim = app.add_subcommand("crash-victim", "the process that crash-test kills");
+  victim->group("");  // not in the help
+  crash::VictimOptions::add_to(*victim, *options);
+  victim->callback([options, &exit_code] { exit_code = crash::run_victim(*options); });
+}
+
+}  // namespace
+
+void add_crash_command(CLI::App& app, int& exit_code) {
+  add_victim_command(app, exit_code);
+  auto a = std::make_shared<CrashArguments>();
+  CLI::App* test = app.add_subcommand(
+      "crash-test", "kill a running process, recover, check, run on; 1 if anything is wrong");
+  test->add_option("--rounds", a->rounds, "how many times")->capture_default_str();
+  test->add_option("--seed", a->seed, "of transactions and kills")->capture_default_str();
+  test->add_option("--workload", a->workloads,
+                   "all, or a list of sps, queue, hashtable, rbtree, bptree")
+      ->capture_default_str();
+  test->add_option("--durability", a->durability, "sync, async or both")->capture_default_str();
+  test->add_option("--strategy", a->strategy, "stamp, dag or both in turn")->capture_default_str();
+  test->add_option("--memory", a->memory, "emulated, file or dax")->capture_default_str();
+  test->add_option("--path", a->path, "the directory for the pools");
+  test->add_option("--threads", a->threads, "of a victim; 0: 1 to 4, by seed")
+      ->capture_default_str();
+  test->add_option("--entries", a->entries, "array slots or keys")->capture_default_str();
+  test->add_flag("--keep", a->keep, "leave the pools when done");
+  test->add_flag("--quiet", a->quiet, "print only violations and the summary");
+  test->callback([a, &exit_code] {
+    check(*a);
+    exit_code = CrashTest(*a).run();
+  });
+}
+
+}  // namespace sp3::tools

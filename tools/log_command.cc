@@ -1,0 +1,75 @@
+// sp3 log: the records that recovery would look at, or their dependency DAG.
+#include <cstdio>
+#include <memory>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <sp3/options.h>
+
+#include "pool/pool_file.h"
+#include "recovery/inspect_log.h"
+#include "tools/command.h"
+
+namespace sp3::tools {
+
+namespace {
+
+struct LogArguments {
+  std::string path;
+  std::string dot;
+  std::uint64_t limit = 0;
+};
+
+std::string describe(const recovery::LoggedRecord& r) {
+  std::string line =
+      fmt::format("{:>7} {:>8} {:>18}  {:<11} ", r.session, r.lsn, r.stamp, to_string(r.state));
+  if (r.state == recovery::RecordState::unreachable) return line;
+  line +=
+      fmt::format("at {:>10} {:>6} B  durable to {:>7}  ", r.offset, r.length, r.persisted_upto);
+  if (r.watermark) {
+    line += "watermark";
+  } else {
+    line += fmt::format("{} images, {} deltas, {} made, {} destroyed", r.images, r.deltas, r.makes,
+                        r.destroys);
+  }
+  for (const base::Tid& d : r.dependencies) line += fmt::format(" <{}@{}>", d.session, d.stamp);
+  return line;
+}
+
+int run(const LogArguments& a) {
+  const auto file = pool::PoolFile::open(a.path, Options{}, pool::PoolFile::Access::read_only);
+  if (!a.dot.empty()) {
+    std::ostringstream graph;
+    recovery::write_dot(*file, graph);
+    write_output(a.dot, graph.str());
+    return kOk;
+  }
+  std::uint64_t shown = 0;
+  fmt::print("session      LSN              stamp  state\n");
+  const recovery::LogSummary summary =
+      recovery::list_log(*file, [&](const recovery::LoggedRecord& record) {
+        if (a.limit == 0 || shown < a.limit) {
+          fmt::print("{}\n", describe(record));
+          ++shown;
+        }
+      });
+  for (const Damage& d : summary.damage) fmt::print("{}: at {}: {}\n", a.path, d.offset, d.what);
+  fmt::print("{} records, {} shown; the pool {}\n", summary.records, shown,
+             summary.clean ? "was closed: none will be replayed" : "was not closed");
+  return summary.damage.empty() ? kOk : kFound;
+}
+
+}  // namespace
+
+void add_log_command(CLI::App& app, int& exit_code) {
+  auto a = std::make_shared<LogArguments>();
+  CLI::App* log = app.add_subcommand("log", "show a pool's log without changing it; 1 if damaged");
+  log->add_option("path", a->path, "the pool")->required();
+  log->add_option("--dot", a->dot,
+                  "write the dependency DAG for Graphviz to this file, - for stdout");
+  log->add_option("--limit", a->limit, "show at most so many records, 0: all")
+      ->capture_default_str();
+  log->callback([a, &exit_code] { exit_code = run(*a); });
+}
+
+}  // namespace sp3::tools

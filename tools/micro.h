@@ -1,0 +1,30 @@
+// Microbenchmarks: each a ratio or a time measured in one run, so that it says something anywhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sp3/options.h>
+
+#include "workloads/system.h"
+
+namespace sp3::tools {
+
+struct MicroRow {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  std::string note;  // what it is, or what the aim is
+};
+
+struct OpenArguments {
+  std::uint64_t objects = 5'000'000;
+  std::uint64_t pool_size = std::uint64_t{4} << 30;
+};
+
+// Opening a cleanly closed pool: time to open, to the first transaction, to 100000 random reads.
+std::vector<MicroRow> measure_open(const workloads::SystemOptions& options,
+                                   const OpenArguments& arguments);
+
+}  // namespace sp3::tools

@@ -1,0 +1,39 @@
+#include "tools/progress.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace sp3::tools {
+
+Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() { clear(); }
+
+void Progress::show(std::string_view label, std::uint64_t done, std::uint64_t total) {
+  if (!terminal_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (drawn_ && label == label_ && done < total && now - last_ < std::chrono::milliseconds(100))
+    return;
+  last_ = now;
+  label_ = label;
+  drawn_ = true;
+  constexpr std::size_t kWidth = 30;
+  const double share =
+      total == 0 ? 1.0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  const auto full = static_cast<std::size_t>(share * kWidth);
+  fmt::print(stderr, "\r\033[K{:<28} [{:#<{}}{:<{}}] {:3.0f} %", label, "", full, "", kWidth - full,
+             share * 100);
+  std::fflush(stderr);
+}
+
+void Progress::clear() {
+  if (!drawn_) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+  drawn_ = false;
+}
+
+}  // namespace sp3::tools

@@ -1,0 +1,41 @@
+// Entry<Size>: the value that benchmarks store, `Size` bytes made from one tag.
+//
+// Every word depends on the tag, so storing a new tag changes the whole entry (a delta record cannot
+// make the benchmark look cheaper than it is) and a mixture of two entries is recognised.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace sp3::workloads {
+
+template <std::size_t Size>
+struct Entry {
+  static_assert(Size >= 8 && Size % 8 == 0);
+  static constexpr std::size_t kWords = Size / 8;
+
+  std::array<std::uint64_t, kWords> words;
+
+  static Entry of(std::uint64_t tag) {
+    Entry entry;
+    for (std::size_t i = 0; i < kWords; ++i) entry.words[i] = word(tag, i);
+    return entry;
+  }
+
+  [[nodiscard]] std::uint64_t tag() const { return words[0]; }
+
+  [[nodiscard]] bool intact() const {
+    for (std::size_t i = 1; i < kWords; ++i) {
+      if (words[i] != word(words[0], i)) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::uint64_t word(std::uint64_t tag, std::size_t i) {
+    return tag + i * 0x9e3779b97f4a7c15ULL;
+  }
+};
+
+}  // namespace sp3::workloads

@@ -1,0 +1,83 @@
+// What the three map workloads share: insert (update if present) or search by an 8-byte key.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <sp3/sp3.h>
+
+#include "workloads/entry.h"
+#include "workloads/workload.h"
+#include "workloads/zipf.h"
+
+namespace sp3::workloads {
+
+// `Map` is one of the containers from std::uint64_t to Entry<Size>.
+template <class Map, std::size_t Size>
+class MapWorkload {
+ public:
+  explicit MapWorkload(const WorkloadSpec& spec) : spec_(spec) {}
+
+  void create(Session& session) {
+    session.run([&](Transaction& tx) {
+      map_ = Map::create(tx);
+      tx.set_root(root(), map_.header());
+    });
+  }
+
+  // Keys go in in no particular order, as they would over time: sorted insertion would leave a
+  // B+ tree half empty.
+  void populate(Session& session) {
+    constexpr std::uint64_t kBatch = std::max<std::uint64_t>(1, 16384 / Size);
+    const Zipf order(spec_.entries, 0.0);
+    for (std::uint64_t next = 0; next < spec_.entries;) {
+      const std::uint64_t end = std::min(spec_.entries, next + kBatch);
+      session.run([&](Transaction& tx) {
+        for (std::uint64_t i = next; i < end; ++i) {
+          const std::uint64_t key = order.scramble(i);
+          if (spec_.present_at_start(key)) map_.insert_or_assign(tx, key, Entry<Size>::of(key));
+        }
+      });
+      next = end;
+    }
+  }
+
+  void attach(Session& session) {
+    session.run(
+        [&](Transaction& tx) { map_ = Map::open(tx, tx.root<typename Map::Header>(root())); });
+  }
+
+  bool execute(Transaction& tx, const Operation& operation) {
+    if (operation.kind == OperationKind::insert) {
+      map_.insert_or_assign(tx, operation.key, Entry<Size>::of(operation.value));
+      return true;
+    }
+    const Entry<Size>* found = map_.lookup(tx, operation.key);
+    // The caller of a search wants the value, so its bytes are read.
+    if (found != nullptr) result_ = *found;
+    return found != nullptr;
+  }
+
+  std::string check(Transaction& tx) const {
+    std::string violation = map_.check_invariants(tx);
+    if (!violation.empty()) return violation;
+    map_.for_each(tx, [&](std::uint64_t key, const Entry<Size>& entry) {
+      if (key < spec_.entries && entry.intact()) return true;
+      violation = "Key " + std::to_string(key) + " is foreign or its entry is torn.";
+      return false;
+    });
+    return violation;
+  }
+
+ private:
+  [[nodiscard]] std::string_view root() const { return to_string(spec_.kind); }
+
+  WorkloadSpec spec_;
+  Map map_;
+  Entry<Size> result_{};
+};
+
+}  // namespace sp3::workloads

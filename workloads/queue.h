@@ -1,0 +1,79 @@
+// queue: enqueue or dequeue. Invariant: values of one producer stay in the order they came in.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include <sp3/containers/queue.h>
+#include <sp3/sp3.h>
+
+#include "workloads/entry.h"
+#include "workloads/workload.h"
+
+namespace sp3::workloads {
+
+template <std::size_t Size>
+class QueueWorkload {
+ public:
+  using Values = Queue<Entry<Size>>;
+
+  explicit QueueWorkload(const WorkloadSpec& spec) : entries_(spec.entries) {}
+
+  void create(Session& session) {
+    session.run([&](Transaction& tx) {
+      values_ = Values::create(tx);
+      tx.set_root("queue", values_.header());
+    });
+  }
+
+  void populate(Session& session) {
+    constexpr std::uint64_t kBatch = std::max<std::uint64_t>(1, 16384 / Size);
+    for (std::uint64_t next = 0; next < entries_;) {
+      const std::uint64_t end = std::min(entries_, next + kBatch);
+      session.run([&](Transaction& tx) {
+        for (std::uint64_t i = next; i < end; ++i) values_.push(tx, Entry<Size>::of(i));
+      });
+      next = end;
+    }
+  }
+
+  void attach(Session& session) {
+    session.run([&](Transaction& tx) {
+      values_ = Values::open(tx, tx.root<typename Values::Header>("queue"));
+    });
+  }
+
+  bool execute(Transaction& tx, const Operation& operation) {
+    if (operation.kind == OperationKind::enqueue) {
+      values_.push(tx, Entry<Size>::of(operation.value));
+      return true;
+    }
+    return values_.pop(tx).has_value();
+  }
+
+  std::string check(Transaction& tx) const {
+    std::string violation = values_.check_invariants(tx);
+    if (!violation.empty()) return violation;
+    std::unordered_map<std::uint64_t, std::uint64_t> last;  // by producer, the tag's upper bits
+    values_.for_each(tx, [&](const Entry<Size>& entry) {
+      const std::uint64_t tag = entry.tag();
+      const auto [previous, first] = last.try_emplace(tag >> 48, tag);
+      if (!entry.intact() || (!first && tag <= previous->second)) {
+        violation = "Tag " + std::to_string(tag) + " is torn or out of its producer's order.";
+        return false;
+      }
+      previous->second = tag;
+      return true;
+    });
+    return violation;
+  }
+
+ private:
+  std::uint64_t entries_;
+  Values values_;
+};
+
+}  // namespace sp3::workloads

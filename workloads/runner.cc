@@ -1,0 +1,224 @@
+// The life of a worker: connect, warm up, meet the others at the start, measure, drain.
+//
+// The phase is one shared word that workers only read while they run. With a time limit the calling
+// thread sleeps and advances it; with a number of operations each worker counts for itself and the
+// phase only serves to stop everyone early when one fails.
+#include "workloads/runner.h"
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "emu/clock.h"
+
+namespace sp3::workloads {
+
+void RunOptions::validate() const {
+  if (threads < 1 || threads > 1024) {
+    throw std::invalid_argument(fmt::format("threads: wanted 1 to 1024, found {}", threads));
+  }
+  if (operations == 0 && !(seconds > 0 && seconds <= 86400)) {
+    throw std::invalid_argument(fmt::format("seconds: wanted 0 < s <= 86400, found {}", seconds));
+  }
+  if (!(warmup_seconds >= 0 && warmup_seconds <= 86400)) {
+    throw std::invalid_argument(
+        fmt::format("warm-up: wanted 0 to 86400 seconds, found {}", warmup_seconds));
+  }
+}
+
+double RunResult::throughput() const {
+  return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
+}
+
+namespace {
+double per(std::uint64_t count, std::uint64_t transactions) {
+  return transactions == 0 ? 0 : static_cast<double>(count) / static_cast<double>(transactions);
+}
+}  // namespace
+
+double RunResult::abort_ratio() const { return per(counters.aborts, counters.commits); }
+double RunResult::fences_per_tx() const { return per(counters.fences, counters.writing_commits); }
+double RunResult::lines_per_tx() const { return per(counters.lines, counters.writing_commits); }
+
+double RunResult::latency_ns(double fraction) const {
+  return emu::nanoseconds_from_ticks(latency_ticks.percentile(fraction));
+}
+double RunResult::longest_ns() const { return emu::nanoseconds_from_ticks(latency_ticks.max()); }
+
+namespace {
+
+enum class Phase : int { warm_up, measure, stop };
+
+class Run {
+ public:
+  Run(System& system, const WorkloadSpec& spec, const Zipf& zipf, const RunOptions& options)
+      : system_(system), spec_(spec), zipf_(zipf), options_(options), start_(options.threads + 1) {
+    for (unsigned i = 0; i < options.threads; ++i) workers_.push_back(std::make_unique<Worker>());
+    for (const auto& worker : workers_) worker->client = system.connect();
+  }
+
+  RunResult execute() {
+    for (unsigned i = 0; i < options_.threads; ++i) {
+      workers_[i]->thread = std::thread([this, i] { work(i); });
+    }
+    start_.arrive_and_wait();  // everyone is connected and running
+    if (options_.operations == 0) {
+      sleep(options_.warmup_seconds);
+      // Not a store: a worker may have failed and said stop.
+      Phase expected = Phase::warm_up;
+      phase_.compare_exchange_strong(expected, Phase::measure, std::memory_order_relaxed);
+    }
+    start_.arrive_and_wait();  // everyone is warm
+    const BackgroundCounters before = system_.background();
+    start_.arrive_and_wait();  // the common start
+    if (options_.operations == 0) {
+      sleep(options_.seconds);
+      phase_.store(Phase::stop, std::memory_order_relaxed);
+    }
+    for (const auto& worker : workers_) worker->thread.join();
+    if (failure_) std::rethrow_exception(failure_);
+    return collect(before);
+  }
+
+ private:
+  struct alignas(64) Worker {
+    std::unique_ptr<Client> client;
+    std::thread thread;
+    Histogram latency;
+    ClientCounters counters;
+    std::uint64_t operations = 0;
+    std::uint64_t misses = 0;
+    std::uint64_t started = 0;  // ticks
+    std::uint64_t ended = 0;
+  };
+
+  static void sleep(double seconds) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  }
+
+  // relaxed: a worker may run an operation more or less; the barriers order everything that is read.
+  [[nodiscard]] Phase phase() const { return phase_.load(std::memory_order_relaxed); }
+
+  void fail() {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    phase_.store(Phase::stop, std::memory_order_relaxed);
+  }
+
+  // What thread `index` of `threads` does of `total` operations.
+  [[nodiscard]] std::uint64_t share(std::uint64_t total, unsigned index) const {
+    return total / options_.threads + (index < total % options_.threads ? 1 : 0);
+  }
+
+  void work(unsigned index) {
+    Worker& worker = *workers_[index];
+    OperationStream stream(spec_, zipf_, index);
+    start_.arrive_and_wait();
+    try {
+      warm_up(worker, stream, index);
+    } catch (...) {
+      fail();
+    }
+    start_.arrive_and_wait();
+    start_.arrive_and_wait();
+    try {
+      measure(worker, stream, index);
+    } catch (...) {
+      fail();
+    }
+  }
+
+  void warm_up(Worker& worker, OperationStream& stream, unsigned index) {
+    if (options_.operations == 0) {
+      while (phase() == Phase::warm_up) worker.client->execute(stream.next());
+    } else {
+      for (std::uint64_t n = share(options_.operations / 10, index); n > 0; --n) {
+        if (phase() == Phase::stop) break;
+        worker.client->execute(stream.next());
+      }
+    }
+    worker.client->drain();
+  }
+
+  void measure(Worker& worker, OperationStream& stream, unsigned index) {
+    const ClientCounters before = worker.client->counters();
+    const std::uint64_t limit =
+        options_.operations == 0 ? ~std::uint64_t{0} : share(options_.operations, index);
+    worker.started = emu::ticks();
+    if (options_.latency) {
+      operate<true>(worker, stream, limit);
+    } else {
+      operate<false>(worker, stream, limit);
+    }
+    worker.client->drain();
+    worker.ended = emu::ticks();
+    worker.counters = worker.client->counters();
+    worker.counters -= before;
+  }
+
+  // The hot loop. One reading of the clock ends one operation and starts the next, so a latency
+  // includes drawing the operation (some ten nanoseconds).
+  template <bool kLatency>
+  void operate(Worker& worker, OperationStream& stream, std::uint64_t limit) {
+    Client& client = *worker.client;
+    std::uint64_t done = 0;
+    std::uint64_t misses = 0;
+    [[maybe_unused]] std::uint64_t last = emu::ticks();
+    for (; done < limit && phase() != Phase::stop; ++done) {
+      if (!client.execute(stream.next())) ++misses;
+      if constexpr (kLatency) {
+        const std::uint64_t now = emu::ticks();
+        worker.latency.record(now - last);
+        last = now;
+      }
+    }
+    worker.operations = done;
+    worker.misses = misses;
+  }
+
+  RunResult collect(const BackgroundCounters& before) {
+    RunResult result;
+    std::uint64_t started = ~std::uint64_t{0};
+    std::uint64_t ended = 0;
+    for (const auto& worker : workers_) {
+      started = std::min(started, worker->started);
+      ended = std::max(ended, worker->ended);
+      result.operations += worker->operations;
+      result.misses += worker->misses;
+      result.counters += worker->counters;
+      result.latency_ticks.merge(worker->latency);
+    }
+    result.seconds = emu::nanoseconds_from_ticks(ended - started) * 1e-9;
+    result.background = system_.background();
+    result.background -= before;
+    return result;
+  }
+
+  System& system_;
+  const WorkloadSpec& spec_;
+  const Zipf& zipf_;
+  const RunOptions& options_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::barrier<> start_;
+  alignas(64) std::atomic<Phase> phase_{Phase::warm_up};
+  alignas(64) std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+RunResult run_workload(System& system, const WorkloadSpec& spec, const Zipf& zipf,
+                       const RunOptions& options) {
+  options.validate();
+  return Run(system, spec, zipf, options).execute();
+}
+
+}  // namespace sp3::workloads

@@ -1,0 +1,48 @@
+// Runs a workload on a system with some threads and measures it.
+//
+// All threads warm up, then start together; operations, counters and latencies from before the start
+// are not in the result. A run ends after a time or a number of operations; asynchronous systems then
+// make everything durable, and that is inside the measured time.
+#pragma once
+
+#include <cstdint>
+
+#include "workloads/histogram.h"
+#include "workloads/system.h"
+#include "workloads/workload.h"
+
+namespace sp3::workloads {
+
+struct RunOptions {
+  unsigned threads = 1;
+  double seconds = 1.0;
+  std::uint64_t operations = 0;  // of all threads together; 0: run for `seconds`
+  double warmup_seconds = 0.1;   // with `operations`: a tenth of them instead
+  bool latency = true;           // reads the clock around every operation
+
+  // Throws std::invalid_argument that names the member, what it allows and what it holds.
+  void validate() const;
+};
+
+struct RunResult {
+  double seconds = 0;            // from the common start to the end of the last thread
+  std::uint64_t operations = 0;  // measured, acknowledged
+  std::uint64_t misses = 0;      // searches without a key, dequeues without a value
+  ClientCounters counters;       // all clients together
+  BackgroundCounters background;
+  Histogram latency_ticks;  // empty without RunOptions::latency
+
+  [[nodiscard]] double throughput() const;     // operations per second
+  [[nodiscard]] double abort_ratio() const;    // aborted attempts per commit
+  [[nodiscard]] double fences_per_tx() const;  // per writing transaction; 0 if there was none
+  [[nodiscard]] double lines_per_tx() const;
+  [[nodiscard]] double latency_ns(double fraction) const;
+  [[nodiscard]] double longest_ns() const;
+};
+
+// REQUIRES: system was created and populated for the same spec; `zipf` is over spec.entries.
+// Errors of a thread are rethrown after all have stopped.
+RunResult run_workload(System& system, const WorkloadSpec& spec, const Zipf& zipf,
+                       const RunOptions& options);
+
+}  // namespace sp3::workloads

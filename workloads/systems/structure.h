@@ -1,0 +1,92 @@
+// StructureOf<W>: wraps a workload W (workloads/sps.h and so on) for RuntimeSystem.
+//
+// W is a small copyable value with
+//   explicit W(const WorkloadSpec&);
+//   void create(Session&);     void populate(Session&);     void attach(Session&);
+//   bool execute(Transaction&, const Operation&);   // the body of one transaction
+//   std::string check(Transaction&) const;
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <sp3/sp3.h>
+
+#include "workloads/systems/runtime_system.h"
+
+namespace sp3::workloads {
+
+template <class W>
+class RuntimeClient final : public Client {
+ public:
+  RuntimeClient(const W& workload, Session session, bool asynchronous)
+      : workload_(workload), session_(std::move(session)), asynchronous_(asynchronous) {}
+
+  bool execute(const Operation& operation) override {
+    bool found = false;
+    const auto body = [&](Transaction& tx) { found = workload_.execute(tx, operation); };
+    if (asynchronous_) {
+      // Durability is awaited by drain(), for all at once, so the ticket may go.
+      static_cast<void>(session_.run_async(body));
+    } else {
+      session_.run(body);
+    }
+    return found;
+  }
+
+  void drain() override {
+    if (asynchronous_) session_.flush();
+  }
+
+  [[nodiscard]] ClientCounters counters() const override {
+    const SessionStatistics s = session_.statistics();
+    return {s.commits,      s.writing_commits, s.aborts, s.lines,    s.fences,
+            s.helped_lines, s.helped_fences,   s.waits,  s.log_bytes};
+  }
+
+ private:
+  W workload_;
+  Session session_;
+  bool asynchronous_;
+};
+
+template <class W>
+class StructureOf final : public Structure {
+ public:
+  explicit StructureOf(const WorkloadSpec& spec) : workload_(spec) {}
+
+  void create(Session& session) override { workload_.create(session); }
+  void populate(Session& session) override { workload_.populate(session); }
+  void attach(Session& session) override { workload_.attach(session); }
+  std::string check(Session& session) override {
+    return session.run([&](Transaction& tx) { return workload_.check(tx); });
+  }
+  std::unique_ptr<Client> connect(Session session, bool asynchronous) override {
+    return std::make_unique<RuntimeClient<W>>(workload_, std::move(session), asynchronous);
+  }
+
+ private:
+  W workload_;
+};
+
+// The instantiation for the spec's entry size. REQUIRES: it is one of kEntrySizes.
+template <template <std::size_t> class W>
+std::unique_ptr<Structure> structure_for(const WorkloadSpec& spec) {
+  switch (spec.entry_size) {
+    case 16:
+      return std::make_unique<StructureOf<W<16>>>(spec);
+    case 64:
+      return std::make_unique<StructureOf<W<64>>>(spec);
+    case 256:
+      return std::make_unique<StructureOf<W<256>>>(spec);
+    case 1024:
+      return std::make_unique<StructureOf<W<1024>>>(spec);
+    case 4096:
+      return std::make_unique<StructureOf<W<4096>>>(spec);
+    default:
+      return std::make_unique<StructureOf<W<128>>>(spec);
+  }
+}
+
+}  // namespace sp3::workloads
