@@ -53,6 +53,11 @@ class SlabTable {
     return {slab, slot};
   }
 
+  // The DRAM side of slab `number`, null if it has none (yet).
+  [[nodiscard]] Slab* at(std::uint32_t number) const {
+    return slabs_[number].load(std::memory_order_acquire);
+  }
+
   // Appends up to `count` free slots of `type` to `places`, at least one. The entries' stamps say whom
   // a new object depends on. Errors: pool_full, object_too_large.
   void take(const detail::TypeInfo& type, std::size_t count, std::vector<Place>& places);

@@ -12,6 +12,8 @@
 #include <limits>
 #include <new>
 
+#include <smmintrin.h>
+
 namespace sp3::log {
 namespace {
 
@@ -19,15 +21,20 @@ constexpr std::uint32_t kChunkWords = 64;
 
 // Bit i is set when word i differs. REQUIRES: words <= kChunkWords.
 std::uint64_t changed_words(const std::byte* before, const std::byte* after, std::uint32_t words) {
-  std::uint64_t mask = 0;
-  for (std::uint32_t i = 0; i < words; ++i) {
-    std::uint64_t a;
-    std::uint64_t b;
-    std::memcpy(&a, before + 8 * i, 8);
-    std::memcpy(&b, after + 8 * i, 8);
-    mask |= static_cast<std::uint64_t>(a != b) << i;
+  std::uint64_t equal = 0;
+  std::uint32_t i = 0;
+  for (; i + 2 <= words; i += 2) {
+    const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(before + 8 * std::size_t{i}));
+    const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(after + 8 * std::size_t{i}));
+    const int pair = _mm_movemask_pd(_mm_castsi128_pd(_mm_cmpeq_epi64(a, b)));
+    equal |= static_cast<std::uint64_t>(pair) << i;
   }
-  return mask;
+  if (i < words) {
+    const bool same = std::memcmp(before + 8 * std::size_t{i}, after + 8 * std::size_t{i}, 8) == 0;
+    equal |= static_cast<std::uint64_t>(same) << i;
+  }
+  const std::uint64_t all = words == kChunkWords ? ~std::uint64_t{0} : (std::uint64_t{1} << words) - 1;
+  return ~equal & all;
 }
 
 // Closes the gaps of one word.

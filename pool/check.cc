@@ -10,8 +10,8 @@
 //
 // "Under way" is metadata that belongs to no valid superblock: a checkpoint was writing it, or is
 // about to. In a clean pool nothing is, so both copies are held to their word. A superblock copy
-// whose checksum fails may be torn, a mixture of two consecutive states; but what both states share,
-// everything that never changes in a pool's life, must then still be as in the other copy.
+// whose checksum fails may be torn, a mixture of two consecutive states; but what both states
+// share, everything that never changes in a pool's life, must then still be as in the other copy.
 #include "pool/check.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Verifying a pool file at rest: superblocks, slab directory, bitmaps. The log is verified by recovery,
-// which lies above and adds to the same report.
+// Verifying a pool file at rest: superblocks, slab directory, bitmaps. The log is verified by
+// recovery, which lies above and adds to the same report.
 #pragma once
 
 #include <filesystem>

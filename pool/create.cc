@@ -62,8 +62,9 @@ std::unique_ptr<PoolFile> PoolFile::create(const std::filesystem::path& path, st
   pool->memory_ =
       emu::Memory::map(file.descriptor(), file.path(), size, memory_options(layout, options));
   if (pool->memory_->kind() == MemoryKind::file) {
-    // Reserved blocks are unwritten extents: the first write to each makes the file system log a change
-    // of metadata, and the fdatasync of a commit waits for that. Written once here, they are plain data.
+    // Reserved blocks are unwritten extents: the first write to each makes the file system log a
+    // change of metadata, and the fdatasync of a commit waits for that. Written once here, they are
+    // plain data.
     write_zeros(file.descriptor(), layout.log_offset, layout.log_bytes, file.path());
   }
   pool->choice_.image = first_image(layout, file.path());

@@ -4,8 +4,9 @@
 //   file:        unnamed      unnamed, complete  complete
 //                      fsync(file)   linkat        fsync(directory)
 //
-// A crash before linkat leaves nothing, since the file system reclaims unnamed files. Where the file
-// system has no O_TMPFILE, or /proc is not there to link from, a temporary name takes its place.
+// A crash before linkat leaves nothing, since the file system reclaims unnamed files. Where the
+// file system has no O_TMPFILE, or /proc is not there to link from, a temporary name takes its
+// place.
 #include "pool/file_system.h"
 
 #include <algorithm>

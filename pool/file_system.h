@@ -1,4 +1,5 @@
-// What a pool needs of the file system: typed errors, locked descriptors, files that appear complete.
+// What a pool needs of the file system: typed errors, locked descriptors, files that appear
+// complete.
 //
 // Thread safety: none of the classes is shared.
 #pragma once
@@ -37,7 +38,8 @@ class Descriptor {
 // invalid_argument (no such name can exist), io_error.
 Descriptor open_regular_file(const std::filesystem::path& path, bool writable);
 
-// Errors: pool_in_use if anyone else has the file locked (shared locks exclude exclusive ones only).
+// Errors: pool_in_use if anyone else has the file locked (shared locks exclude exclusive ones
+// only).
 void lock_file(int fd, bool exclusive, const std::string& path);
 
 std::uint64_t file_size(int fd, const std::string& path);
@@ -48,8 +50,8 @@ void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path)
 // Writes zeros. Errors: no_space, io_error.
 void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::string& path);
 
-// A file that has no name, or a temporary one, until publish() gives it its own. Locked from the start,
-// so that nobody can open it before its creator is done with it.
+// A file that has no name, or a temporary one, until publish() gives it its own. Locked from the
+// start, so that nobody can open it before its creator is done with it.
 class NewFile {
  public:
   enum class Naming {
@@ -69,8 +71,8 @@ class NewFile {
 
   // Makes the file `size` bytes long with all blocks allocated. Errors: no_space, io_error.
   void reserve(std::uint64_t size);
-  // Makes contents and name durable. Errors: already_exists (appeared meanwhile), no_space, io_error;
-  // the name is gone again then.
+  // Makes contents and name durable. Errors: already_exists (appeared meanwhile), no_space,
+  // io_error; the name is gone again then.
   void publish();
   // The descriptor is the caller's from now on.
   [[nodiscard]] Descriptor release() noexcept { return std::move(file_); }

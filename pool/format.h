@@ -5,11 +5,14 @@
 //   | superblock A | superblock B | directory A | directory B | log       | slabs                |
 //   +--------------+--------------+-------------+-------------+-----------+----------------------+
 //
-// - A superblock copy is superblock_bytes(max_sessions) long: the fixed part, then one head per session.
-// - A directory copy has one SlabRecord per slab. Copy X of the directory and copy X of every slab's
-//   bitmap belong to superblock X: they are durable before that superblock is written. So whatever
-//   superblock is valid, its metadata is exactly as it was sealed, and a checksum failure is damage.
-// - Both copies are written, A then B, by every checkpoint before anything is recycled.
+// - A superblock copy is superblock_bytes(max_sessions) long: the fixed part, then one head per
+//   session.
+// - A directory copy has one SlabRecord per slab. Copy X of the directory and copy X of every
+//   slab's bitmap belong to superblock X: they are durable before that superblock is written. So
+//   whatever superblock is valid, its metadata is exactly as it was sealed, and a checksum failure
+//   is damage.
+// - Both copies are written, A then B, by every checkpoint before anything is recycled. With equal
+//   numbers B is current: A's metadata may be under way.
 // - The log is segments of segment_size (log/format.h).
 // - A carved slab holds objects of one type: bitmap A, bitmap B, then the slots (SlabShape).
 #pragma once
@@ -37,7 +40,13 @@ enum class State : std::uint32_t {
   open = 2,   // opened and not closed: recovery reads the log
 };
 
-enum class ExtentKind : std::uint32_t { unused = 0, superblocks = 1, directory = 2, log = 3, slabs = 4 };
+enum class ExtentKind : std::uint32_t {
+  unused = 0,
+  superblocks = 1,
+  directory = 2,
+  log = 3,
+  slabs = 4
+};
 
 // Format 1 has exactly one extent of each kind; the table is there so that a pool can grow.
 struct Extent {
@@ -53,17 +62,17 @@ struct Superblock {
   std::uint32_t version = kFormatVersion;
   std::uint32_t crc = 0;  // of the whole copy, heads included, with this field zero
   std::array<std::uint8_t, 16> uuid{};
-  std::uint32_t compat = 0;      // unknown bits: ignore
-  std::uint32_t ro_compat = 0;   // unknown bits: may be read, not written
-  std::uint32_t incompat = 0;    // unknown bits: refuse
-  std::uint32_t copy_bytes = 0;  // size of a superblock copy
-  std::uint64_t pool_size = 0;   // bytes of the file
-  std::uint64_t number = 0;      // grows with every write; the larger valid copy is current
-  std::uint64_t generation = 0;  // grows with every opening; seeds every log checksum
+  std::uint32_t compat = 0;             // unknown bits: ignore
+  std::uint32_t ro_compat = 0;          // unknown bits: may be read, not written
+  std::uint32_t incompat = 0;           // unknown bits: refuse
+  std::uint32_t copy_bytes = 0;         // size of a superblock copy
+  std::uint64_t pool_size = 0;          // bytes of the file
+  std::uint64_t number = 0;             // grows with every write; the larger valid copy is current
+  std::uint64_t generation = 0;         // grows with every opening; seeds every log checksum
   std::uint64_t checkpoint_number = 0;  // grows with every checkpoint
-  std::uint64_t floor = 0;          // L: every record with a stamp up to this is home
-  std::uint64_t largest_stamp = 0;  // no stamp on media is larger, in records that recovery dropped included
-  std::uint32_t state = 0;          // State
+  std::uint64_t floor = 0;              // L: every record with a stamp up to this is home
+  std::uint64_t largest_stamp = 0;      // of all on media, those recovery dropped included
+  std::uint32_t state = 0;              // State
   std::uint32_t max_sessions = 0;
   std::uint32_t segment_size = 0;
   std::uint32_t slab_size = 0;
@@ -82,12 +91,13 @@ constexpr std::uint64_t superblock_bytes(std::uint64_t max_sessions) {
 
 // What one slab is, in both directory copies.
 struct SlabRecord {
-  std::uint64_t type = 0;        // fingerprint of the objects' type; 0: the slab is free
-  std::uint32_t type_size = 0;   // sizeof the type
-  std::uint32_t slot_size = 0;   // bytes from slot to slot; a multiple of 8 and of the type's alignment
-  std::uint32_t live = 0;        // set bits in the bitmap
-  std::uint32_t bitmap_crc = 0;  // of the bitmap copy that belongs to this directory copy
-  std::uint16_t features = 0;    // reserved: per-object checksums
+  std::uint64_t type = 0;       // fingerprint of the objects' type; 0: the slab is free
+  std::uint32_t type_size = 0;  // sizeof the type
+  std::uint32_t slot_size = 0;  // slot to slot; a multiple of 8 and of the type's alignment
+  std::uint32_t live = 0;       // set bits in the bitmap; 0: the bitmap's bytes mean nothing
+  // Of the bitmap copy that belongs to this directory copy, seeded as crc; 0 if live is.
+  std::uint32_t bitmap_crc = 0;
+  std::uint16_t features = 0;  // reserved: per-object checksums
   std::uint16_t reserved = 0;
   std::uint32_t crc = 0;  // of this record with this field zero, seeded with {uuid, slab number}
 };
@@ -101,8 +111,9 @@ constexpr std::uint64_t directory_bytes(std::uint64_t slabs) {
 // Where things are inside a slab of objects of `slot_size` bytes.
 struct SlabShape {
   std::uint32_t slots = 0;
-  std::uint32_t bitmap_bytes = 0;  // of one copy; a multiple of 64, so that copies share no cache line
-  std::uint32_t data = 0;          // offset of slot 0 from the start of the slab; a multiple of 64
+  // Of one copy; a multiple of 64, so that copies share no cache line.
+  std::uint32_t bitmap_bytes = 0;
+  std::uint32_t data = 0;  // offset of slot 0 from the start of the slab; a multiple of 64
 
   [[nodiscard]] constexpr std::uint64_t bitmap(int copy) const {
     return static_cast<std::uint64_t>(copy) * bitmap_bytes;

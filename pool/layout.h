@@ -1,5 +1,5 @@
-// Layout: where everything is in one particular pool file, and the checks that an offset read from it
-// must pass.
+// Layout: where everything is in one particular pool file, and the checks that an offset read from
+// it must pass.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,17 @@
 
 namespace sp3::pool {
 
-inline constexpr std::uint64_t kMinPoolSize = 64 * 1024;
-inline constexpr std::uint64_t kMaxPoolSize = std::uint64_t{1} << 46;  // two mappings fit in 47 bits
-inline constexpr std::uint32_t kMinSegments = 2;  // one is recycled while the other is written
+inline constexpr std::uint64_t kMinPoolSize = std::uint64_t{64} * 1024;
+// Two mappings fit in 47 bits of address space.
+inline constexpr std::uint64_t kMaxPoolSize = std::uint64_t{1} << 46;
+// One is recycled while the other is written.
+inline constexpr std::uint32_t kMinSegments = 2;
 
 struct Layout {
-  std::uint64_t size = 0;                // bytes of the file
-  std::uint64_t superblock_bytes = 0;    // of one copy; copy A at 0, copy B behind it
+  std::uint64_t size = 0;              // bytes of the file
+  std::uint64_t superblock_bytes = 0;  // of one copy; copy A at 0, copy B behind it
   std::uint64_t directory_offset[2] = {0, 0};
-  std::uint64_t directory_bytes = 0;     // of one copy
+  std::uint64_t directory_bytes = 0;  // of one copy
   std::uint64_t log_offset = 0;
   std::uint64_t log_bytes = 0;
   std::uint64_t slabs_offset = 0;
@@ -64,7 +66,8 @@ struct LayoutProblem {
 };
 std::optional<LayoutProblem> find_layout_problem(const Superblock& superblock);
 
-// The layout a superblock describes. Errors: damaged_superblock if its numbers contradict each other.
+// The layout a superblock describes. Errors: damaged_superblock if its numbers contradict each
+// other.
 Layout layout_of(const Superblock& superblock, const std::string& path);
 
 // Writes the layout into a superblock's geometry fields and extents.

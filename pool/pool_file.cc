@@ -58,7 +58,8 @@ PoolFile::PoolFile() : owner_(::getpid()) {}
 PoolFile::~PoolFile() {
   const bool inherited = ::getpid() != owner_;
   if (inherited) {
-    // A child made by fork() has no mappings of ours (MADV_DONTFORK); others may be in their place now.
+    // A child made by fork() has no mappings of ours (MADV_DONTFORK); others may be in their place
+    // now.
     (void)memory_.release();
   }
   if (fd_ < 0) return;

@@ -28,14 +28,15 @@ class PoolFile {
  public:
   enum class Access { read_write, read_only };
 
-  // Creates and formats an empty pool, clean, both copies of everything written and durable. The file
-  // appears under its name only when complete (made under a temporary name, then linked), all space
-  // reserved by posix_fallocate. Errors: as sp3::Pool::create. Nothing is left behind on error.
+  // Creates and formats an empty pool, clean, both copies of everything written and durable. The
+  // file appears under its name only when complete (made under a temporary name, then linked), all
+  // space reserved by posix_fallocate. Errors: as sp3::Pool::create. Nothing is left behind on
+  // error.
   static std::unique_ptr<PoolFile> create(const std::filesystem::path& path, std::uint64_t size,
                                           const Options& options);
 
-  // Opens, locks, verifies superblocks and size, maps. Does not read directory, slabs or log and writes
-  // nothing. Errors: as sp3::Pool::open, except damaged_metadata and damaged_log.
+  // Opens, locks, verifies superblocks and size, maps. Does not read directory, slabs or log and
+  // writes nothing. Errors: as sp3::Pool::open, except damaged_metadata and damaged_log.
   static std::unique_ptr<PoolFile> open(const std::filesystem::path& path, const Options& options,
                                         Access access);
   ~PoolFile();  // unmaps and unlocks; writes nothing
@@ -49,7 +50,9 @@ class PoolFile {
   // The copy the superblock was read from, and whether the other equals it.
   [[nodiscard]] int current_copy() const noexcept { return choice_.copy; }
   [[nodiscard]] bool copies_equal() const noexcept { return choice_.both_equal; }
-  [[nodiscard]] SlabDirectory::Identity identity() const { return {superblock().fixed.uuid, path_}; }
+  [[nodiscard]] SlabDirectory::Identity identity() const {
+    return {superblock().fixed.uuid, path_};
+  }
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
 
   // What inspect() tells, as of opening. Reads the directory for the counts.

@@ -1,9 +1,14 @@
 // The slab directory and the bitmaps, as checkpoints left them.
 //
-// Nothing here decides which copy to use; that is the superblock's part. What is read is verified in
-// two steps: the checksum tells that the bytes are those that were written, for this slab of this
-// pool; then the numbers are tested against the slab's size, because the code that uses them
+// Nothing here decides which copy to use; that is the superblock's part. What is read is verified
+// in two steps: the checksum tells that the bytes are those that were written, for this slab of
+// this pool; then the numbers are tested against the slab's size, because the code that uses them
 // divides by slot_size and indexes by live, and a checksum is no proof of sense.
+//
+// The record of an empty slab speaks for its bitmap, whose bytes are neither written nor read. They
+// are nobody's: once a slab is sealed as empty it may be carved with another slot size, and the
+// objects of the new shape lie where the bitmaps of the old one were. A crash before the new record
+// is sealed finds the old record above the new bytes.
 #include "pool/slab_directory.h"
 
 #include <algorithm>
@@ -63,6 +68,7 @@ std::string find_contradiction(const SlabRecord& record, std::uint32_t slab_size
                       record.bitmap_crc == 0;
     return zero ? "" : "a free slab has contents";
   }
+  if (record.live == 0 && record.bitmap_crc != 0) return "an empty slab has a bitmap";
   // A slot is the object rounded up to its alignment, 8 to 64 bytes.
   const std::uint64_t least = base::round_up(record.type_size, 8);
   const std::uint64_t most = base::round_up(record.type_size, base::kCacheLine);
@@ -143,6 +149,7 @@ SlabDirectory SlabDirectory::load_sound(const emu::Memory& memory, const Layout&
 Bitmap SlabDirectory::read_bitmap(const emu::Memory& memory, std::uint32_t slab, int copy) const {
   const SlabShape shape = slab_shape(layout_.slab_size, records_[slab].slot_size);
   Bitmap bitmap(shape.bitmap_bytes / sizeof(std::uint64_t));
+  if (records_[slab].live == 0) return bitmap;
   std::memcpy(bitmap.data(), memory.view() + layout_.slab_offset(slab) + shape.bitmap(copy),
               shape.bitmap_bytes);
   return bitmap;
@@ -151,6 +158,7 @@ Bitmap SlabDirectory::read_bitmap(const emu::Memory& memory, std::uint32_t slab,
 std::optional<Damage> SlabDirectory::find_bitmap_damage(std::uint32_t slab, int copy,
                                                         const Bitmap& bitmap) const {
   const SlabRecord& record = records_[slab];
+  if (record.live == 0) return std::nullopt;
   const SlabShape shape = slab_shape(layout_.slab_size, record.slot_size);
   const std::uint64_t offset = layout_.slab_offset(slab) + shape.bitmap(copy);
   const std::uint32_t crc = base::crc32c(seed(slab), bitmap.data(), shape.bitmap_bytes);
@@ -194,7 +202,7 @@ std::optional<Bitmap> SlabDirectory::load_sound_bitmap(const emu::Memory& memory
 void SlabDirectory::store(emu::Memory& memory, int copy, std::uint32_t slab, SlabRecord record,
                           std::span<const std::uint64_t> bitmap, emu::FlushCounts& counts) {
   SP3_CHECK(slab < records_.size());
-  SP3_ASSERT(record.type == 0 || records_[slab].type == 0 ||
+  SP3_ASSERT(record.type == 0 || records_[slab].live == 0 ||
              record.slot_size == records_[slab].slot_size);
   if (record.type == 0) {
     record = free_record(seed(slab));
@@ -203,11 +211,14 @@ void SlabDirectory::store(emu::Memory& memory, int copy, std::uint32_t slab, Sla
     SP3_CHECK(bitmap.size_bytes() == shape.bitmap_bytes);
     SP3_ASSERT(is_zero_beyond(bitmap, shape.slots));
     record.live = static_cast<std::uint32_t>(count_bits(bitmap));
-    record.bitmap_crc = base::crc32c(seed(slab), bitmap.data(), bitmap.size_bytes());
+    record.bitmap_crc = 0;
+    if (record.live != 0) {
+      record.bitmap_crc = base::crc32c(seed(slab), bitmap.data(), bitmap.size_bytes());
+      const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(copy);
+      memory.store(at, bitmap.data(), bitmap.size_bytes());
+      memory.flush(at, bitmap.size_bytes(), counts);
+    }
     record.crc = checksum(record, seed(slab));
-    const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(copy);
-    memory.store(at, bitmap.data(), bitmap.size_bytes());
-    memory.flush(at, bitmap.size_bytes(), counts);
   }
   SP3_ASSERT(find_contradiction(record, layout_.slab_size).empty());
   memory.store(record_offset(slab, copy), &record, sizeof record);
@@ -219,7 +230,7 @@ void SlabDirectory::mirror(emu::Memory& memory, int from, int to, emu::FlushCoun
   // Stored and flushed even where the bytes are equal already: they may be equal in caches only.
   for (std::uint32_t slab = 0; slab < size(); ++slab) {
     const SlabRecord& record = records_[slab];
-    if (record.type == 0) continue;
+    if (record.live == 0) continue;
     const Bitmap bitmap = load_bitmap(memory, slab, from);
     const SlabShape shape = slab_shape(layout_.slab_size, record.slot_size);
     const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(to);

@@ -32,28 +32,31 @@ class SlabDirectory {
   };
 
   // Reads and verifies directory copy `copy`. Errors: damaged_metadata (offset of the record).
-  static SlabDirectory load(const emu::Memory& memory, const Layout& layout, Identity identity, int copy);
+  static SlabDirectory load(const emu::Memory& memory, const Layout& layout, Identity identity,
+                            int copy);
 
   [[nodiscard]] const SlabRecord& record(std::uint32_t slab) const { return records_[slab]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(records_.size()); }
 
   // Reads copy `copy` but leaves out damaged records, each reported to `damage` and taken as free.
-  static SlabDirectory load_sound(const emu::Memory& memory, const Layout& layout, Identity identity,
-                                  int copy, std::vector<Damage>& damage);
+  static SlabDirectory load_sound(const emu::Memory& memory, const Layout& layout,
+                                  Identity identity, int copy, std::vector<Damage>& damage);
 
-  // Reads and verifies one slab's bitmap, sized SlabShape::bitmap_bytes / 8 words, from copy `copy`.
-  // Errors: damaged_metadata. REQUIRES: record(slab).type != 0.
+  // Reads and verifies one slab's bitmap, sized SlabShape::bitmap_bytes / 8 words, from copy
+  // `copy`. All zero if the record says that the slab is empty. Errors: damaged_metadata. REQUIRES:
+  // record(slab).type != 0.
   [[nodiscard]] Bitmap load_bitmap(const emu::Memory& memory, std::uint32_t slab, int copy) const;
 
   // The same, but a damaged bitmap is described in `damage` and nullopt returned.
-  [[nodiscard]] std::optional<Bitmap> load_sound_bitmap(const emu::Memory& memory, std::uint32_t slab,
-                                                        int copy, std::vector<Damage>& damage) const;
+  [[nodiscard]] std::optional<Bitmap> load_sound_bitmap(const emu::Memory& memory,
+                                                        std::uint32_t slab, int copy,
+                                                        std::vector<Damage>& damage) const;
 
-  // Makes `record` (checksums and live count are filled in here from the bitmap) the slab's description
-  // in copy `copy`, with its bitmap; stores and flushes, does not fence. type 0 frees the slab
-  // (bitmap empty). Call once per copy with equal arguments.
-  // REQUIRES: a slab of one type becomes free, in both copies and sealed by both superblocks, before
-  // it gets another slot size: the bitmaps of one shape lie where the other has bitmaps or objects.
+  // Makes `record` (checksums and live count are filled in here from the bitmap) the slab's
+  // description in copy `copy`, with its bitmap; stores and flushes, does not fence. type 0 frees
+  // the slab (bitmap empty). Call once per copy with equal arguments. REQUIRES: a slab is empty or
+  // free, in both copies and sealed by both superblocks, before it gets another slot size or
+  // objects of such a size are written to it.
   void store(emu::Memory& memory, int copy, std::uint32_t slab, SlabRecord record,
              std::span<const std::uint64_t> bitmap, emu::FlushCounts& counts);
 
@@ -67,7 +70,8 @@ class SlabDirectory {
  private:
   SlabDirectory(const Layout& layout, Identity identity);
 
-  // The seed of the checksums of a slab's record and bitmap: neither passes for another slab's or pool's.
+  // The seed of the checksums of a slab's record and bitmap: neither passes for another slab's or
+  // pool's.
   [[nodiscard]] std::uint32_t seed(std::uint32_t slab) const;
   static SlabDirectory read(const emu::Memory& memory, const Layout& layout, Identity identity,
                             int copy);

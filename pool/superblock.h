@@ -1,8 +1,10 @@
 // Reading and writing the two superblock copies.
 //
-// Thread safety: read functions by any thread; write_superblock by one thread at a time.
-// Invariant: A is written before B and both before anything is recycled, so that a crash leaves
-// one of: both at number n; A torn, B at n; A at n + 1, B at n; A at n + 1, B torn; both at n + 1.
+// Thread safety: read functions by any thread; write_superblock by one thread at a time. Invariant:
+// equal copies are overwritten A first, others the one that is not current first, and both before
+// anything is recycled. So a crash leaves one of: both at number n; A torn, B at n; A at n + 1, B
+// at n; A at n + 1, B torn; both at n + 1 (or the same with the names exchanged, if recovery itself
+// is cut short).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +27,9 @@ struct SuperblockImage {
 // No superblock copy of any pool lies beyond this many bytes.
 inline constexpr std::uint64_t kSuperblocksEnd = 2 * superblock_bytes(kMaxSessions);
 
-// What was found in the file. With equal numbers copy B is current: a checkpoint that was cut short may
-// have begun to overwrite the metadata that belongs to A, never that of B (docs/DATA_LAYOUT.md).
+// What was found in the file. With equal numbers copy B is current: a checkpoint that was cut short
+// may have begun to overwrite the metadata that belongs to A, never that of B
+// (docs/DATA_LAYOUT.md).
 struct SuperblockChoice {
   SuperblockImage image;    // the current one: the valid copy with the larger number
   int copy = 0;             // which copy that is
@@ -34,9 +37,10 @@ struct SuperblockChoice {
 };
 
 // Reads and verifies both copies from the bytes of the file (`bytes` may be shorter than a pool).
-// Never reads beyond `bytes`. Errors: not_a_pool, wrong_version, wrong_size, damaged_superblock: the most
-// specific that holds for both copies.
-SuperblockChoice read_superblocks(const std::byte* file, std::uint64_t bytes, const std::string& path);
+// Never reads beyond `bytes`. Errors: not_a_pool, wrong_version, wrong_size, damaged_superblock:
+// the most specific that holds for both copies.
+SuperblockChoice read_superblocks(const std::byte* file, std::uint64_t bytes,
+                                  const std::string& path);
 
 // The same from the first bytes of a file of `file_size` bytes: kSuperblocksEnd of them, or all.
 SuperblockChoice read_superblocks(const std::byte* prefix, std::uint64_t prefix_bytes,

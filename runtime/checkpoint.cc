@@ -16,6 +16,7 @@
 #include "runtime/checkpoint.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -35,6 +36,7 @@ constexpr std::size_t kBatchBytes = 4 << 20;  // DRAM for copies of captured ver
 
 Checkpointer::Checkpointer(PoolCore& pool)
     : pool_(pool),
+      named_(pool.layout().slabs),
       slab_is_dirty_(pool.layout().slabs, false),
       heads_(pool.layout().max_sessions, 1),
       versions_(pool.versions(), pool.epochs()) {
@@ -53,11 +55,8 @@ void Checkpointer::run(bool last) {
   const std::uint64_t started = emu::ticks();
   captured_.clear();
   const base::Stamp floor = raise_floor();
-  std::vector<std::uint64_t> names = collect_names(floor);
-  for (std::size_t next = 0; next < names.size();) {
-    capture_batch(names, &next);
-    write_batch_home();
-  }
+  collect_names(floor);
+  bring_home();
   for (index::Slab* carved : pool_.slabs().take_newly_carved()) note_dirty(carved);
   write_superblocks(floor, last);
   swing();
@@ -106,65 +105,94 @@ void Checkpointer::settle(SessionShared& session, base::Stamp floor) {
   if (covered != 0) pool_.persister().wait({covered, session.id}, actor_);
 }
 
-// The objects named by records with stamps up to the floor, each once, in address order; and for
-// each session the first LSN that recovery will still need.
-std::vector<std::uint64_t> Checkpointer::collect_names(base::Stamp floor) {
-  std::vector<std::uint64_t> names = std::exchange(not_swung_, {});
+// The objects named by records with stamps up to the floor, each once, as a bitmap for each slab.
+void Checkpointer::collect_names(base::Stamp floor) {
+  for (const std::uint64_t offset : std::exchange(not_swung_, {})) name(offset);
   for (const auto& session : pool_.all_shared()) {
     emu::step(emu::Step::checkpoint_collect);
-    const std::uint64_t sealed = session->sealed.load(std::memory_order_acquire);
-    if (sealed == 0) continue;
-    std::vector<log::LiveRun> runs;
-    for (const log::SessionLog::Run& run : session->log.runs()) {
-      const std::uint64_t bytes = std::uint64_t{run.segments} * pool_.layout().segment_size;
-      runs.push_back({{pool_.memory().log_view(pool_.layout().segment_offset(run.first_segment)), bytes},
-                      run.first_lsn});
-    }
-    if (runs.empty()) continue;
-    base::Lsn& head = heads_[session->id];
-    // Only what was committed when the floor settled is read: it does not change any more, and it
-    // covers all stamps up to the floor.
-    const base::Lsn upto = session->persisted_lsn.load(std::memory_order_acquire);
-    log::for_each_record(runs, head, upto, [&](const log::RecordView& record) {
-      if (record.stamp() > floor) return;
-      head = record.lsn() + 1;
-      if (record.kind() != log::RecordKind::transaction) return;
-      record.for_each_write([&](const log::WriteView& write) { names.push_back(write.slot); });
-    });
+    if (session->sealed.load(std::memory_order_acquire) != 0) collect_session(*session, floor);
   }
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
+  std::sort(named_slabs_.begin(), named_slabs_.end());
 }
 
-void Checkpointer::capture_batch(const std::vector<std::uint64_t>& names, std::size_t* next) {
-  batch_captured_.clear();
-  batch_.clear();
+// Also moves the session's head: the first LSN that recovery will still need.
+void Checkpointer::collect_session(SessionShared& session, base::Stamp floor) {
+  std::vector<log::LiveRun> runs;
+  for (const log::SessionLog::Run& run : session.log.runs()) {
+    const std::uint64_t bytes = std::uint64_t{run.segments} * pool_.layout().segment_size;
+    runs.push_back({{pool_.memory().log_view(pool_.layout().segment_offset(run.first_segment)), bytes},
+                    run.first_lsn});
+  }
+  base::Lsn& head = heads_[session.id];
+  // Only what was persisted when the floor settled is read: it does not change any more, and it covers
+  // all stamps up to the floor.
+  const base::Lsn upto = session.persisted_lsn.load(std::memory_order_acquire);
+  log::for_each_record(runs, head, upto, [&](const log::RecordView& record) {
+    if (record.stamp() > floor) return;
+    head = record.lsn() + 1;
+    record.for_each_write([&](const log::WriteView& write) { name(write.slot); });
+  });
+}
+
+void Checkpointer::name(std::uint64_t offset) {
+  // Only we free slabs, so this is safe unpinned. One that is gone was left over from the last
+  // checkpoint and freed since.
+  const index::Place place = pool_.slabs().find(offset);
+  if (place.slab == nullptr) return;
+  pool::Bitmap& bitmap = named_[place.slab->number];
+  if (bitmap.empty()) {
+    bitmap.resize((place.slab->slots + 63) / 64);
+    named_slabs_.push_back(place.slab->number);
+  }
+  bitmap[place.slot / 64] |= std::uint64_t{1} << (place.slot % 64);
+}
+
+// Captures and writes what was named, in address order, a batch of copies at a time.
+void Checkpointer::bring_home() {
+  for (const std::uint32_t number : std::exchange(named_slabs_, {})) {
+    const pool::Bitmap named = std::exchange(named_[number], {});
+    capture_slab(*pool_.slabs().at(number), named);
+  }
+  finish_batch();
+}
+
+void Checkpointer::capture_slab(index::Slab& slab, const pool::Bitmap& named) {
+  for (std::size_t word = 0; word < named.size(); ++word) {
+    for (std::uint64_t bits = named[word]; bits != 0; bits &= bits - 1) {
+      capture({&slab, static_cast<std::uint32_t>(word * 64) + static_cast<std::uint32_t>(std::countr_zero(bits))});
+      if (batch_.size() >= kBatchBytes) finish_batch();
+    }
+  }
+}
+
+void Checkpointer::capture(const index::Place& place) {
+  emu::step(emu::Step::checkpoint_capture);
+  Captured c{place, {}, place.slab->offset_of(place.slot), batch_.size(),
+             static_cast<std::uint32_t>(base::round_up(place.slab->type_size, 8))};
   pool_.epochs().pin(actor_.participant);
-  while (*next < names.size() && batch_.size() < kBatchBytes) capture(names[(*next)++]);
+  emu::Spin spin;
+  while (!place.entry().try_read(c.seen)) spin.pause();
+  // At home: an earlier checkpoint brought this version there.
+  if (!c.seen.at_home()) {
+    if (!c.seen.destroyed()) {
+      batch_.insert(batch_.end(), c.seen.version(), c.seen.version() + c.size8);
+    }
+    batch_captured_.push_back(c);
+  }
   pool_.epochs().unpin(actor_.participant);
-  // A home must never hold what a crash would undo. Unpinned: this may wait for others.
+}
+
+void Checkpointer::finish_batch() {
+  if (batch_captured_.empty()) return;
+  // A home must never hold what a crash would undo.
   for (const Captured& c : batch_captured_) {
     pool_.persister().wait({c.seen.stamp(), c.seen.session()}, actor_);
   }
   // Whoever read a home copy before its object's version was published is gone after this.
   wait_for_grace();
-}
-
-bool Checkpointer::capture(std::uint64_t offset) {
-  emu::step(emu::Step::checkpoint_capture);
-  const index::Place place = pool_.slabs().find(offset);
-  // Left over from the last checkpoint, and its slab was freed since.
-  if (place.slab == nullptr) return false;
-  Captured c{place, {}, offset, batch_.size(), static_cast<std::uint32_t>(base::round_up(place.slab->type_size, 8))};
-  emu::Spin spin;
-  while (!place.entry().try_read(c.seen)) spin.pause();
-  if (c.seen.at_home()) return false;  // an earlier checkpoint brought this version home
-  if (!c.seen.destroyed()) {
-    batch_.insert(batch_.end(), c.seen.version(), c.seen.version() + c.size8);
-  }
-  batch_captured_.push_back(c);
-  return true;
+  write_batch_home();
+  batch_captured_.clear();
+  batch_.clear();
 }
 
 void Checkpointer::write_batch_home() {

@@ -54,16 +54,20 @@ class Checkpointer {
   struct Captured {
     index::Place place;
     index::Seen seen;
-    std::uint64_t offset;       // home
-    std::size_t copy;           // where its bytes are in batch_
+    std::uint64_t offset;  // home
+    std::size_t copy;      // where its bytes are in batch_
     std::uint32_t size8;
   };
 
   base::Stamp raise_floor();
   void settle(SessionShared& session, base::Stamp floor);
-  std::vector<std::uint64_t> collect_names(base::Stamp floor);
-  void capture_batch(const std::vector<std::uint64_t>& names, std::size_t* next);
-  bool capture(std::uint64_t offset);  // false: nothing to bring home
+  void collect_names(base::Stamp floor);
+  void collect_session(SessionShared& session, base::Stamp floor);
+  void name(std::uint64_t offset);
+  void bring_home();
+  void capture_slab(index::Slab& slab, const pool::Bitmap& named);
+  void capture(const index::Place& place);
+  void finish_batch();
   void write_batch_home();
   void write_metadata(int copy);
   void write_superblocks(base::Stamp floor, bool last);
@@ -80,6 +84,8 @@ class Checkpointer {
   std::mutex running_;  // held by run()
 
   // Of the checkpoint in progress; guarded by running_.
+  std::vector<pool::Bitmap> named_;           // by slab: slots that records up to the floor name
+  std::vector<std::uint32_t> named_slabs_;    // slabs with a bitmap in named_
   std::vector<Captured> batch_captured_;
   std::vector<std::byte> batch_;
   std::vector<Captured> captured_;            // all that was written home

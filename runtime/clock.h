@@ -16,10 +16,11 @@ class StampClock {
   [[nodiscard]] base::Stamp now() const noexcept { return emu::ticks() + shift_; }
   // For a writer that holds its locks.
   [[nodiscard]] base::Stamp now_after_loads() const noexcept { return emu::ticks_after_loads() + shift_; }
-  // For a reader: what it reads later, it reads after this moment.
-  [[nodiscard]] base::Stamp now_before_loads() const noexcept {
-    // Without synchronised clocks no version is older than the snapshot: every read revalidates.
-    return synchronised_ ? emu::ticks_before_loads() + shift_ : 0;
+  // The snapshot of a reader whose later reads all come after the moment `ticks`
+  // (emu::ticks_before_loads). Without synchronised clocks no version is older than it: every read
+  // revalidates.
+  [[nodiscard]] base::Stamp snapshot_at(std::uint64_t ticks) const noexcept {
+    return synchronised_ ? ticks + shift_ : 0;
   }
 
  private:

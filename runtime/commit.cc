@@ -27,6 +27,7 @@ constexpr std::uint32_t kLockSpins = 32;  // as in the read phase
 }
 
 bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
+  if (!reading_) return true;  // it touched nothing
   const bool writes = std::any_of(writes_.entries().begin(), writes_.entries().end(),
                                   [](const WriteEntry& w) { return w.mode != WriteMode::nothing; });
   if (!writes) return commit_read_only(durability, ticket);
@@ -136,7 +137,11 @@ bool SessionCore::lock_write_set() {
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
     if (!entries[i].locked) lock_order_.push_back(i);
   }
-  if (lock_order_.size() > 1) {
+  if (lock_order_.size() == 2) {
+    if (entries[lock_order_[0]].offset > entries[lock_order_[1]].offset) {
+      std::swap(lock_order_[0], lock_order_[1]);
+    }
+  } else if (lock_order_.size() > 2) {
     std::sort(lock_order_.begin(), lock_order_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return entries[a].offset < entries[b].offset;
     });
@@ -174,7 +179,10 @@ void SessionCore::track_version(const index::Seen& seen) {
   newest_seen_ = std::max(newest_seen_, stamp);
   const base::SessionId session = seen.session();
   if (session == id_) {
-    own_seen_ = std::max(own_seen_, stamp);
+    // Not in the record, since a session's records commit in order; but a reader waits for it.
+    if (shared_->committed_stamp.load(std::memory_order_acquire) < stamp) {
+      own_seen_ = std::max(own_seen_, stamp);
+    }
     return;
   }
   if (persister_.is_committed({stamp, session})) return;
@@ -192,7 +200,6 @@ void SessionCore::track() {
   own_seen_ = 0;
   if (!pool_->logs()) {
     // Nothing is ever waited for, but versions of an object must still grow.
-    for (const ReadEntry& read : reads_) newest_seen_ = std::max(newest_seen_, read.seen.stamp());
     for (const WriteEntry& write : writes_.entries()) {
       newest_seen_ = std::max(newest_seen_, write.seen.stamp());
     }
@@ -282,6 +289,7 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
   if (pool_->memory().writes_blocks()) blocks.lock();
   const log::SessionLog::Appended appended =
       s.log.append(record_.data(), static_cast<std::uint32_t>(record_.size()), stamp, streamed);
+  if (synchronous) start_flush(appended, streamed);
   push_item({.stamp = stamp,
              .lsn = s.log.next_lsn() - 1,
              .offset = appended.offset,
@@ -291,6 +299,26 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
   if (blocks.owns_lock()) blocks.unlock();
   if (published) withdraw();
   counters_.log_bytes.add(appended.bytes);
+}
+
+// Lines take a while to reach the media: with nothing older to flush, let them start now, while we tidy
+// up, and only fence later. Blocks are written when their fence is due.
+void SessionCore::start_flush(const log::SessionLog::Appended& appended, bool streamed) {
+  SessionShared& s = *shared_;
+  // relaxed: sealed is ours, and persisted only grows towards it.
+  if (pool_->memory().writes_blocks() ||
+      s.persisted.load(std::memory_order_relaxed) != s.sealed.load(std::memory_order_relaxed)) {
+    return;
+  }
+  const emu::FlushCounts before = actor_.counts;
+  const emu::IoStatus status =
+      pool_->memory().log_flush(appended.offset, appended.bytes, streamed, actor_.counts);
+  counters_.lines.add(actor_.counts.lines - before.lines);
+  if (status.ok()) {
+    flush_started_ = true;
+  } else {
+    persister_.poison(status.error);
+  }
 }
 
 void SessionCore::push_item(const log::PendingItem& item, bool published) {
@@ -309,7 +337,12 @@ void SessionCore::release_sealed() {
 
 void SessionCore::persist_own() {
   const emu::FlushCounts before = actor_.counts;
-  persister_.flush(*shared_, actor_, /*owner=*/true);
+  if (flush_started_) {
+    flush_started_ = false;
+    persister_.fence_last(*shared_, actor_);
+  } else {
+    persister_.flush(*shared_, actor_, /*owner=*/true);
+  }
   emu::step(emu::Step::commit_persisted);
   counters_.lines.add(actor_.counts.lines - before.lines);
   counters_.fences.add(actor_.counts.fences - before.fences);
@@ -359,16 +392,15 @@ void SessionCore::wait_helping(base::Tid tid) {
 bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
   // One version alone was current when it was read, and that instant is the transaction's.
   if (reads_.size() > 1 && pool_->options().policy != CommitPolicy::ideal && !validate()) return false;
-  if (!reads_.empty()) track();
-  abandon_writes();  // made and destroyed by the same transaction
+  track();
+  if (!writes_.empty()) abandon_writes();  // made and destroyed by the same transaction
   end_reading();
-  if (reads_.empty() || !pool_->logs()) return true;
-  const bool own_pending = own_seen_ != 0 && !persister_.is_committed({own_seen_, id_});
+  if (own_seen_ == 0 && dependencies_.empty()) return true;
   if (durability == Durability::asynchronous) {
-    if (own_pending || !dependencies_.empty()) *ticket = seal_mark();
-    return true;
+    *ticket = seal_mark();
+  } else {
+    wait_for_seen();
   }
-  wait_for_seen();
   return true;
 }
 

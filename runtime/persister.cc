@@ -96,19 +96,35 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
   std::uint64_t reached = from;
   base::Lsn reached_lsn = 0;
   emu::step(emu::Step::log_flush);
-  emu::IoStatus status = flush_items(session, from, upto, owner, actor, &reached, &reached_lsn);
-  emu::step(emu::Step::log_fence);
-  // (P1) The record is durable before anyone is told: recovery may then call its absence damage.
-  // Marks alone have nothing to order.
-  if (status.ok() && reached_lsn != 0) status = memory_.fence(actor.counts);
+  const emu::IoStatus status = flush_items(session, from, upto, owner, actor, &reached, &reached_lsn);
   if (status.ok()) {
-    raise_to(session.persisted_lsn, reached_lsn);
-    raise_to(session.persisted, reached);
+    raise_persisted(session, reached, reached_lsn, actor);
   } else {
     poison(status.error);
   }
   session.flushing.store(false, std::memory_order_release);
   if (pin) epochs_.unpin(actor.participant);
+}
+
+void Persister::fence_last(SessionShared& session, Actor& actor) {
+  // relaxed: the owner's own.
+  const std::uint64_t last = session.sealed.load(std::memory_order_relaxed);
+  raise_persisted(session, last, session.ring.read(last).lsn, actor);
+  session.flushing.store(false, std::memory_order_release);
+}
+
+// Items up to `number`, the last record among them `lsn` (0: marks only), have been flushed.
+void Persister::raise_persisted(SessionShared& session, std::uint64_t number, base::Lsn lsn, Actor& actor) {
+  emu::step(emu::Step::log_fence);
+  if (lsn != 0) {
+    // (P1) The record is durable before anyone is told: recovery may then call its absence damage.
+    if (const emu::IoStatus status = memory_.fence(actor.counts); !status.ok()) {
+      poison(status.error);
+      return;
+    }
+    raise_to(session.persisted_lsn, lsn);
+  }
+  raise_to(session.persisted, number);
 }
 
 Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocked_on) {

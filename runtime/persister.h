@@ -52,6 +52,10 @@ class Persister {
   // A failure poisons the pool.
   void flush(SessionShared& session, Actor& actor, bool owner);
 
+  // The owner's, after it has flushed the last item itself: fences, and raises persisted to it.
+  // REQUIRES: everything before the last item is persisted.
+  void fence_last(SessionShared& session, Actor& actor);
+
   // Commits as many of the session's items as can be; if it ends at one whose predecessor is not
   // committed, *blocked_on names it.
   enum class Advanced : std::uint8_t { everything, not_persisted, blocked };
@@ -72,6 +76,7 @@ class Persister {
   void throw_if_poisoned() const;
 
  private:
+  void raise_persisted(SessionShared& session, std::uint64_t number, base::Lsn lsn, Actor& actor);
   emu::IoStatus flush_items(SessionShared& session, std::uint64_t from, std::uint64_t upto, bool owner,
                             Actor& actor, std::uint64_t* reached, base::Lsn* reached_lsn);
   void help_once(base::Tid tid, Actor& actor, bool patient);

@@ -20,7 +20,13 @@ namespace sp3::runtime {
 
 namespace {
 
-std::atomic<int> forks{0};
+void count_forks() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    pthread_atfork(nullptr, nullptr,
+                   [] { fork_count::forks.fetch_add(1, std::memory_order_relaxed); });
+  });
+}
 
 void check_options(const Options& options, const std::string& path) {
   const auto refuse = [&](const char* what, const char* wanted, std::uint64_t found) {
@@ -51,13 +57,6 @@ Options with_own_session(Options options) {
 }
 
 }  // namespace
-
-int fork_generation() noexcept {
-  static const int registered = pthread_atfork(
-      nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-  (void)registered;
-  return forks.load(std::memory_order_relaxed);  // relaxed: the child has one thread
-}
 
 std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, std::uint64_t size,
                                            const Options& options) {
@@ -106,6 +105,7 @@ PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
       superblock_(std::move(superblock)),
       shared_(layout().max_sessions),
       session_open_(layout().max_sessions, false) {
+  count_forks();
   const pool::SlabShape shape = pool::slab_shape(
       layout().slab_size, static_cast<std::uint32_t>(pool::slot_size_of(sizeof(RootNode), alignof(RootNode))));
   root_offset_ = layout().slab_offset(0) + shape.data;
@@ -154,14 +154,10 @@ void PoolCore::stop_background() noexcept {
   if (checkpointer_) checkpointer_->stop();
 }
 
-bool PoolCore::was_inherited() const noexcept { return fork_generation() != fork_generation_; }
-
-void PoolCore::throw_if_unusable() const {
-  if (was_inherited()) [[unlikely]] {
-    throw Error(ErrorCode::forked, "the pool was opened before fork(); it belongs to the parent",
-                {.path = file_->path()});
-  }
-  if (persister_.is_poisoned()) [[unlikely]] persister_.throw_if_poisoned();
+void PoolCore::throw_unusable() const {
+  if (!was_inherited()) persister_.throw_if_poisoned();
+  throw Error(ErrorCode::forked, "the pool was opened before fork(); it belongs to the parent",
+              {.path = file_->path()});
 }
 
 SessionShared& PoolCore::shared(base::SessionId id) {
@@ -248,10 +244,7 @@ bool PoolCore::has_news() const {
 }
 
 void PoolCore::close() {
-  if (was_inherited()) {
-    throw Error(ErrorCode::forked, "the pool was opened before fork(); it belongs to the parent",
-                {.path = file_->path()});
-  }
+  if (was_inherited()) throw_unusable();
   {
     const std::lock_guard guard(mutex_);
     if (!sessions_.empty()) {

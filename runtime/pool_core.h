@@ -28,6 +28,15 @@
 
 namespace sp3::runtime {
 
+namespace fork_count {
+inline std::atomic<int> forks{0};  // counted from the first pool on
+}
+
+// Tells handles whether they were inherited.
+inline int fork_generation() noexcept {
+  return fork_count::forks.load(std::memory_order_relaxed);  // relaxed: a child begins with one thread
+}
+
 class Checkpointer;
 class Flusher;
 class SessionCore;
@@ -50,9 +59,11 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   [[nodiscard]] const RecoveryReport& recovery_report() const noexcept { return recovery_; }
 
   // Errors: forked, outcome_unknown.
-  void throw_if_unusable() const;
+  void throw_if_unusable() const {
+    if (was_inherited() || persister_.is_poisoned()) [[unlikely]] throw_unusable();
+  }
   // Whether this process got the pool through fork(): it may look at nothing but this.
-  [[nodiscard]] bool was_inherited() const noexcept;
+  [[nodiscard]] bool was_inherited() const noexcept { return fork_generation() != fork_generation_; }
 
   // Returns when segments may be free: makes or awaits a checkpoint. REQUIRES: not pinned, nothing locked.
   void wait_for_log_space();
@@ -105,6 +116,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
 
   PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options, RecoveryReport recovery,
            pool::SuperblockImage superblock);
+  [[noreturn]] void throw_unusable() const;
   void start();
   void ensure_root();
   void stop_background() noexcept;
@@ -134,8 +146,5 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<Flusher> flusher_;
 };
-
-// Counts forks of this process, so that handles know whether they were inherited.
-int fork_generation() noexcept;
 
 }  // namespace sp3::runtime

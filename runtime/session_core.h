@@ -119,6 +119,7 @@ class SessionCore {
   void publish_entry(WriteEntry& entry, base::Stamp stamp);
   void compose_record();
   void seal(base::Stamp stamp, Durability durability, bool published);
+  void start_flush(const log::SessionLog::Appended& appended, bool streamed);
   void push_item(const log::PendingItem& item, bool published);
   base::Stamp seal_mark();
   void release_sealed();
@@ -146,13 +147,14 @@ class SessionCore {
   std::vector<std::uint32_t> lock_order_;
   std::vector<base::Tid> dependencies_;  // per other session the largest stamp, uncommitted only
   base::Stamp newest_seen_ = 0;          // the largest stamp read or overwritten, committed or not
-  base::Stamp own_seen_ = 0;             // the largest own stamp read or overwritten
+  base::Stamp own_seen_ = 0;             // the largest own stamp read or overwritten, uncommitted only
 
   // Across attempts.
   std::uint32_t failed_attempts_ = 0;
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
   bool holds_gate_ = false;
   bool announced_ = false;  // to the checkpointer
+  bool flush_started_ = false;  // of the record just sealed; only the fence is missing
   std::uint64_t random_;
   std::uint64_t pinned_since_ = 0;  // ticks, of attempts worth timing
   std::uint64_t long_transaction_ticks_;

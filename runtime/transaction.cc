@@ -42,8 +42,8 @@ std::uint32_t size8_of(const detail::TypeInfo& type) {
 void SessionCore::start_reading() {
   emu::step(emu::Step::epoch_pin);
   pool_->epochs().pin(actor_.participant);
-  snapshot_ = pool_->clock().now_before_loads();
-  pinned_since_ = emu::ticks();
+  pinned_since_ = emu::ticks_before_loads();
+  snapshot_ = pool_->clock().snapshot_at(pinned_since_);
   reading_ = true;
 }
 
@@ -107,7 +107,7 @@ void SessionCore::admit_to_snapshot(const index::Seen& seen) {
   if (seen.stamp() < snapshot_) [[likely]] return;
   if (pool_->options().policy == CommitPolicy::ideal) return;
   if (reads_.size() + writes_.size() == 1) return;  // one version alone is consistent
-  const base::Stamp now = pool_->clock().now_before_loads();
+  const base::Stamp now = pool_->clock().snapshot_at(emu::ticks_before_loads());
   if (!reads_still_hold()) conflict(Conflict::changed);
   snapshot_ = now;
 }

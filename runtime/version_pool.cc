@@ -55,7 +55,7 @@ std::byte* VersionPool::allocate(std::size_t bytes) {
   if (lines > kPooledLines) return allocate_aligned(lines * 64);
   std::vector<std::byte*>& free = free_[lines];
   if (free.empty()) [[unlikely]] {
-    collect();
+    if (!retired_.empty()) collect_now();
     if (free.empty()) free = depot_.take(lines);
   }
   std::byte* block = free.back();
@@ -81,30 +81,30 @@ void VersionPool::free(std::byte* block, std::size_t bytes) {
   }
 }
 
-void VersionPool::retire(std::byte* block, std::size_t bytes) {
-  retired_.push_back({block, bytes, epochs_.current()});
-}
-
-void VersionPool::collect() {
-  if (retired_.empty()) return;
-  if (retired_.size() >= kCollectAt) epochs_.try_advance();
+void VersionPool::collect_now() {
+  epochs_.try_advance();
   const auto now = epochs_.current();
-  while (!retired_.empty() && now >= retired_.front().epoch + 2) {
-    free(retired_.front().block, retired_.front().bytes);
-    retired_.pop_front();
+  std::size_t old = 0;
+  for (; old < retired_.size() && now >= retired_[old].epoch + 2; ++old) {
+    retired_bytes_ -= retired_[old].bytes;
+    free(retired_[old].block, retired_[old].bytes);
   }
+  retired_.erase(retired_.begin(), retired_.begin() + static_cast<std::ptrdiff_t>(old));
 }
 
 void VersionPool::free_all() {
   for (const Retired& r : retired_) free(r.block, r.bytes);
   retired_.clear();
+  retired_bytes_ = 0;
 }
 
 void VersionPool::bequeath(VersionPool& heir) {
   // Our epochs are at most the current one: restamped, the heir's list stays in order.
   const auto now = epochs_.current();
   for (const Retired& r : retired_) heir.retired_.push_back({r.block, r.bytes, now});
+  heir.retired_bytes_ += retired_bytes_;
   retired_.clear();
+  retired_bytes_ = 0;
 }
 
 }  // namespace sp3::runtime

@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -57,9 +56,14 @@ class VersionPool {
   // A block nobody else has seen.
   void free(std::byte* block, std::size_t bytes);
   // A block that pinned readers may still hold.
-  void retire(std::byte* block, std::size_t bytes);
-  // Frees what is old enough; tries to advance the epoch if much is waiting.
-  void collect();
+  void retire(std::byte* block, std::size_t bytes) {
+    retired_.push_back({block, bytes, epochs_.current()});
+    retired_bytes_ += bytes;
+  }
+  // Frees what is old enough, if there is enough of it to be worth looking.
+  void collect() {
+    if (retired_.size() >= kCollectAt || retired_bytes_ >= kCollectAtBytes) collect_now();
+  }
   // Gives everything retired to `heir` (a pool that lives on). REQUIRES: external synchronisation.
   void bequeath(VersionPool& heir);
   // Frees everything retired now. REQUIRES: nobody is pinned any more.
@@ -73,13 +77,17 @@ class VersionPool {
     base::EpochDomain::Epoch epoch;
   };
   static constexpr std::size_t kCollectAt = 64;
+  static constexpr std::size_t kCollectAtBytes = 1 << 20;
 
   static std::size_t lines_of(std::size_t bytes) { return (bytes + 63) / 64; }
+
+  void collect_now();
 
   VersionDepot& depot_;
   base::EpochDomain& epochs_;
   std::array<std::vector<std::byte*>, kPooledLines + 1> free_;
-  std::deque<Retired> retired_;  // oldest first
+  std::vector<Retired> retired_;  // oldest first
+  std::size_t retired_bytes_ = 0;
 };
 
 }  // namespace sp3::runtime

@@ -105,7 +105,7 @@ void print_round(const CrashArguments& a, unsigned round, const Arena& arena,
                  const RoundResult& result) {
   if (a.quiet && result.violations.empty()) return;
   fmt::print(
-      "round {:>4}  {:<9} {:<5} {:<5} {} threads  killed {:<34} acked {:>6} +{:<2} recovered {:>5} "
+      "round {:>4}  {:<9} {:<5} {:<5} {} threads  killed {:<40} acked {:>6} +{:<2} recovered {:>5} "
       "dropped {:>2}  {}\n",
       round, to_string(arena.options().plan.workload),
       arena.options().asynchronous ? "async" : "sync", to_string(result.strategy),

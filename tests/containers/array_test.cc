@@ -91,7 +91,7 @@ TEST_CASE("An array agrees with its model over random operations") {
 
 TEST_CASE("An array can have any length") {
   World world(tiny_shape());
-  for (const std::uint64_t length : {0, 1, 127, 128, 129, 256, 300}) {
+  for (const std::uint64_t length : {0U, 1U, 127U, 128U, 129U, 256U, 300U}) {
     INFO("length " << length);
     const auto array = world.run(
         [&](Transaction& tx) { return Array<std::uint64_t>::create(tx, length, length); });

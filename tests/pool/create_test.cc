@@ -39,7 +39,7 @@ TEST_CASE("a new pool is clean, empty and described by its options") {
   CHECK(info.uuid == created.uuid);
   CHECK(info.format_version == 1);
   CHECK(info.size == kSmall);
-  CHECK(info.geometry.log_size == 64 * 1024);
+  CHECK(info.geometry.log_size == 65536);
   CHECK(info.geometry.segment_size == 4096);
   CHECK(info.geometry.slab_size == 4096);
   CHECK(info.geometry.max_sessions == 8);
@@ -104,7 +104,7 @@ TEST_CASE("create refuses impossible places and leaves nothing behind") {
     return code_of([&] { return PoolFile::create(path, kSmall, small_options()); });
   };
   namespace fs = std::filesystem;
-  const fs::path base = directory.path();
+  const fs::path& base = directory.path();
   fs::create_directory(base / "directory");
   fs::create_symlink("loop", base / "loop");
   fs::create_symlink("nowhere", base / "dangling");
@@ -178,9 +178,9 @@ TEST_CASE("a full file system is no_space and leaves nothing behind") {
     if (found != "no_space") return 1;
     if (directory.entries() != 0) return 2;
     Options options = small_options();
-    options.geometry.log_size = 16 * 1024;
+    options.geometry.log_size = 16384;
     options.geometry.max_sessions = 4;
-    PoolFile::create(path, 128 * 1024, options);
+    PoolFile::create(path, kSmall / 2, options);
     return directory.entries() == 1 ? 0 : 3;
   });
   if (code == 77) {

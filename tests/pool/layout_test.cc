@@ -148,7 +148,7 @@ TEST_CASE("an impossible geometry is refused with the option and the value given
       {kMiB, {0, 5000, 0, 0}, "segment_size", 5000},
       {kMiB, {0, kMost32, 0, 0}, "segment_size", kMost32},
       {kMiB, {0, 1u << 31, 0, 0}, "segment_size", 1u << 31},
-      {kMiB, {0, 512 * 1024, 0, 0}, "segment_size", 512 * 1024},
+      {kMiB, {0, 524288, 0, 0}, "segment_size", 524288},
       {kMiB, {0, 0, 1, 0}, "slab_size", 1},
       {kMiB, {0, 0, 12288, 0}, "slab_size", 12288},
       {kMiB, {0, 0, 1u << 20, 0}, "slab_size", 1u << 20},
@@ -235,7 +235,7 @@ TEST_CASE("a superblock whose numbers contradict each other has no layout") {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   CHECK(refuses([](Superblock& s) { s.pool_size = 0; }));
   CHECK(refuses([](Superblock& s) { s.pool_size = kMost; }));
-  CHECK(refuses([](Superblock& s) { s.pool_size -= 4 * kMinSlabSize; }));
+  CHECK(refuses([](Superblock& s) { s.pool_size -= std::uint64_t{4} * kMinSlabSize; }));
   CHECK(refuses([](Superblock& s) { s.max_sessions = 0; }));
   CHECK(refuses([](Superblock& s) { s.max_sessions = kMaxSessions + 1; }));
   CHECK(refuses([](Superblock& s) { s.max_sessions = 1000; }));

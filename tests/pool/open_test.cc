@@ -30,7 +30,7 @@ std::string code_at(const std::filesystem::path& path, Access access = Access::r
 TEST_CASE("what is not a regular file is refused, whatever it is") {
   namespace fs = std::filesystem;
   const TempDirectory directory;
-  const fs::path base = directory.path();
+  const fs::path& base = directory.path();
   fs::create_symlink("loop", base / "loop");
   fs::create_symlink("nowhere", base / "dangling");
   test::write_file(base / "file", {});

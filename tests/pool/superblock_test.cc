@@ -37,8 +37,7 @@ struct Two {
     Options options = test::small_options();
     options.geometry.max_sessions = sessions;
     options.geometry.log_size = 4096 * std::max<std::uint64_t>(sessions, 2);
-    const auto pool =
-        PoolFile::create(temp.path(), kSmall + options.geometry.log_size, options);
+    const auto pool = PoolFile::create(temp.path(), kSmall + options.geometry.log_size, options);
     copy_bytes = pool->layout().superblock_bytes;
     before = test::read_file(temp.path());
     old_image = choose(before).image;

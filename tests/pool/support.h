@@ -1,4 +1,5 @@
-// What the tests of pool/ share: errors as values, files as bytes, children that report by exit code.
+// What the tests of pool/ share: errors as values, files as bytes, children that report by exit
+// code.
 #pragma once
 
 #include <cstddef>
@@ -29,12 +30,12 @@ namespace sp3::test {
 using pool::PoolFile;
 using Access = pool::PoolFile::Access;
 
-inline constexpr std::uint64_t kSmall = 256 * 1024;
+inline constexpr std::uint64_t kSmall = std::uint64_t{256} * 1024;
 
 inline Options small_options() {
   Options options;
   options.memory = MemoryKind::emulated;
-  options.geometry = {64 * 1024, 4096, 4096, 8};
+  options.geometry = {65536, 4096, 4096, 8};
   return options;
 }
 

@@ -58,8 +58,14 @@ inline void check_recovered(const SyntheticPool& pool, const History& history,
                             const History::State& expected) {
   auto file = pool.reopen();
   CHECK(file->copies_equal());
+  const History::State wanted = alive_only(expected);
   for (const int copy : {0, 1}) {
-    CHECK(read_state(*file, history, expected, copy) == alive_only(expected));
+    const History::State found = read_state(*file, history, expected, copy);
+    for (const auto& [slot, object] : wanted) {
+      INFO("copy " << copy << ", slot " << slot << " of slab " << file->layout().slab_of(slot));
+      CHECK(found.at(slot).alive == object.alive);
+      CHECK((found.at(slot).bytes == object.bytes));
+    }
   }
 }
 

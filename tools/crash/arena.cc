@@ -120,17 +120,17 @@ void Arena::arm_running(VictimOptions& options, RoundResult& result) {
   if (dice < 4) return;
   if (dice < 6) {
     options.at_run = pick(rng_, kCommitSteps, 2000);
-    result.death = describe(options.at_run);
+    result.death = "at " + describe(options.at_run);
   } else if (dice < 7) {
     options.at_run = pick(rng_, kCheckpointSteps, 3);
     if (options.pool.checkpoint.interval_ms == 0) options.pool.checkpoint.interval_ms = 5;
-    result.death = describe(options.at_run);
+    result.death = "at " + describe(options.at_run);
   } else {
     options.mode = VictimMode::close;
     options.close_after_ms = 1 + static_cast<unsigned>(rng_.below(40));
     options.at_close = rng_.below(3) == 0 ? Arm{KillStep::pool_close, 1 + rng_.below(2)}
                                           : pick(rng_, kCheckpointSteps, 2);
-    result.death = describe(options.at_close) + " at close";
+    result.death = "closing at " + describe(options.at_close);
   }
 }
 
@@ -145,7 +145,7 @@ RoundResult Arena::round(RecoveryStrategy strategy) {
   const Life life = follow(options, lifetime, result);
   result.acknowledged = oracle_.acknowledged_total() - before;
   if (life.closed) {
-    result.death = "closed before " + result.death;
+    result.death = "never, meant " + result.death;
   } else if (!life.killed_itself) {
     // Steps that this run does not come to (there was no checkpoint, say) end like the others.
     result.death = fmt::format("after {:.1f} ms", lifetime);
@@ -161,7 +161,7 @@ void Arena::recover(RecoveryStrategy strategy, RoundResult& result) {
     VictimOptions options = victim(VictimMode::tell, strategy);
     options.at_open = pick(rng_, kRecoverySteps, 2);
     const Life life = follow(options, 0, result);
-    if (life.killed_itself) result.death += ", then " + describe(options.at_open);
+    if (life.killed_itself) result.death += ", then at " + describe(options.at_open);
     if (!result.violations.empty()) return;
   }
   if (rng_.below(4) == 0) {

@@ -1,0 +1,276 @@
+// How fast recovery scans and replays, against what the machine can do at best.
+//
+//   replay_bench [log MiB] [homes MiB] [sessions] [repeats]
+//
+// Makes a pool in memory whose log holds 128-byte images at uniformly random slots of the homes, one
+// per transaction, stamps interleaved over the sessions; then recovers it with each strategy and
+// number of threads. Beside it, in the same run: memcpy between large buffers, and a loop that only checks
+// each record's checksum and applies it where it belongs, in log order, without flushing.
+// Bandwidths are payload bytes (128 per write) per second; medians of the repeats. Everything that
+// runs on one thread is measured in CPU time, so that a busy machine shows it too.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <time.h>
+
+#include <fmt/format.h>
+
+#include "emu/clock.h"
+#include "log/record_builder.h"
+#include "log/record_walker.h"
+#include "pool/pool_file.h"
+#include "recovery/finish.h"
+#include "recovery/recover.h"
+#include "tests/support/temp_path.h"
+
+namespace {
+
+using namespace sp3;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint32_t kObject = 128;
+
+struct Setup {
+  std::uint64_t log_bytes = 0;
+  std::uint64_t home_bytes = 0;
+  std::uint32_t sessions = 0;
+  int repeats = 0;
+};
+
+// Seconds of CPU this process has used. On a machine that others use too, these mean more than the time of
+// day; for two threads, twice the time of day is what a perfect speed-up would use.
+double now() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Anonymous memory of this process: what recovery itself allocates, without the mapped pool.
+std::uint64_t anonymous_kib() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    if (word != "RssAnon:") continue;
+    std::uint64_t kib = 0;
+    status >> kib;
+    return kib;
+  }
+  return 0;
+}
+
+double memcpy_bandwidth(int repeats) {
+  const std::size_t bytes = 256 * kMiB;
+  const std::unique_ptr<char[]> from(new char[bytes]);
+  const std::unique_ptr<char[]> to(new char[bytes]);
+  std::memset(from.get(), 1, bytes);
+  std::memset(to.get(), 2, bytes);
+  std::vector<double> rates;
+  for (int i = 0; i < repeats + 2; ++i) {
+    const double start = now();
+    std::memcpy(to.get(), from.get(), bytes);
+    rates.push_back(static_cast<double>(bytes) / (now() - start));
+  }
+  return median(rates);
+}
+
+class Bench {
+ public:
+  explicit Bench(const Setup& setup) : setup_(setup) {
+    options_.memory = MemoryKind::emulated;
+    options_.geometry.log_size = setup.log_bytes;
+    options_.geometry.segment_size = kMiB;
+    options_.geometry.slab_size = kMiB;
+    options_.geometry.max_sessions = 64;
+    auto file = pool::PoolFile::create(path_.path(), setup.log_bytes + setup.home_bytes + 16 * kMiB, options_);
+    carve(*file);
+    image_ = recovery::start_generation(*file);
+    fill_log(*file);
+  }
+
+  void run() {
+    const double copy = memcpy_bandwidth(setup_.repeats);
+    fmt::print("{} MiB of log, {} MiB of homes, {} sessions, {} writes of {} bytes\n",
+               setup_.log_bytes / kMiB, setup_.home_bytes / kMiB, setup_.sessions, writes_, kObject);
+    fmt::print("memcpy                    {:7.2f} GB/s\n", copy * 1e-9);
+    std::vector<double> plain;
+    for (int i = 0; i < setup_.repeats; ++i) plain.push_back(check_and_apply());
+    const double loop = median(plain);
+    fmt::print("crc + apply, one thread   {:7.2f} GB/s  {:.3f} s\n", rate(loop), loop);
+    for (const RecoveryStrategy strategy : {RecoveryStrategy::stamp, RecoveryStrategy::dag}) {
+      double single = 0;
+      for (const std::uint32_t threads : {1U, 2U}) {
+        const RecoveryReport report = recover(strategy, threads);
+        const double replay = threads == 1 ? cpu_replay_ : report.order_seconds + report.replay_seconds;
+        const double whole =
+            threads == 1 ? cpu_whole_ : report.scan_seconds + report.cut_seconds + replay;
+        if (threads == 1) single = replay;
+        fmt::print(
+            "{:5} {} threads: scan {:.3f} cut {:.3f} order {:.3f} replay {:.3f} flush {:.3f} total {:.3f} s\n"
+            "      order+replay {:.2f} GB/s = {:.1f} % of memcpy, {:.2f} x one thread; scan to replay {:.0f} % "
+            "of crc + apply; {} MiB of DRAM, {:.1f} bytes per write\n",
+            to_string(strategy), threads, report.scan_seconds, report.cut_seconds, report.order_seconds,
+            report.replay_seconds, report.flush_seconds, report.total_seconds, rate(replay),
+            100 * rate(replay) * 1e9 / copy, single / replay, 100 * loop / whole, peak_kib_ / 1024,
+            static_cast<double>(peak_kib_) * 1024 / static_cast<double>(writes_));
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] double rate(double seconds) const {
+    return static_cast<double>(writes_ * kObject) / seconds * 1e-9;
+  }
+  [[nodiscard]] std::unique_ptr<pool::PoolFile> open() const {
+    return pool::PoolFile::open(path_.path(), options_, pool::PoolFile::Access::read_write);
+  }
+
+  // Every slab full of objects of one type.
+  void carve(pool::PoolFile& file) {
+    const auto shape = pool::slab_shape(file.layout().slab_size, kObject);
+    pool::Bitmap bitmap(shape.bitmap_bytes / 8);
+    for (std::uint32_t i = 0; i < shape.slots; ++i) bitmap[i / 64] |= std::uint64_t{1} << (i % 64);
+    auto directory = pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(), 0);
+    emu::FlushCounts counts;
+    for (const int copy : {0, 1}) {
+      for (std::uint32_t slab = 0; slab < file.layout().slabs; ++slab) {
+        pool::SlabRecord record;
+        record.type = 1;
+        record.type_size = kObject;
+        record.slot_size = kObject;
+        directory.store(file.memory(), copy, slab, record, bitmap, counts);
+      }
+    }
+    (void)file.memory().fence(counts);
+  }
+
+  void fill_log(pool::PoolFile& file) {
+    const pool::Layout& layout = file.layout();
+    const auto shape = pool::slab_shape(layout.slab_size, kObject);
+    struct Writer {
+      std::uint64_t at = 0;
+      std::uint64_t end = 0;
+      log::Lsn lsn = 1;
+    };
+    std::vector<Writer> writers(setup_.sessions);
+    std::mt19937_64 random(1);
+    log::RecordBuilder builder;
+    std::uint32_t segment = 0;
+    std::uint64_t object[kObject / 8] = {};
+    for (log::Stamp stamp = 1000;; ++stamp) {
+      const auto session = static_cast<log::SessionId>(random() % setup_.sessions);
+      Writer& writer = writers[session];
+      const std::uint64_t slot = layout.slab_offset(static_cast<std::uint32_t>(random() % layout.slabs)) +
+                                 shape.data + random() % shape.slots * kObject;
+      object[0] = stamp;
+      builder.reset();
+      builder.add_image(slot, object, kObject);
+      const std::uint32_t seed = log::seed(image_.fixed.uuid, session, image_.fixed.generation);
+      builder.seal(writer.lsn, stamp, writer.lsn - 1, seed);
+      if (writer.at + builder.size() > writer.end) {
+        if (segment == layout.segments) break;
+        log::SegmentHeader header;
+        header.generation = image_.fixed.generation;
+        header.first_lsn = writer.lsn;
+        header.checkpoint_number = image_.fixed.checkpoint_number;
+        header.session = session;
+        header.crc = log::checksum(header, seed, segment);
+        writer.at = layout.segment_offset(segment) + sizeof header;
+        writer.end = layout.segment_offset(segment) + layout.segment_size;
+        file.memory().log_store(layout.segment_offset(segment++), &header, sizeof header, false);
+      }
+      file.memory().log_store(writer.at, builder.data(), builder.size(), false);
+      writer.at += builder.size();
+      ++writer.lsn;
+      ++writes_;
+    }
+  }
+
+  double check_and_apply() const {
+    const auto file = open();
+    const pool::Layout& layout = file->layout();
+    const double start = now();
+    for (std::uint32_t segment = 0; segment < layout.segments; ++segment) {
+      const std::byte* begin = file->memory().view() + layout.segment_offset(segment);
+      log::SegmentHeader header;
+      std::memcpy(&header, begin, sizeof header);
+      const std::uint32_t seed = log::seed(image_.fixed.uuid, header.session, header.generation);
+      log::RecordWalker walker({begin, layout.segment_size}, header.first_lsn, seed);
+      while (const auto record = walker.next()) {
+        record->for_each_write([&](const log::WriteView& write) {
+          file->memory().store(write.slot, write.payload.data(), write.payload.size());
+        });
+      }
+    }
+    return now() - start;
+  }
+
+  // The report of the median run. Afterwards the superblock is put back, so that it can be done again.
+  RecoveryReport recover(RecoveryStrategy strategy, std::uint32_t threads) {
+    std::vector<RecoveryReport> reports;
+    for (int i = 0; i < setup_.repeats; ++i) {
+      auto file = open();
+      RecoveryOptions options;
+      options.strategy = strategy;
+      options.threads = threads;
+      peak_kib_ = 0;
+      const std::uint64_t before = anonymous_kib();
+      const double cpu_start = now();
+      double cpu_cut = 0;
+      options.progress = [&](const Progress& progress) {
+        if (std::strcmp(progress.phase, "cut") == 0) cpu_cut = now();
+        if (std::strcmp(progress.phase, "flush") == 0 && progress.done == 0) {
+          cpu_whole_ = now() - cpu_start;
+          cpu_replay_ = now() - cpu_cut;
+        }
+        if (std::strcmp(progress.phase, "scan") != 0) {
+          peak_kib_ = std::max(peak_kib_, anonymous_kib() - before);
+        }
+      };
+      reports.push_back(recovery::recover(*file, options).report);
+      if (reports.back().replayed != writes_) std::abort();
+      emu::FlushCounts counts;
+      for (const int copy : {0, 1}) {
+        pool::write_superblock(file->memory(), file->layout(), copy, image_, counts);
+      }
+      (void)file->memory().fence(counts);
+    }
+    std::sort(reports.begin(), reports.end(),
+              [](const auto& a, const auto& b) { return a.total_seconds < b.total_seconds; });
+    return reports[reports.size() / 2];
+  }
+
+  const Setup setup_;
+  Options options_;
+  test::TempPath path_{"replay-bench"};
+  pool::SuperblockImage image_;
+  std::uint64_t writes_ = 0;
+  std::uint64_t peak_kib_ = 0;
+  double cpu_replay_ = 0;  // of the last recovery: flushing the log, ordering, replaying
+  double cpu_whole_ = 0;   // and scan and cut
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto argument = [&](int at, std::uint64_t otherwise) {
+    return argc > at ? std::strtoull(argv[at], nullptr, 10) : otherwise;
+  };
+  Setup setup;
+  setup.log_bytes = argument(1, 512) * kMiB;
+  setup.home_bytes = argument(2, 2048) * kMiB;
+  setup.sessions = static_cast<std::uint32_t>(argument(3, 4));
+  setup.repeats = static_cast<int>(argument(4, 3));
+  Bench(setup).run();
+}

@@ -1,0 +1,352 @@
+// What a transaction does for one thread: every operation, its result and its effect.
+#include <array>
+#include <cstring>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/pools.h"
+
+namespace sp3::test {
+namespace {
+
+struct Account {
+  std::int64_t balance = 0;
+  std::uint64_t owner = 0;
+};
+
+struct Padded {
+  char tag = 0;
+  std::uint64_t number = 0;
+  char end = 0;
+};
+
+template <std::size_t kBytes>
+struct Blob {
+  std::array<unsigned char, kBytes> bytes{};
+};
+
+struct alignas(64) Aligned {
+  std::uint64_t number = 0;
+};
+
+struct OnePool {
+  TempPath path;
+  Pool pool;
+  Session session;
+  explicit OnePool(const Options& options = quiet_options(), std::uint64_t size = kTinyPool)
+      : pool(Pool::create(path.path(), size, options)), session(pool.session()) {}
+  void reopen(const Options& options = quiet_options()) {
+    session.close();
+    pool.close();
+    pool = Pool::open(path.path(), options);
+    session = pool.session();
+  }
+};
+
+template <std::size_t kBytes>
+void check_blob(Options options, std::uint64_t size) {
+  OnePool p(options, size);
+  using T = Blob<kBytes>;
+  const Ptr<T> made = p.session.run([](Transaction& tx) {
+    const Ptr<T> blob = tx.make<T>();
+    for (std::size_t i = 0; i < kBytes; ++i) {
+      tx.write(blob).bytes[i] = static_cast<unsigned char>(i * 7 + 1);
+    }
+    tx.set_root("blob", blob);
+    return blob;
+  });
+  p.session.run([&](Transaction& tx) { tx.write(made).bytes[kBytes - 1] = 200; });
+  p.reopen(options);
+  p.session.run([&](Transaction& tx) {
+    REQUIRE(tx.root<T>("blob") == made);
+    const T& blob = tx.read(made);
+    for (std::size_t i = 0; i + 1 < kBytes; ++i) {
+      if (blob.bytes[i] != static_cast<unsigned char>(i * 7 + 1)) FAIL("byte " << i);
+    }
+    REQUIRE(blob.bytes[kBytes - 1] == 200);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("what a transaction made and wrote is there in the next one and after reopening") {
+  for (const Mode& mode : all_modes()) {
+    INFO(mode.name());
+    Options options = quiet_options();
+    mode.apply(options);
+    OnePool p(options);
+    const auto account = p.session.run([](Transaction& tx) {
+      const auto a = tx.make<Account>(100, 7U);
+      tx.set_root("account", a);
+      return a;
+    });
+    p.session.run([&](Transaction& tx) { tx.write(account).balance += 11; });
+    CHECK(p.session.run([&](Transaction& tx) { return tx.read(account).balance; }) == 111);
+    p.reopen(options);
+    CHECK(p.pool.recovery_report().was_clean);
+    p.session.run([&](Transaction& tx) {
+      REQUIRE(tx.root<Account>("account") == account);
+      CHECK(tx.read(account).balance == 111);
+      CHECK(tx.read(account).owner == 7);
+    });
+  }
+}
+
+TEST_CASE("a transaction reads what it wrote, and earlier references keep the old version") {
+  OnePool p;
+  const auto a = p.session.run([](Transaction& tx) { return tx.make<Account>(5, 0U); });
+  p.session.run([&](Transaction& tx) {
+    const Account& before = tx.read(a);
+    Account& copy = tx.write(a);
+    copy.balance = 6;
+    CHECK(before.balance == 5);
+    CHECK(tx.read(a).balance == 6);
+    CHECK(&tx.read(a) == &copy);
+    CHECK(&tx.write(a) == &copy);
+    copy.balance = 7;
+    CHECK(tx.read(a).balance == 7);
+    CHECK(before.balance == 5);
+  });
+}
+
+TEST_CASE("an object made by a transaction can be read, written and destroyed by it") {
+  OnePool p;
+  const auto kept = p.session.run([](Transaction& tx) {
+    const auto a = tx.make<Account>(1, 2U);
+    CHECK(tx.read(a).balance == 1);
+    tx.write(a).balance = 3;
+    CHECK(tx.read(a).balance == 3);
+    const auto b = tx.make<Account>(9, 9U);
+    CHECK(a != b);
+    tx.destroy(b);
+    CHECK(code_of([&] { return tx.read(b).balance; }) == "destroyed_object");
+    return a;
+  });
+  CHECK(p.session.run([&](Transaction& tx) { return tx.read(kept).balance; }) == 3);
+  p.session.close();
+  p.pool.close();
+  CHECK(Pool::inspect(p.path.path()).objects == 2);  // and the first node of the root directory
+}
+
+TEST_CASE("a destroyed object's slot is used again") {
+  OnePool p;
+  std::uint64_t highest = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const auto a = p.session.run([&](Transaction& tx) { return tx.make<Account>(i, 0U); });
+    highest = std::max(highest, a.offset());
+    p.session.run([&](Transaction& tx) { tx.destroy(a); });
+  }
+  CHECK(p.pool.statistics().slabs_used == 2);
+  CHECK(p.session.run([](Transaction& tx) {
+    return tx.read(tx.make<Account>()).balance;  // zeroed, whatever the slot held
+  }) == 0);
+}
+
+TEST_CASE("write and then destroy in one transaction leaves nothing") {
+  OnePool p;
+  const auto a = p.session.run([](Transaction& tx) { return tx.make<Account>(5, 0U); });
+  p.session.run([&](Transaction& tx) {
+    tx.write(a).balance = 6;
+    tx.destroy(a);
+    CHECK(code_of([&] { return tx.write(a).balance; }) == "destroyed_object");
+    CHECK(code_of([&] { tx.destroy(a); return 0; }) == "destroyed_object");
+  });
+  CHECK(code_of([&] {
+    return p.session.run([&](Transaction& tx) { return tx.read(a).balance; });
+  }) == "destroyed_object");
+}
+
+TEST_CASE("roots are bound, rebound and unbound by transactions") {
+  OnePool p;
+  const auto [a, b] = p.session.run([](Transaction& tx) {
+    return std::pair(tx.make<Account>(1, 0U), tx.make<Account>(2, 0U));
+  });
+  p.session.run([&](Transaction& tx) {
+    CHECK_FALSE(tx.root<Account>("one"));
+    tx.set_root("one", a);
+    CHECK(tx.root<Account>("one") == a);  // its own binding
+    tx.set_root("two", b);
+    tx.set_root("three", a);
+  });
+  p.reopen();
+  p.session.run([&](Transaction& tx) {
+    CHECK(tx.root<Account>("one") == a);
+    CHECK(tx.root<Account>("two") == b);
+    tx.set_root("one", b);
+    tx.set_root("two", Ptr<Account>{});
+    tx.set_root("never bound", Ptr<Account>{});
+  });
+  p.reopen();
+  p.session.run([&](Transaction& tx) {
+    CHECK(tx.root<Account>("one") == b);
+    CHECK_FALSE(tx.root<Account>("two"));
+    CHECK(tx.root<Account>("three") == a);
+  });
+  CHECK_THROWS_AS(p.session.run([&](Transaction& tx) {
+    tx.set_root("one", a);
+    tx.cancel();
+  }), Cancelled);
+  CHECK(p.session.run([](Transaction& tx) { return tx.root<Account>("one"); }) == b);
+}
+
+TEST_CASE("a root knows its type") {
+  OnePool p;
+  p.session.run([](Transaction& tx) { tx.set_root("account", tx.make<Account>()); });
+  const auto error = error_of([&] {
+    return p.session.run([](Transaction& tx) { return tx.root<Padded>("account"); });
+  });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::wrong_type);
+  CHECK(error->facts().path == p.path.string());
+  CHECK_FALSE(error->facts().wanted.empty());
+  CHECK_FALSE(error->facts().found.empty());
+}
+
+TEST_CASE("a root's name has 1 to 47 bytes") {
+  OnePool p;
+  const auto bind = [&](std::string_view name) {
+    return code_of([&] {
+      p.session.run([&](Transaction& tx) { tx.set_root(name, tx.make<Account>()); });
+      return 0;
+    });
+  };
+  const auto look = [&](std::string_view name) {
+    return code_of([&] {
+      return p.session.run([&](Transaction& tx) { return tx.root<Account>(name); });
+    });
+  };
+  CHECK(bind("x") == "no error");
+  CHECK(bind(std::string(47, 'n')) == "no error");
+  CHECK(look(std::string(47, 'n')) == "no error");
+  for (const std::string& name : {std::string(), std::string(48, 'n'), std::string("a\0b", 3)}) {
+    CHECK(bind(name) == "invalid_argument");
+    CHECK(look(name) == "invalid_argument");
+  }
+}
+
+TEST_CASE("a root is only bound to an object that exists and has the type") {
+  OnePool p;
+  const auto a = p.session.run([](Transaction& tx) { return tx.make<Account>(); });
+  const auto bind = [&](auto object) {
+    return code_of([&] {
+      p.session.run([&](Transaction& tx) { tx.set_root("root", object); });
+      return 0;
+    });
+  };
+  CHECK(bind(Ptr<Padded>::from_offset(a.offset())) == "wrong_type");
+  CHECK(bind(Ptr<Account>::from_offset(a.offset() + 8)) == "invalid_pointer");
+  p.session.run([&](Transaction& tx) { tx.destroy(a); });
+  CHECK(bind(a) == "destroyed_object");
+}
+
+TEST_CASE("run returns what the function returns") {
+  OnePool p;
+  CHECK(p.session.run([](Transaction&) { return 17; }) == 17);
+  CHECK(p.session.run([](Transaction&) { return std::string("text"); }) == "text");
+  CHECK(*p.session.run([](Transaction&) { return std::make_unique<int>(3); }) == 3);
+  static_assert(std::is_void_v<decltype(p.session.run([](Transaction&) {}))>);
+}
+
+TEST_CASE("objects of 1, 3, 8, 24 and 1000 bytes keep every byte") {
+  check_blob<1>(quiet_options(), kTinyPool);
+  check_blob<3>(quiet_options(), kTinyPool);
+  check_blob<8>(quiet_options(), kTinyPool);
+  check_blob<24>(quiet_options(), kTinyPool);
+  check_blob<1000>(quiet_options(), kTinyPool);
+  check_blob<1000>(quiet_options(MemoryKind::file), kTinyPool);
+}
+
+TEST_CASE("an object of 1 MiB keeps every byte") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    Options options = quiet_options(memory);
+    options.geometry = {};
+    check_blob<1024 * 1024>(options, 64 << 20);
+  }
+}
+
+TEST_CASE("alignment up to 64 is kept in copies and at home") {
+  OnePool p;
+  std::vector<Ptr<Aligned>> made;
+  const auto aligned = [](const Aligned& a) { return reinterpret_cast<std::uintptr_t>(&a) % 64 == 0; };
+  for (int i = 0; i < 100; ++i) {
+    made.push_back(p.session.run([&](Transaction& tx) {
+      const auto a = tx.make<Aligned>(static_cast<std::uint64_t>(i));
+      CHECK(aligned(tx.read(a)));
+      return a;
+    }));
+  }
+  p.reopen();
+  p.session.run([&](Transaction& tx) {
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      CHECK(aligned(tx.read(made[i])));
+      CHECK(tx.read(made[i]).number == i);
+      CHECK(aligned(tx.write(made[i])));
+    }
+  });
+}
+
+TEST_CASE("padding reaches the file as zeros, never as bytes of the heap") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    OnePool p(quiet_options(memory));
+    Padded dirty;
+    std::memset(static_cast<void*>(&dirty), 0xEE, sizeof dirty);
+    dirty.tag = 'a';
+    dirty.number = 5;
+    dirty.end = 'z';
+    const auto [made, written] = p.session.run([&](Transaction& tx) {
+      const auto a = tx.make<Padded>();
+      const auto b = tx.make<Padded>();
+      std::memcpy(static_cast<void*>(&tx.write(b)), &dirty, sizeof dirty);
+      return std::pair(a, b);
+    });
+    p.session.run([&](Transaction& tx) {
+      std::memcpy(static_cast<void*>(&tx.write(made)), &dirty, sizeof dirty);
+    });
+    p.session.close();
+    p.pool.close();
+    const std::vector<char> bytes = read_bytes(p.path.path());
+    const auto count = std::count(bytes.begin(), bytes.end(), static_cast<char>(0xEE));
+    CHECK(count < 64);  // checksums and the UUID may hold a few
+    for (const auto at : {made, written}) {
+      const char* home = bytes.data() + at.offset();
+      CHECK(home[0] == 'a');
+      CHECK(home[16] == 'z');
+      CHECK(std::string(home + 1, 7) == std::string(7, '\0'));
+      CHECK(std::string(home + 17, 7) == std::string(7, '\0'));
+    }
+  }
+}
+
+TEST_CASE("moved-from handles say so, and the moved-to ones work") {
+  OnePool p;
+  Session other = std::move(p.session);
+  CHECK_FALSE(p.session.is_open());
+  CHECK(code_of([&] { p.session.run([](Transaction&) {}); return 0; }) == "session_closed");
+  CHECK(code_of([&] { p.session.flush(); return 0; }) == "session_closed");
+  CHECK(other.run([](Transaction&) { return 1; }) == 1);
+  Pool moved = std::move(p.pool);
+  CHECK_FALSE(p.pool.is_open());
+  CHECK(code_of([&] { return p.pool.session(); }) == "pool_closed");
+  CHECK(code_of([&] { p.pool.checkpoint(); return 0; }) == "pool_closed");
+  CHECK(code_of([&] { return p.pool.info(); }) == "pool_closed");
+  CHECK(code_of([&] { return p.pool.statistics(); }) == "pool_closed");
+  p.pool.close();  // harmless
+  CHECK(other.run([](Transaction&) { return 2; }) == 2);
+  other.close();
+  other.close();
+  moved.close();
+  CHECK(Pool::inspect(p.path.path()).clean);
+}
+
+TEST_CASE("assigning to an open pool closes it cleanly") {
+  TempPath first;
+  TempPath second;
+  Pool pool = Pool::create(first.path(), kTinyPool, quiet_options());
+  pool = Pool::create(second.path(), kTinyPool, quiet_options());
+  CHECK(Pool::inspect(first.path()).clean);
+  pool.close();
+  CHECK(Pool::inspect(second.path()).clean);
+}
+
+}  // namespace sp3::test

@@ -1,0 +1,344 @@
+// Exceptions, tickets, statistics and reopening: what outlives a call, a session or a pool.
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/pools.h"
+
+namespace sp3::test {
+namespace {
+
+struct Cell {
+  std::uint64_t value = 0;
+};
+
+// The user's own, and not a std::exception.
+struct Complaint {
+  int number;
+};
+
+struct OneCell {
+  TempPath path;
+  Pool pool;
+  Session session;
+  Ptr<Cell> cell;
+  explicit OneCell(const Options& options = quiet_options())
+      : pool(Pool::create(path.path(), kTinyPool, options)), session(pool.session()) {
+    cell = session.run([](Transaction& tx) {
+      const auto made = tx.make<Cell>();
+      tx.set_root("cell", made);
+      return made;
+    });
+  }
+  std::uint64_t value() {
+    return session.run([&](Transaction& tx) { return tx.read(cell).value; });
+  }
+  void set(std::uint64_t to) {
+    session.run([&](Transaction& tx) { tx.write(cell).value = to; });
+  }
+  Ticket set_async(std::uint64_t to) {
+    return session.run_async([&, to](Transaction& tx) { tx.write(cell).value = to; });
+  }
+};
+
+// The pool as it would be found after the process vanished now.
+std::uint64_t value_after_crash(const OneCell& p, const Options& options) {
+  TempPath copy;
+  write_bytes(copy.path(), read_bytes(p.path.path()));
+  Pool pool = Pool::open(copy.path(), options);
+  Session session = pool.session();
+  const std::uint64_t value = session.run(
+      [](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; });
+  session.close();
+  pool.close();
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("an exception of the user's aborts the transaction and comes out unchanged") {
+  for (const auto locks : {LockTiming::commit, LockTiming::encounter}) {
+    Options options = quiet_options();
+    options.locks = locks;
+    OneCell p(options);
+    p.set(1);
+    const auto slabs = p.pool.statistics().slabs_used;
+    for (int i = 0; i < 300; ++i) {
+      try {
+        p.session.run([&](Transaction& tx) {
+          tx.write(p.cell).value = 99;
+          const auto made = tx.make<Cell>(7U);
+          tx.set_root("leak", made);
+          throw Complaint{i};
+        });
+        FAIL("no exception");
+      } catch (const Complaint& complaint) {
+        REQUIRE(complaint.number == i);
+      }
+      REQUIRE(p.value() == 1);
+    }
+    CHECK(p.pool.statistics().slabs_used <= slabs + 1);
+    CHECK_FALSE(p.session.run([](Transaction& tx) { return tx.root<Cell>("leak"); }));
+    p.session.close();
+    p.pool.close();
+    CHECK(Pool::inspect(p.path.path()).objects == 3);  // two root nodes and the cell
+  }
+}
+
+TEST_CASE("cancel leaves run as Cancelled and has no effect") {
+  OneCell p;
+  p.set(1);
+  CHECK_THROWS_AS(p.session.run([&](Transaction& tx) {
+    tx.write(p.cell).value = 2;
+    tx.destroy(p.cell);
+    tx.cancel();
+  }), Cancelled);
+  CHECK_THROWS_AS(p.session.run_async([&](Transaction& tx) { tx.cancel(); }), Cancelled);
+  CHECK(p.value() == 1);
+}
+
+TEST_CASE("an exception before the first read leaves the session usable") {
+  OneCell p;
+  CHECK_THROWS_AS(p.session.run([](Transaction&) { throw std::runtime_error("early"); }),
+                  std::runtime_error);
+  p.set(5);
+  CHECK(p.value() == 5);
+}
+
+TEST_CASE("a conflict that user code swallows is retried all the same") {
+  for (const auto locks : {LockTiming::commit, LockTiming::encounter}) {
+    Options options = quiet_options();
+    options.locks = locks;
+    OneCell p(options);
+    Session other = p.pool.session();
+    const auto second = p.session.run([](Transaction& tx) { return tx.make<Cell>(1U); });
+    int attempts = 0;
+    int swallowed = 0;
+    p.session.run([&](Transaction& tx) {
+      ++attempts;
+      const std::uint64_t before = tx.read(p.cell).value;
+      if (attempts == 1) {
+        other.run([&](Transaction& theirs) {
+          theirs.write(p.cell).value = 10;
+          theirs.write(second).value = 10;
+        });
+      }
+      try {
+        (void)tx.read(second);  // newer than our snapshot, and p.cell has changed
+      } catch (...) {
+        ++swallowed;
+      }
+      try {
+        tx.write(second).value = before + 1;
+      } catch (...) {
+        ++swallowed;
+      }
+    });
+    CHECK(attempts == 2);
+    CHECK(swallowed >= 1);
+    CHECK(p.session.run([&](Transaction& tx) { return tx.read(second).value; }) == 11);
+    // And one that is turned into the user's own exception.
+    attempts = 0;
+    CHECK_THROWS_AS(p.session.run([&](Transaction& tx) {
+      ++attempts;
+      (void)tx.read(p.cell);
+      if (attempts == 1) other.run([&](Transaction& theirs) { theirs.write(p.cell).value += 1; });
+      throw Complaint{attempts};
+    }), Complaint);
+    CHECK(attempts == 2);  // the first view was not consistent any more
+  }
+}
+
+TEST_CASE("a ticket is ready and waited for once") {
+  OneCell p;
+  Ticket ticket = p.set_async(3);
+  CHECK(p.value() == 3);  // read by the session itself, which then waits for it
+  CHECK(ticket.ready());
+  Ticket second = p.set_async(4);
+  CHECK(second.valid());
+  CHECK_FALSE(second.ready());
+  Ticket moved = std::move(second);
+  CHECK_FALSE(second.valid());
+  CHECK_FALSE(second.ready());
+  CHECK(code_of([&] { second.wait(); return 0; }) == "ticket_spent");
+  moved.wait();
+  CHECK_FALSE(moved.valid());
+  CHECK(code_of([&] { moved.wait(); return 0; }) == "ticket_spent");
+  CHECK(code_of([] { Ticket().wait(); return 0; }) == "ticket_spent");
+}
+
+TEST_CASE("a ticket may be waited for on any thread, after its session and after its pool") {
+  OneCell p;
+  Ticket elsewhere = p.set_async(1);
+  std::thread([&] { elsewhere.wait(); }).join();
+  Ticket after_session = p.set_async(2);
+  Ticket after_pool = p.set_async(3);
+  p.session.close();
+  CHECK(after_session.ready());
+  after_session.wait();
+  p.pool.close();
+  CHECK(after_pool.ready());
+  after_pool.wait();
+}
+
+TEST_CASE("an asynchronous transaction is visible at once and durable by its ticket") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    const Options options = quiet_options(memory);
+    OneCell p(options);
+    p.set(1);
+    Session other = p.pool.session();
+    Ticket ticket = p.set_async(2);
+    std::atomic<std::uint64_t> seen{0};
+    CHECK_FALSE(ticket.ready());
+    if (memory == MemoryKind::file) CHECK(value_after_crash(p, options) == 1);
+    // The reader returns only when what it saw is durable, so it helps.
+    seen = other.run([&](Transaction& tx) { return tx.read(p.cell).value; });
+    CHECK(seen == 2);
+    CHECK(ticket.ready());
+    CHECK(value_after_crash(p, options) == 2);
+    Ticket third = p.set_async(3);
+    CHECK_FALSE(third.ready());
+    p.session.flush();
+    CHECK(third.ready());
+    CHECK(value_after_crash(p, options) == 3);
+  }
+}
+
+TEST_CASE("the background flusher makes a lone asynchronous transaction durable") {
+  Options options = tiny_options();
+  options.async.group_microseconds = 200;
+  OneCell p(options);
+  Ticket ticket = p.set_async(9);
+  for (int i = 0; i < 20'000 && !ticket.ready(); ++i) ::usleep(100);
+  CHECK(ticket.ready());
+  ticket.wait();
+}
+
+TEST_CASE("a synchronous writing transaction costs one fence and a read-only one none") {
+  for (const Mode& mode : all_modes()) {
+    if (mode.async) continue;
+    INFO(mode.name());
+    Options options = quiet_options();
+    mode.apply(options);
+    options.geometry.log_size = 128 * 1024;
+    OneCell p(options);
+    const SessionStatistics before = p.session.statistics();
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      p.set(i);
+      (void)p.value();
+    }
+    const SessionStatistics after = p.session.statistics();
+    CHECK(after.writing_commits - before.writing_commits == 300);
+    CHECK(after.commits - before.commits == 600);
+    CHECK(after.fences - before.fences == 300);
+    CHECK(after.helped_fences == before.helped_fences);
+    CHECK(after.aborts == after.aborts_log_full);
+  }
+}
+
+TEST_CASE("asynchronous groups of 32 cost at most a twentieth of a fence per transaction") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    Options options = quiet_options(memory);
+    OneCell p(options);
+    const SessionStatistics before = p.session.statistics();
+    for (std::uint64_t i = 0; i < 1024; ++i) (void)p.set_async(i);
+    p.session.flush();
+    const SessionStatistics after = p.session.statistics();
+    const auto fences = static_cast<double>(after.fences + after.helped_fences - before.fences -
+                                            before.helped_fences);
+    CHECK(fences / 1024 <= 0.05);
+    CHECK(fences >= 1024.0 / 32);
+    CHECK(p.value() == 1023);
+  }
+}
+
+TEST_CASE("the pool's statistics add up its sessions, open and closed") {
+  OneCell p;
+  const auto before = p.pool.statistics().sessions;
+  {
+    Session gone = p.pool.session();
+    for (int i = 0; i < 5; ++i) gone.run([&](Transaction& tx) { tx.write(p.cell).value += 1; });
+  }
+  for (int i = 0; i < 4; ++i) p.set(1);
+  const PoolStatistics after = p.pool.statistics();
+  CHECK(after.sessions.writing_commits - before.writing_commits == 9);
+  CHECK(after.slabs_used == 2);
+  CHECK(after.log_bytes_total == 64 * 1024);
+  CHECK(after.index_bytes > 0);
+  p.pool.checkpoint();
+  CHECK(p.pool.statistics().checkpoints == after.checkpoints + 1);
+  CHECK(p.pool.statistics().checkpoint_objects > after.checkpoint_objects);
+  CHECK(p.pool.statistics().log_bytes_used == 0);
+}
+
+TEST_CASE("a pool that was abandoned is recovered, one that was closed is not") {
+  for (const auto strategy : {RecoveryStrategy::stamp, RecoveryStrategy::dag}) {
+    for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+      TempPath path;
+      Options options = quiet_options(memory);
+      options.recovery.strategy = strategy;
+      CHECK(in_child([&] {
+        Pool pool = Pool::create(path.path(), kTinyPool, options);
+        Session session = pool.session();
+        session.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>(42U)); });
+        ::_exit(7);
+      }) == 7);
+      Pool pool = Pool::open(path.path(), options);
+      CHECK_FALSE(pool.recovery_report().was_clean);
+      CHECK(pool.recovery_report().strategy == strategy);
+      CHECK(pool.recovery_report().replayed == 2);
+      Session session = pool.session();
+      CHECK(session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; }) == 42);
+      session.close();
+      const auto generation = pool.info().generation;
+      pool.close();
+      CHECK(Pool::check(path.path()).sound());
+      pool = Pool::open(path.path(), options);
+      CHECK(pool.recovery_report().was_clean);
+      CHECK(pool.info().generation == generation + 1);
+    }
+  }
+}
+
+TEST_CASE("a pool destroyed while sessions are open goes on, and is recovered later") {
+  TempPath path;
+  const Options options = quiet_options();
+  {
+    Session session = [&] {
+      Pool pool = Pool::create(path.path(), kTinyPool, options);
+      return pool.session();
+    }();
+    session.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>(6U)); });
+    CHECK(code_of([&] { return Pool::open(path.path(), options); }) == "pool_in_use");
+  }
+  Pool pool = Pool::open(path.path(), options);
+  CHECK_FALSE(pool.recovery_report().was_clean);
+  Session session = pool.session();
+  CHECK(session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; }) == 6);
+}
+
+TEST_CASE("info may be asked for while checkpoints run") {
+  Options options = tiny_options();
+  options.checkpoint.interval_ms = 1;
+  OneCell p(options);
+  std::atomic<bool> stop{false};
+  std::atomic<int> failed{0};
+  std::thread asker([&] {
+    while (!stop) {
+      if (error_of([&] { return p.pool.info(); })) ++failed;
+      (void)p.pool.statistics();
+    }
+  });
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const auto made = p.session.run([&](Transaction& tx) { return tx.make<Cell>(i); });
+    p.pool.checkpoint();
+    p.session.run([&](Transaction& tx) { tx.destroy(made); });
+  }
+  stop = true;
+  asker.join();
+  CHECK(failed == 0);
+}
+
+}  // namespace sp3::test

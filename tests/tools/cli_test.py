@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Tests of the sp3 command from outside: what it prints, what it returns.
+
+usage: cli_test.py SP3
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SP3 = ""
+
+OK, FOUND, USAGE, ERROR = 0, 1, 2, 3
+
+BENCH_FIELDS = {
+    "system": str, "workload": str, "threads": int, "throughput_tx_per_s": float,
+    "abort_ratio": float, "fences_per_tx": float, "lines_per_tx": float, "latency_p50_ns": float,
+    "latency_p99_ns": float, "latency_p999_ns": float, "latency_max_ns": float, "memory": str,
+    "latency_ns": int, "latency_model": str, "seed": int, "entries": int, "entry_size": int,
+    "zipf": float, "insert_ratio": float, "durability": str, "group": int, "flush": str,
+    "locks": str, "repeat": int, "spread": float, "commit": str, "machine": dict,
+    "simulated": bool,
+}
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        scratch = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.directory = tempfile.TemporaryDirectory(dir=scratch)
+        self.pool = os.path.join(self.directory.name, "test.pool")
+
+    def tearDown(self):
+        self.directory.cleanup()
+
+    def sp3(self, *arguments, code=OK):
+        result = subprocess.run([SP3, *arguments], capture_output=True, text=True, timeout=240,
+                                cwd=self.directory.name, check=False)
+        self.assertEqual(result.returncode, code,
+                         f"sp3 {' '.join(arguments)}\n{result.stdout}{result.stderr}")
+        return result
+
+    def complaint(self, *arguments, code):
+        """The one line that `arguments` are answered with."""
+        lines = self.sp3(*arguments, code=code).stderr.splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertTrue(lines[0].startswith("sp3: "), lines)
+        return lines[0]
+
+    def create(self):
+        return self.sp3("pool", "create", self.pool, "--size", "8M", "--memory", "emulated")
+
+    def test_a_new_pool_is_described_sound_and_has_nothing_to_recover(self):
+        self.create()
+        self.assertEqual(os.stat(self.pool).st_mode & 0o777, 0o600)
+        info = json.loads(self.sp3("pool", "info", self.pool, "--json").stdout)
+        self.assertEqual(info["size"], 8 << 20)
+        self.assertTrue(info["clean"])
+        self.assertEqual(len(info["uuid"]), 36)
+        self.assertIn(info["uuid"], self.sp3("pool", "info", self.pool).stdout)
+        check = json.loads(self.sp3("pool", "check", self.pool, "--json").stdout)
+        self.assertTrue(check["sound"])
+        self.assertEqual(check["damage"], [])
+        self.sp3("pool", "check", self.pool)
+        self.assertIn("nothing to recover", self.sp3("pool", "recover", self.pool).stdout)
+
+    def test_geometry_is_taken(self):
+        self.sp3("pool", "create", self.pool, "--size", "4M", "--log-size", "1M", "--segment-size",
+                 "16K", "--slab-size", "32K", "--max-sessions", "5")
+        info = json.loads(self.sp3("pool", "info", self.pool, "--json").stdout)
+        self.assertEqual((info["segment_size"], info["slab_size"], info["max_sessions"]),
+                         (16 << 10, 32 << 10, 5))
+
+    def test_pools_that_cannot_be_used_are_errors(self):
+        missing = os.path.join(self.directory.name, "missing.pool")
+        for command in (["pool", "info"], ["pool", "check"], ["pool", "recover"], ["log"]):
+            self.assertIn("missing.pool", self.complaint(*command, missing, code=ERROR))
+            self.complaint(*command, self.directory.name, code=ERROR)
+        with open(self.pool, "wb") as file:
+            file.write(b"not a pool" * 10000)
+        for command in (["pool", "info"], ["pool", "check"], ["pool", "recover"], ["log"]):
+            self.assertIn("test.pool", self.complaint(*command, self.pool, code=ERROR))
+        self.complaint("pool", "create", self.pool, "--size", "8M", code=ERROR)  # it exists
+
+    def test_bad_arguments_are_usage_errors(self):
+        for arguments in (
+            [], ["nonsense"], ["pool"], ["pool", "create", self.pool],
+            ["pool", "create", self.pool, "--size", "8X"], ["pool", "create", self.pool, "--size", "1"],
+            ["pool", "create", self.pool, "--size", "99999999T"],
+            ["pool", "create", self.pool, "--size", "8M", "--memory", "paper"],
+            ["pool", "create", self.pool, "--size", "8M", "--slab-size", "5000"],
+            ["pool", "info"], ["pool", "recover", self.pool, "--strategy", "luck"],
+            ["bench", "--workload", "heap"], ["bench", "--system", "oracle"],
+            ["bench", "--threads", "0"], ["bench", "--threads", "many"], ["bench", "--zipf", "1"],
+            ["bench", "--entries", "0"], ["bench", "--entry-size", "100"],
+            ["bench", "--seconds", "-1"], ["bench", "--repeat", "0"], ["bench", "--model", "none"],
+            ["bench", "--memory", "automatic"], ["bench", "--durability", "maybe"],
+            ["bench", "--seconds", "1", "--operations", "5"], ["bench", "--insert-ratio", "2"],
+            ["bench", "--memory", "file", "--latency-ns", "5"],
+            ["bench", "--system", "nvm-ideal", "--workload", "queue"],
+            ["micro", "--repeat", "0"], ["crash-test", "--rounds", "0"],
+            ["crash-test", "--durability", "never"], ["crash-test", "--threads", "99"],
+            ["crash-test", "--workload", "heap"],
+        ):
+            with self.subTest(arguments=arguments):
+                self.complaint(*arguments, code=USAGE)
+        self.assertFalse(os.path.exists(self.pool))
+
+    def test_help_is_no_error(self):
+        for command in ([], ["pool"], ["pool", "create"], ["log"], ["bench"], ["micro"], ["crash-test"]):
+            self.assertIn("--help", self.sp3(*command, "--help").stdout)
+        self.assertIn("sp3", self.sp3("--version").stdout)
+        self.assertNotIn("crash-victim", self.sp3("--help").stdout)
+
+    def test_bench_rows_carry_all_fields(self):
+        result = self.sp3("bench", "--workload", "all", "--system", "sp3,sp3-async,nvm-tx,dram-tx",
+                          "--threads", "1,2", "--operations", "500", "--repeat", "2", "--entries",
+                          "300", "--check", "--seed", "9", "--latency-ns", "100", "--json", "-")
+        rows = json.loads(result.stdout)
+        self.assertEqual(len(rows), 5 * 4 * 2)
+        for row in rows:
+            for field, kind in BENCH_FIELDS.items():
+                self.assertIn(field, row)
+                self.assertIs(type(row[field]), kind, f"{field}: {row[field]!r}")
+            self.assertGreater(row["throughput_tx_per_s"], 0)
+            self.assertEqual((row["seed"], row["entries"], row["repeat"]), (9, 300, 2))
+            self.assertEqual((row["latency_ns"], row["latency_model"]), (100, "fence"))
+            self.assertNotEqual(row["flush"], "automatic")
+            self.assertIn("cpu", row["machine"])
+        combinations = {(r["system"], r["workload"], r["threads"]) for r in rows}
+        self.assertEqual(len(combinations), len(rows))
+        self.assertIn("ktx/s", result.stderr)
+        self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_bench_writes_its_rows_to_a_file_and_says_what_it_skipped(self):
+        rows_file = os.path.join(self.directory.name, "rows.json")
+        result = self.sp3("bench", "--workload", "sps,queue", "--system", "nvm-ideal", "--operations",
+                          "200", "--entries", "100", "--repeat", "1", "--no-latency", "--json", rows_file)
+        self.assertIn("skipped: nvm-ideal on queue", result.stdout)
+        with open(rows_file, encoding="utf-8") as file:
+            rows = json.load(file)
+        self.assertEqual([r["workload"] for r in rows], ["sps"])
+        self.assertIsNone(rows[0]["latency_p50_ns"])
+
+    def test_bench_does_not_overwrite(self):
+        self.create()
+        self.complaint("bench", "--path", self.pool, code=USAGE)
+
+    def test_file_memory_runs(self):
+        rows = json.loads(self.sp3("bench", "--workload", "hashtable", "--memory", "file", "--operations",
+                                   "200", "--entries", "100", "--repeat", "1", "--pool-size", "32M",
+                                   "--json", "-").stdout)
+        self.assertEqual(rows[0]["memory"], "file")
+        self.assertLessEqual(rows[0]["fences_per_tx"], 1.0)
+
+    def test_micro_rows_have_values(self):
+        rows = json.loads(self.sp3("micro", "--floor", "--empty", "--read", "--open", "--open-objects",
+                                   "2000", "--open-size", "32M", "--seconds", "0.05", "--repeat", "1",
+                                   "--json", "-").stdout)
+        names = {row["micro"]: row["value"] for row in rows}
+        for name in ("floor", "floor_sps", "floor_ratio", "empty_transaction", "read_transaction",
+                     "open", "open_first_transaction", "open_100000_reads"):
+            self.assertIn(name, names)
+            self.assertGreater(names[name], 0)
+
+    def test_crash_test_kills_recovers_and_leaves_a_log_to_look_at(self):
+        result = self.sp3("crash-test", "--rounds", "4", "--seed", "3", "--workload", "rbtree,queue",
+                          "--durability", "async", "--keep", "--path", self.directory.name)
+        self.assertIn("0 violations", result.stdout)
+        self.assertIn("--seed 3", result.stdout)
+        crashed = [f for f in os.listdir(self.directory.name) if f.endswith(".crashed")]
+        self.assertEqual(len(crashed), 2)
+        for name in crashed:
+            pool = os.path.join(self.directory.name, name)
+            self.assertIn("records", self.sp3("log", pool, "--limit", "5").stdout)
+            self.assertTrue(self.sp3("log", pool, "--dot", "-").stdout.lstrip().startswith("digraph"))
+            self.sp3("pool", "check", pool)
+            self.sp3("pool", "recover", pool, "--strategy", "dag", "--threads", "2")
+            self.assertTrue(json.loads(self.sp3("pool", "info", pool, "--json").stdout)["clean"])
+
+
+if __name__ == "__main__":
+    SP3 = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=1)

@@ -1,0 +1,241 @@
+// Who checks the checker: a serial world makes true histories, which the oracle must accept, and each
+// way of spoiling one must be found.
+#include "tools/crash/oracle.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <catch2/catch.hpp>
+
+using namespace sp3::tools::crash;
+using sp3::workloads::Rng;
+
+namespace {
+
+constexpr unsigned kWindow = 8;
+
+// Runs the plan's transactions one after another, threads in random order.
+class World {
+ public:
+  explicit World(const Plan& plan) : plan_(plan), rng_(plan.seed) {
+    dump_.journals.resize(plan.threads);
+    if (plan.workload != WorkloadKind::queue) dump_.cells.resize(plan.entries);
+    if (plan.workload == WorkloadKind::sps) {
+      for (std::uint64_t i = 0; i < plan.entries; ++i) dump_.cells[i].content = i;
+    }
+  }
+
+  // One transaction of `thread`; returns what it met.
+  Outcome transact(unsigned thread) {
+    Journal& journal = dump_.journals[thread];
+    const std::uint64_t sequence = ++journal.sequence;
+    Outcome outcome = act(plan_.step(thread, sequence), make_tag(thread, sequence));
+    outcome.sequence = sequence;
+    journal.outcomes.push_back(outcome);
+    if (journal.outcomes.size() > kJournalLength) journal.outcomes.erase(journal.outcomes.begin());
+    return outcome;
+  }
+
+  // `count` transactions, all acknowledged but each thread's last few.
+  void run(Oracle& oracle, unsigned count) {
+    std::vector<std::vector<Outcome>> waiting(plan_.threads);
+    for (unsigned i = 0; i < count; ++i) {
+      const auto thread = static_cast<unsigned>(rng_.below(plan_.threads));
+      waiting[thread].push_back(transact(thread));
+      if (waiting[thread].size() <= kWindow) continue;
+      oracle.acknowledged(thread, waiting[thread].front());
+      waiting[thread].erase(waiting[thread].begin());
+    }
+  }
+
+  [[nodiscard]] Dump dump() const {
+    Dump dump = dump_;
+    if (plan_.workload == WorkloadKind::sps || plan_.workload == WorkloadKind::queue) return dump;
+    for (std::uint64_t key = 0; key < dump.cells.size(); ++key) {
+      if (dump.cells[key].content != 0) dump.items.push_back({key, dump.cells[key].writer});
+    }
+    return dump;
+  }
+
+ private:
+  Outcome act(const Step& step, Tag tag) {
+    switch (step.action) {
+      case Action::swap: {
+        Cell& first = dump_.cells[step.first];
+        Cell& second = dump_.cells[step.second];
+        std::swap(first.content, second.content);
+        first.writer = second.writer = tag;
+        return {0, ++first.version, ++second.version};
+      }
+      case Action::insert:
+      case Action::erase: {
+        Cell& cell = dump_.cells[step.first];
+        cell = {cell.version + 1, tag, step.action == Action::insert ? 1U : 0U};
+        return {0, cell.version, 0};
+      }
+      case Action::search:
+        return {0, dump_.cells[step.first].version, 0};
+      case Action::enqueue:
+        dump_.queue.push_back(tag);
+        return {};
+      case Action::dequeue:
+        break;
+    }
+    if (dump_.queue.empty()) return {0, kNothing, 0};
+    const Tag front = dump_.queue.front();
+    dump_.queue.erase(dump_.queue.begin());
+    return {0, front, 0};
+  }
+
+  Plan plan_;
+  Rng rng_;
+  Dump dump_;
+};
+
+Plan plan_for(WorkloadKind kind, std::uint64_t seed = 1) {
+  return {.workload = kind, .entries = 40, .threads = 3, .seed = seed};
+}
+
+// Whether the oracle objects to `spoil`ing a true state, with a sentence that contains `words`.
+template <class F>
+void must_find(WorkloadKind kind, const std::string& words, F&& spoil) {
+  const Plan plan = plan_for(kind);
+  Oracle oracle(plan, kWindow);
+  World world(plan);
+  world.run(oracle, 500);
+  Dump dump = world.dump();
+  spoil(dump);
+  const std::vector<std::string> violations = oracle.verify(dump);
+  CAPTURE(words, violations);
+  CHECK(std::ranges::any_of(
+      violations, [&](const std::string& text) { return text.find(words) != std::string::npos; }));
+}
+
+}  // namespace
+
+TEST_CASE("The oracle accepts true histories, round after round") {
+  for (const WorkloadKind kind : sp3::workloads::kAllWorkloads) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const Plan plan = plan_for(kind, seed);
+      Oracle oracle(plan, kWindow);
+      World world(plan);
+      for (unsigned round = 0; round < 10; ++round) {
+        world.run(oracle, 200);
+        REQUIRE(oracle.verify(world.dump()) == std::vector<std::string>());
+        REQUIRE(oracle.unacknowledged_survivors() > 0);
+        // A second look at an unchanged pool finds nothing new.
+        REQUIRE(oracle.verify(world.dump()) == std::vector<std::string>());
+      }
+      REQUIRE(oracle.acknowledged_total() > 1500);
+    }
+  }
+}
+
+TEST_CASE("An older state has lost acknowledged transactions") {
+  for (const WorkloadKind kind : sp3::workloads::kAllWorkloads) {
+    const Plan plan = plan_for(kind);
+    Oracle oracle(plan, kWindow);
+    World world(plan);
+    world.run(oracle, 200);
+    const Dump old = world.dump();
+    world.run(oracle, 200);
+    const auto violations = oracle.verify(old);
+    REQUIRE_FALSE(violations.empty());
+    CHECK(violations.front().starts_with("Lost"));
+  }
+}
+
+TEST_CASE("More survivors than can be under way are found") {
+  const Plan plan = plan_for(WorkloadKind::sps);
+  Oracle oracle(plan, kWindow);
+  World world(plan);
+  for (unsigned i = 0; i <= kWindow; ++i) world.transact(0);
+  CHECK_FALSE(oracle.verify(world.dump()).empty());
+}
+
+TEST_CASE("Half a swap is found") {
+  must_find(WorkloadKind::sps, "Cell", [](Dump& dump) { --dump.cells[3].version; });
+  must_find(WorkloadKind::sps, "Cell",
+            [](Dump& dump) { std::swap(dump.cells[1].content, dump.cells[2].content); });
+  must_find(WorkloadKind::sps, "Cell", [](Dump& dump) { dump.cells[5].writer = 0; });
+}
+
+TEST_CASE("A map and its cells at odds are found") {
+  for (const WorkloadKind kind :
+       {WorkloadKind::hashtable, WorkloadKind::rbtree, WorkloadKind::bptree}) {
+    must_find(kind, "is not in the map", [](Dump& dump) { dump.items.pop_back(); });
+    must_find(kind, "Half a transaction", [](Dump& dump) { dump.items[2].writer ^= 1; });
+    must_find(kind, "twice", [](Dump& dump) { dump.items.push_back(dump.items.back()); });
+  }
+  must_find(WorkloadKind::rbtree, "follows",
+            [](Dump& dump) { std::swap(dump.items[0], dump.items[1]); });
+}
+
+TEST_CASE("A queue that lost, doubled or reordered values is found") {
+  must_find(WorkloadKind::queue, "lost", [](Dump& dump) { dump.queue.pop_back(); });
+  must_find(WorkloadKind::queue, "twice",
+            [](Dump& dump) { dump.queue.push_back(dump.queue.front()); });
+  must_find(WorkloadKind::queue, "never there",
+            [](Dump& dump) { dump.queue.push_back(make_tag(2, 1 << 20)); });
+  must_find(WorkloadKind::queue, "behind a newer",
+            [](Dump& dump) { std::ranges::reverse(dump.queue); });
+}
+
+TEST_CASE("A survivor whose predecessor is gone is found") {
+  // Two threads, transactions until the second one's overwrites the first one's last.
+  for (const WorkloadKind kind : {WorkloadKind::sps, WorkloadKind::rbtree}) {
+    const Plan plan{.workload = kind, .entries = 2, .threads = 2, .seed = 4};
+    World with(plan);
+    with.transact(0);  // sps: every transaction touches both entries
+    for (int i = 0; i < 4; ++i) with.transact(1);
+    Dump dump = with.dump();
+    dump.journals[0] = {};  // its journal says that it never ran
+    Oracle oracle(plan, kWindow);
+    const auto violations = oracle.verify(dump);
+    CAPTURE(violations);
+    CHECK_FALSE(violations.empty());
+  }
+}
+
+TEST_CASE("Two writers of one version, and a cycle, are found") {
+  const Plan plan{.workload = WorkloadKind::sps, .entries = 2, .threads = 2, .seed = 4};
+  const auto verdict = [&](Outcome first, Outcome second) {
+    Oracle oracle(plan, kWindow);
+    Dump dump;
+    dump.cells = {{2, make_tag(1, 1), 0}, {2, make_tag(1, 1), 1}};
+    dump.journals = {{1, {first}}, {1, {second}}};
+    const auto violations = oracle.verify(dump);
+    return violations.empty() ? std::string() : violations.front();
+  };
+  // Which of the two entries comes first in a step depends on the seed; both orders are tried.
+  const std::string lost = verdict({1, 1, 1}, {1, 1, 1});
+  CHECK(lost.starts_with("Lost update"));
+  const bool same_order = plan.step(0, 1).first == plan.step(1, 1).first;
+  const std::string cycle =
+      same_order ? verdict({1, 1, 2}, {1, 2, 1}) : verdict({1, 1, 2}, {1, 1, 2});
+  CHECK(cycle.starts_with("No serial order"));
+}
+
+TEST_CASE("What readers were given must survive") {
+  const Plan plan = plan_for(WorkloadKind::hashtable);
+  Oracle oracle(plan, kWindow);
+  World world(plan);
+  world.run(oracle, 100);
+  const Dump dump = world.dump();
+  oracle.observed(7, dump.cells[7].version);
+  CHECK(oracle.verify(dump).empty());
+  oracle.observed(7, dump.cells[7].version + 1);
+  CHECK_FALSE(oracle.verify(dump).empty());
+
+  Oracle queue(plan_for(WorkloadKind::queue), kWindow);
+  World line(plan_for(WorkloadKind::queue));
+  line.run(queue, 100);
+  queue.observed_front(make_tag(0, 1 << 20));
+  CHECK_FALSE(queue.verify(line.dump()).empty());
+}
+
+TEST_CASE("A journal that remembers something else than was acknowledged is found") {
+  must_find(WorkloadKind::bptree, "another outcome", [](Dump& dump) {
+    for (Journal& journal : dump.journals) ++journal.outcomes.front().a;
+  });
+}

@@ -1,0 +1,65 @@
+#include "workloads/histogram.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "workloads/rng.h"
+
+using sp3::workloads::Histogram;
+using sp3::workloads::Rng;
+
+TEST_CASE("Percentiles are within a 64th of the exact ones") {
+  Rng rng(3);
+  Histogram histogram;
+  std::vector<std::uint64_t> values;
+  for (int i = 0; i < 200'000; ++i) {
+    // Log-uniform over nine decades, so that every size of bucket is used.
+    values.push_back(static_cast<std::uint64_t>(std::exp(rng.uniform() * std::log(1e9))));
+    histogram.record(values.back());
+  }
+  std::ranges::sort(values);
+  CHECK(histogram.count() == values.size());
+  CHECK(histogram.max() == values.back());
+  for (const double fraction : {0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0}) {
+    const auto rank = static_cast<std::size_t>(
+        std::max(1.0, std::ceil(fraction * static_cast<double>(values.size()))));
+    const auto exact = static_cast<double>(values[rank - 1]);
+    const auto found = static_cast<double>(histogram.percentile(fraction));
+    CAPTURE(fraction, exact, found);
+    CHECK(found >= exact);
+    CHECK(found <= exact * (1.0 + 1.0 / 64) + 1);
+  }
+}
+
+TEST_CASE("Small values are exact, huge ones keep their maximum, an empty histogram is zero") {
+  Histogram histogram;
+  CHECK(histogram.percentile(0.5) == 0);
+  for (std::uint64_t v = 0; v < 64; ++v) histogram.record(v);
+  CHECK(histogram.percentile(0.5) == 31);
+  CHECK(histogram.percentile(1.0) == 63);
+  histogram.record(~std::uint64_t{0});
+  CHECK(histogram.max() == ~std::uint64_t{0});
+  CHECK(histogram.percentile(1.0) == ~std::uint64_t{0});
+}
+
+TEST_CASE("Merged histograms equal one that recorded everything") {
+  Rng rng(5);
+  Histogram both, left, right;
+  for (int i = 0; i < 10'000; ++i) {
+    const std::uint64_t value = rng.below(1'000'000);
+    both.record(value);
+    (i % 3 == 0 ? left : right).record(value);
+  }
+  left.merge(right);
+  CHECK(left.count() == both.count());
+  CHECK(left.max() == both.max());
+  for (const double fraction : {0.1, 0.5, 0.9, 0.99}) {
+    CHECK(left.percentile(fraction) == both.percentile(fraction));
+  }
+  left.reset();
+  CHECK(left.count() == 0);
+  CHECK(left.max() == 0);
+}

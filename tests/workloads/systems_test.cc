@@ -1,0 +1,184 @@
+#include "workloads/system.h"
+
+#include <stdexcept>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/temp_path.h"
+#include "workloads/floor.h"
+#include "workloads/machine.h"
+#include "workloads/runner.h"
+
+using namespace sp3::workloads;
+using sp3::test::TempPath;
+
+namespace {
+
+SystemOptions emulated(const TempPath& path) {
+  SystemOptions options;
+  options.path = path.path();
+  options.pool_size = 64 << 20;
+  options.pool.memory = sp3::MemoryKind::emulated;
+  return options;
+}
+
+// Runs some operations and checks the structure and the counters.
+RunResult run(const std::string& name, const WorkloadSpec& spec, unsigned threads) {
+  const TempPath path("systems");
+  const auto system = make_system(name);
+  system->create(spec, emulated(path));
+  system->populate();
+  const Zipf zipf(spec.entries, spec.zipf);
+  RunOptions options;
+  options.threads = threads;
+  options.operations = 4000;
+  RunResult result = run_workload(*system, spec, zipf, options);
+  CAPTURE(name, to_string(spec.kind), threads);
+  CHECK(system->check() == "");
+  system->close();
+  CHECK(result.operations == 4000);
+  CHECK(result.counters.commits == 4000);
+  CHECK(result.latency_ticks.count() == 4000);
+  CHECK(result.throughput() > 0);
+  CHECK(result.latency_ns(0.5) <= result.latency_ns(0.99));
+  CHECK(result.latency_ns(0.99) <= result.longest_ns());
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("Every workload runs on every system and leaves its structure whole") {
+  WorkloadSpec spec;
+  spec.entries = 2000;
+  for (const SystemInfo& info : systems()) {
+    for (const WorkloadKind kind : kAllWorkloads) {
+      spec.kind = kind;
+      if (!why_unsupported(info.name, spec, {}).empty()) continue;
+      // Without concurrency control there is nothing to promise to two threads.
+      const unsigned most = info.name == "nvm-ideal" ? 1 : 2;
+      for (unsigned threads = 1; threads <= most; ++threads) {
+        const RunResult result = run(std::string(info.name), spec, threads);
+        CAPTURE(info.name, to_string(kind), threads);
+        if (info.name == "sp3" || info.name == "nvm-tx") {
+          // One fence a transaction, by its owner or by one who helped.
+          CHECK(result.fences_per_tx() <= 1.0);
+          CHECK(result.counters.fences + result.counters.helped_fences > 0);
+        }
+        if (info.name == "sp3-async") CHECK(result.fences_per_tx() <= 0.1);
+        if (!info.durable) CHECK(result.counters.fences == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("Every entry size runs") {
+  WorkloadSpec spec;
+  spec.entries = 200;
+  for (const std::uint32_t size : kEntrySizes) {
+    spec.entry_size = size;
+    for (const WorkloadKind kind : kAllWorkloads) {
+      spec.kind = kind;
+      run("sp3", spec, 1);
+    }
+  }
+}
+
+TEST_CASE("A synchronous swap of 128-byte entries flushes at most six lines with one fence") {
+  WorkloadSpec spec;
+  spec.entries = 2000;
+  const RunResult result = run("sp3", spec, 1);
+  CHECK(result.fences_per_tx() == 1.0);
+  CHECK(result.lines_per_tx() <= 6.0);
+}
+
+TEST_CASE("Searches alone write nothing and count their misses") {
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::hashtable;
+  spec.entries = 2000;
+  spec.insert_ratio = 0;
+  spec.fill = 0.5;
+  spec.zipf = 0;
+  const RunResult result = run("sp3", spec, 1);
+  CHECK(result.counters.writing_commits == 0);
+  CHECK(result.counters.fences == 0);
+  CHECK(result.misses == Approx(2000).margin(300));
+}
+
+TEST_CASE("A run by time measures about that time") {
+  const TempPath path("systems");
+  WorkloadSpec spec;
+  spec.entries = 1000;
+  const auto system = make_system("sp3");
+  system->create(spec, emulated(path));
+  system->populate();
+  const Zipf zipf(spec.entries, spec.zipf);
+  RunOptions options;
+  options.threads = 2;
+  options.seconds = 0.2;
+  options.warmup_seconds = 0.02;
+  options.latency = false;
+  const RunResult result = run_workload(*system, spec, zipf, options);
+  CHECK(result.seconds >= 0.19);
+  CHECK(result.latency_ticks.count() == 0);
+  CHECK(result.counters.commits >= result.operations);
+  system->close();
+}
+
+TEST_CASE("An error of a worker stops the run and is thrown") {
+  class Broken final : public System {
+    class BrokenClient final : public Client {
+     public:
+      bool execute(const Operation&) override {
+        if (++count_ > 100) throw std::runtime_error("broken on purpose");
+        return true;
+      }
+      [[nodiscard]] ClientCounters counters() const override { return {}; }
+
+     private:
+      int count_ = 0;
+    };
+
+   public:
+    void create(const WorkloadSpec&, const SystemOptions&) override {}
+    void populate() override {}
+    std::unique_ptr<Client> connect() override { return std::make_unique<BrokenClient>(); }
+    [[nodiscard]] BackgroundCounters background() const override { return {}; }
+    std::string check() override { return {}; }
+    void close() override {}
+  };
+  Broken system;
+  const WorkloadSpec spec;
+  const Zipf zipf(spec.entries, spec.zipf);
+  RunOptions options;
+  options.threads = 2;
+  options.operations = 100'000;
+  CHECK_THROWS_WITH(run_workload(system, spec, zipf, options), "broken on purpose");
+  options.operations = 0;
+  options.seconds = 0.05;
+  CHECK_THROWS_WITH(run_workload(system, spec, zipf, options), "broken on purpose");
+}
+
+TEST_CASE("Unknown systems and impossible combinations are named") {
+  CHECK_THROWS_AS(make_system("oracle"), std::invalid_argument);
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::queue;
+  CHECK(why_unsupported("nvm-ideal", spec, {}) != "");
+  SystemOptions async;
+  async.asynchronous = true;
+  CHECK(why_unsupported("nvm-tx", spec, async) != "");
+  CHECK(why_unsupported("sp3", spec, async) == "");
+}
+
+TEST_CASE("The floor and the machine can be told") {
+  const TempPath path("floor");
+  const FloorResult floor = measure_floor(path.path(), sp3::MemoryKind::emulated, {},
+                                          sp3::FlushInstruction::automatic, 6, 0.02);
+  CHECK(floor.writes_per_s > 0);
+  CHECK(floor.flush != sp3::FlushInstruction::automatic);
+  CHECK_FALSE(std::filesystem::exists(path.path()));
+  const Machine machine = describe_machine();
+  CHECK(machine.cores >= 1);
+  CHECK(machine.cpu != "");
+  CHECK(machine.kernel != "unknown");
+}
