@@ -11,7 +11,6 @@ target_compile_options(sp3_warnings INTERFACE
   -Wcast-align
   -Wnon-virtual-dtor
   -Woverloaded-virtual
-  -Wnull-dereference
   -Wimplicit-fallthrough
   -Wundef)
 
@@ -26,7 +25,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   if(NOT SP3_SANITIZE STREQUAL "none")
     # The instrumentation defeats the flow analysis behind these; the plain builds have them on.
     target_compile_options(sp3_warnings INTERFACE
-      -Wno-maybe-uninitialized -Wno-null-dereference -Wno-stringop-overflow -Wno-array-bounds)
+      -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
   endif()
   if(SP3_SANITIZE STREQUAL "tsan")
     # ThreadSanitizer does not model atomic_thread_fence, and GCC warns at each. A race reported

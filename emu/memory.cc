@@ -258,6 +258,14 @@ IoStatus Memory::fence_checked(FlushCounts& counts) noexcept {
   return {};
 }
 
+void Memory::populate(std::uint64_t offset, std::size_t bytes) noexcept {
+  SP3_ASSERT(writable_ != nullptr && offset <= size_ && bytes <= size_ - offset);
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t first = base::round_down(offset, kPage);
+  // Refused by kernels before 5.14 and at the end of a file; the stores then fault one by one.
+  (void)madvise(writable_ + first, offset + bytes - first, MADV_POPULATE_WRITE);
+}
+
 void Memory::log_discard(std::uint64_t offset, std::size_t bytes) noexcept {
   if (!writes_blocks_) return;
   SP3_ASSERT(offset >= log_offset_ && offset - log_offset_ + bytes <= log_length_);

@@ -34,6 +34,11 @@ class RecordBuilder {
     dependencies_ = 0;
   }
 
+  // Makes room for a record of `bytes`, so that building it cannot run out of memory.
+  void reserve(std::uint64_t bytes) {
+    if (capacity_ < bytes) [[unlikely]] grow(bytes);
+  }
+
   // The whole object. REQUIRES (all add_*): no dependency was added yet.
   void add_image(std::uint64_t slot, const void* object, std::uint32_t size8) {
     std::byte* payload = begin_write(slot, WriteKind::image, size8, size8);

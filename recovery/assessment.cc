@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "emu/clock.h"
+
 namespace sp3::recovery {
 namespace {
 
@@ -43,7 +45,9 @@ void Assessment::scan(const PhaseProgress& progress) {
 void Assessment::cut() {
   for (;;) {
     cut_ = compute_cut(scan_.sessions);
+    const std::uint64_t start = emu::ticks();
     preparation_ = prepare(selection(), plan_, shards_, executor_);
+    preparation_ticks_ += emu::ticks() - start;
     if (preparation_.bad.empty()) return;
     // Of each session only the first counts: the rest goes with it.
     std::map<std::size_t, const BadRecord*> first;

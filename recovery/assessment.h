@@ -34,6 +34,8 @@ class Assessment {
   // The cut, and the check of every write in it against its slab. What contradicts its slab is
   // damage, ends its session's prefix there, and the rest is assessed again.
   void cut();
+  // The part of cut() that checked the writes and sorted them into shards, in ticks.
+  [[nodiscard]] std::uint64_t preparation_ticks() const { return preparation_ticks_; }
 
   [[nodiscard]] const std::vector<log::LogPrefix>& prefixes() const { return scan_.sessions; }
   [[nodiscard]] const std::vector<Damage>& damage() const { return scan_.damage; }
@@ -60,6 +62,7 @@ class Assessment {
   log::ScanResult scan_;
   Cut cut_;
   Preparation preparation_;
+  std::uint64_t preparation_ticks_ = 0;
   std::uint64_t disowned_ = 0;  // transactions behind a record that contradicts its slab
   std::vector<DroppedRecord> disowned_records_;
 };

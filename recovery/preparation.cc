@@ -57,6 +57,7 @@ class Round {
     stretch.shards[shard_of(write.slot, shards_)].push_back(ref);
     const SlabPlan::Verdict verdict = plan_.check(write);
     if (verdict == SlabPlan::Verdict::good) {
+      plan_.count(write.slot);
       const bool allocates =
           write.kind == log::WriteKind::make || write.kind == log::WriteKind::destroy;
       if (allocates) plan_.touch(write.slot);

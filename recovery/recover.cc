@@ -90,7 +90,8 @@ void Recovery::assess() {
   assessment_.describe(report);
   progress("cut", report.records, report.records);
   report.scan_seconds = seconds(scanned - start);
-  report.cut_seconds = seconds(emu::ticks() - scanned);
+  report.cut_seconds = seconds(emu::ticks() - scanned - assessment_.preparation_ticks());
+  report.order_seconds = seconds(assessment_.preparation_ticks());
   if (!report.damage.empty() && !options_.accept_loss) {
     ErrorFacts facts;
     facts.path = file_.path();
@@ -139,7 +140,7 @@ void Recovery::replay() {
                                    ? replay_by_dag(context, times)
                                    : replay_by_stamp(context, times);
   require(status, "the recovered objects could not be made durable");
-  result_.report.order_seconds = seconds(times.order);
+  result_.report.order_seconds += seconds(times.order);
   result_.report.replay_seconds = seconds(times.replay);
   result_.report.flush_seconds += seconds(times.flush);
   emu::step(emu::Step::recovery_homes_flushed);

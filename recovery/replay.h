@@ -32,6 +32,10 @@ struct ReplayTimes {
   std::uint64_t flush = 0;
 };
 
+// Maps the pages of slabs that are written to all over, many at a time: a fault on each first store
+// costs several times as much. Both strategies start with it.
+void populate_homes(const ReplayContext& context);
+
 // Each shard of the objects by one thread, in stamp order.
 emu::IoStatus replay_by_stamp(const ReplayContext& context, ReplayTimes& times);
 

@@ -268,6 +268,7 @@ emu::IoStatus replay_by_dag(const ReplayContext& context, ReplayTimes& times) {
   Dag dag(context);
   dag.build();
   const std::uint64_t built = emu::ticks();
+  populate_homes(context);
   dag.replay();
   const std::uint64_t replayed = emu::ticks();
   if (context.progress) context.progress(context.preparation.writes);

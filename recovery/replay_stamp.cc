@@ -26,11 +26,10 @@ void ask_for_log(const std::byte* at) {
   __builtin_prefetch(at + base::kCacheLine);
 }
 
-void ask_for_home(const std::byte* file, const log::WriteView& write) {
+void ask_for_home(const emu::Memory& memory, const log::WriteView& write) {
   constexpr std::uint64_t kMost = 512;  // of a larger object the hardware fetches the rest in time
   const std::uint64_t bytes = write.payload.size() < kMost ? write.payload.size() : kMost;
-  const std::byte* home = file + write.slot;
-  for (std::uint64_t i = 0; i < bytes; i += base::kCacheLine) __builtin_prefetch(home + i, 1);
+  for (std::uint64_t i = 0; i < bytes; i += base::kCacheLine) memory.prefetch_store(write.slot + i);
 }
 
 class Shard {
@@ -51,7 +50,7 @@ class Shard {
       }
       const bool drained = merge_.empty();
       if (asked < taken && (drained || taken - asked > kLogAhead - kHomeAhead)) {
-        ask_for_home(file_, write_at(ring_[asked++ % kRing]));
+        ask_for_home(context_.memory, write_at(ring_[asked++ % kRing]));
       }
       if (applied < asked && (drained || taken - applied > kLogAhead)) {
         const log::WriteView write = write_at(ring_[applied++ % kRing]);
@@ -82,6 +81,7 @@ class Shard {
 
 emu::IoStatus replay_by_stamp(const ReplayContext& context, ReplayTimes& times) {
   const std::uint64_t start = emu::ticks();
+  populate_homes(context);
   std::mutex mutex;
   std::uint64_t done = 0;
   emu::IoStatus status;

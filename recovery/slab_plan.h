@@ -41,6 +41,15 @@ class SlabPlan {
   // Back to the directory.
   void forget();
 
+  // One more write to the slab of `slot` will be replayed. REQUIRES: check(write) is good.
+  void count(std::uint64_t slot) {
+    // relaxed: read after all threads have joined. Lost counts do no harm, so no locked instruction.
+    std::atomic_ref<std::uint32_t> writes(slabs_[slab_of(slot)].writes);
+    writes.store(writes.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t writes(std::uint32_t slab) const { return slabs_[slab].writes; }
+  [[nodiscard]] const pool::Layout& layout() const { return layout_; }
+
   // The slab's bitmap will be needed. REQUIRES: check(write) is good.
   void touch(std::uint64_t slot) {
     std::atomic_ref<std::uint8_t> touched(slabs_[slab_of(slot)].touched);
@@ -75,7 +84,8 @@ class SlabPlan {
     std::uint32_t type_size = 0;
     std::uint32_t slot_size = 0;
     std::uint32_t slots = 0;
-    std::uint32_t data = 0;  // offset of slot 0 in the slab
+    std::uint32_t data = 0;    // offset of slot 0 in the slab
+    std::uint32_t writes = 0;  // about
     alignas(std::atomic_ref<std::uint8_t>::required_alignment) std::uint8_t touched = 0;
     std::uint8_t carved = 0;  // by a record of the log
   };

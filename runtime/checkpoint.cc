@@ -117,21 +117,24 @@ void Checkpointer::collect_names(base::Stamp floor) {
 
 // Also moves the session's head: the first LSN that recovery will still need.
 void Checkpointer::collect_session(SessionShared& session, base::Stamp floor) {
+  // Only what was persisted when the floor settled is read: it does not change any more, and it covers
+  // all stamps up to the floor.
+  const base::Lsn upto = session.persisted_lsn.load(std::memory_order_acquire);
+  base::Lsn& head = heads_[session.id];
+  if (upto < head) return;
   std::vector<log::LiveRun> runs;
   for (const log::SessionLog::Run& run : session.log.runs()) {
     const std::uint64_t bytes = std::uint64_t{run.segments} * pool_.layout().segment_size;
     runs.push_back({{pool_.memory().log_view(pool_.layout().segment_offset(run.first_segment)), bytes},
                     run.first_lsn});
   }
-  base::Lsn& head = heads_[session.id];
-  // Only what was persisted when the floor settled is read: it does not change any more, and it covers
-  // all stamps up to the floor.
-  const base::Lsn upto = session.persisted_lsn.load(std::memory_order_acquire);
-  log::for_each_record(runs, head, upto, [&](const log::RecordView& record) {
+  const base::Lsn end = log::for_each_record(runs, head, upto, [&](const log::RecordView& record) {
     if (record.stamp() > floor) return;
     head = record.lsn() + 1;
     record.for_each_write([&](const log::WriteView& write) { name(write.slot); });
   });
+  // A record missed would be lost with its segment.
+  SP3_CHECK(end == upto + 1);
 }
 
 void Checkpointer::name(std::uint64_t offset) {
@@ -349,8 +352,9 @@ void Checkpointer::work() {
     lock.unlock();
     try {
       if (pool_.has_news()) run();
-    } catch (const Error&) {
-      return;  // the pool is poisoned; everyone who waits is told by the persister
+    } catch (const std::exception&) {
+      // Poisoned: everyone who waits is told by the persister. Else memory is short: try again later.
+      if (pool_.persister().is_poisoned()) return;
     }
     lock.lock();
   }

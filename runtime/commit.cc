@@ -115,6 +115,9 @@ bool SessionCore::reserve_log() {
                  .wanted = std::to_string(bytes) + " bytes",
                  .found = "a log of " + std::to_string(pool_->layout().log_bytes) + " bytes"});
   }
+  // After publish nothing may fail: memory is taken now, like log space.
+  record_.reserve(bytes);
+  versions_.prepare_to_retire(writes_.size());
   if (take_log_space(bytes)) return true;
   log_bytes_needed_ = bytes;
   note_conflict(Conflict::log_full);

@@ -55,6 +55,12 @@ class VersionPool {
   std::byte* allocate(std::size_t bytes);
   // A block nobody else has seen.
   void free(std::byte* block, std::size_t bytes);
+  // Makes room for `blocks` calls of retire(), so that they cannot fail.
+  void prepare_to_retire(std::size_t blocks) {
+    if (retired_.capacity() - retired_.size() < blocks) [[unlikely]] {
+      retired_.reserve(2 * (retired_.size() + blocks));
+    }
+  }
   // A block that pinned readers may still hold.
   void retire(std::byte* block, std::size_t bytes) {
     retired_.push_back({block, bytes, epochs_.current()});

@@ -120,7 +120,10 @@ class Run {
 
   void work(unsigned index) {
     Worker& worker = *workers_[index];
-    OperationStream stream(spec_, zipf_, index);
+    // Warm-up and run, with two items for each swap.
+    const std::size_t draws = options_.operations == 0 ? OperationStream::kMostDraws
+                                                       : 3 * share(options_.operations, index) + 3;
+    OperationStream stream(spec_, zipf_, index, draws);
     start_.arrive_and_wait();
     try {
       warm_up(worker, stream, index);

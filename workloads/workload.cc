@@ -57,6 +57,21 @@ void WorkloadSpec::validate() const {
   check_ratio("fill", fill);
 }
 
+OperationStream::OperationStream(const WorkloadSpec& spec, const Zipf& zipf, unsigned thread,
+                                 std::size_t draws)
+    : rng_(spec.seed, thread),
+      kind_(spec.kind),
+      entries_(spec.entries),
+      insert_below_(
+          spec.insert_ratio >= 1.0 ? 0 : static_cast<std::uint64_t>(spec.insert_ratio * 0x1.0p64)),
+      always_insert_(spec.insert_ratio >= 1.0),
+      next_tag_(static_cast<std::uint64_t>(thread + 1) << 48) {
+  if (kind_ == WorkloadKind::queue) return;
+  draws_.resize(std::clamp<std::size_t>(draws, 1, kMostDraws));
+  Rng rng(spec.seed, ~std::uint64_t{thread});
+  for (std::uint32_t& draw : draws_) draw = static_cast<std::uint32_t>(zipf.item(rng));
+}
+
 bool WorkloadSpec::present_at_start(std::uint64_t key) const {
   if (fill >= 1.0) return true;
   return Rng(seed ^ 0x66696c6cULL, key).uniform() < fill;

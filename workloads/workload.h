@@ -8,6 +8,7 @@
 // Thread safety: a WorkloadSpec is a value; an OperationStream belongs to one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -56,16 +57,16 @@ struct Operation {
 };
 
 // One thread's operations: a function of the spec, its seed and the thread's number alone.
+//
+// A Zipfian draw costs as much as a tenth of a transaction, so items are drawn beforehand and walked
+// through in a circle; whether a transaction inserts is drawn each time.
 class OperationStream {
  public:
-  // `zipf` is over spec.entries and outlives the stream.
-  OperationStream(const WorkloadSpec& spec, const Zipf& zipf, unsigned thread)
-      : zipf_(&zipf),
-        rng_(spec.seed, thread),
-        kind_(spec.kind),
-        insert_below_(threshold(spec.insert_ratio)),
-        always_insert_(spec.insert_ratio >= 1.0),
-        next_tag_(static_cast<std::uint64_t>(thread + 1) << 48) {}
+  static constexpr std::size_t kMostDraws = std::size_t{1} << 19;
+
+  // `draws` items are drawn, at most kMostDraws: enough for the run, or the course repeats.
+  OperationStream(const WorkloadSpec& spec, const Zipf& zipf, unsigned thread,
+                  std::size_t draws = kMostDraws);
 
   Operation next() {
     switch (kind_) {
@@ -79,31 +80,34 @@ class OperationStream {
       case WorkloadKind::bptree:
         break;
     }
-    const std::uint64_t key = zipf_->item(rng_);
+    const std::uint64_t key = item();
     if (inserts()) return {OperationKind::insert, key, ++next_tag_};
     return {OperationKind::search, key, 0};
   }
 
  private:
-  static std::uint64_t threshold(double ratio) {
-    return ratio >= 1.0 ? 0 : static_cast<std::uint64_t>(ratio * 0x1.0p64);
+  std::uint64_t item() {
+    if (next_draw_ == draws_.size()) next_draw_ = 0;
+    return draws_[next_draw_++];
   }
   bool inserts() { return always_insert_ || rng_.next() < insert_below_; }
 
-  // Two different entries, where there are two.
+  // Two different entries.
   Operation next_swap() {
-    const std::uint64_t first = zipf_->item(rng_);
-    std::uint64_t second = zipf_->item(rng_);
-    while (second == first && zipf_->items() > 1) second = zipf_->item(rng_);
-    return {OperationKind::swap, first, second};
+    const std::uint64_t first = item();
+    const std::uint64_t second = item();
+    if (second != first) return {OperationKind::swap, first, second};
+    return {OperationKind::swap, first, first + 1 < entries_ ? first + 1 : 0};
   }
 
-  const Zipf* zipf_;
   Rng rng_;
   WorkloadKind kind_;
+  std::uint64_t entries_;
   std::uint64_t insert_below_;
   bool always_insert_;
   std::uint64_t next_tag_;  // distinguishes every entry ever stored by any thread
+  std::vector<std::uint32_t> draws_;
+  std::size_t next_draw_ = 0;
 };
 
 }  // namespace sp3::workloads

@@ -65,9 +65,13 @@ constexpr std::uint64_t fingerprint_of() {
   return hash == 0 ? 1 : hash;
 }
 
+// Zeroes the padding of an object, so that no stray bytes of the heap or the stack reach media. GCC can;
+// with a compiler that cannot, padding holds whatever the program's own copies left there.
 template <Storable T>
-void clear_padding_of(void* object) {
+void clear_padding_of([[maybe_unused]] void* object) {
+#if __has_builtin(__builtin_clear_padding)
   __builtin_clear_padding(static_cast<T*>(object));
+#endif
 }
 
 template <Storable T>

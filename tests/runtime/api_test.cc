@@ -261,6 +261,7 @@ TEST_CASE("an object of 1 MiB keeps every byte") {
   for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
     Options options = quiet_options(memory);
     options.geometry = {};
+    options.geometry.slab_size = 2 << 20;
     check_blob<1024 * 1024>(options, 64 << 20);
   }
 }

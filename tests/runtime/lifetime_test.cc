@@ -279,7 +279,7 @@ TEST_CASE("a pool that was abandoned is recovered, one that was closed is not") 
       TempPath path;
       Options options = quiet_options(memory);
       options.recovery.strategy = strategy;
-      CHECK(in_child([&] {
+      CHECK(in_child([&]() -> int {
         Pool pool = Pool::create(path.path(), kTinyPool, options);
         Session session = pool.session();
         session.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>(42U)); });

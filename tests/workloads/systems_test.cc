@@ -84,12 +84,13 @@ TEST_CASE("Every entry size runs") {
   }
 }
 
-TEST_CASE("A synchronous swap of 128-byte entries flushes at most six lines with one fence") {
+TEST_CASE("A synchronous swap of 128-byte entries flushes six lines with one fence") {
   WorkloadSpec spec;
   spec.entries = 2000;
   const RunResult result = run("sp3", spec, 1);
   CHECK(result.fences_per_tx() == 1.0);
-  CHECK(result.lines_per_tx() <= 6.0);
+  CHECK(result.lines_per_tx() >= 6.0);
+  CHECK(result.lines_per_tx() < 6.01);  // and one more for the header of each log segment
 }
 
 TEST_CASE("Searches alone write nothing and count their misses") {

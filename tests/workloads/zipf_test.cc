@@ -64,7 +64,7 @@ TEST_CASE("Skewed draws follow the Zipfian distribution") {
     found_sum += static_cast<double>(counts[rank]);
     if (rank == 9 || rank == 99 || rank == 499) {
       CAPTURE(theta, rank);
-      CHECK(found_sum == Approx(expected_sum).epsilon(0.03));
+      CHECK(found_sum == Approx(expected_sum).epsilon(0.05));
     }
   }
 }

@@ -1,0 +1,368 @@
+// Bad input and misuse: each has a typed error that carries the facts needed to act on it.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/pools.h"
+
+namespace sp3::test {
+namespace {
+
+struct Cell {
+  std::uint64_t value = 0;
+};
+struct Other {
+  std::uint64_t value = 0;
+};
+template <std::size_t kBytes>
+struct Blob {
+  std::array<unsigned char, kBytes> bytes{};
+};
+
+struct OnePool {
+  TempPath path;
+  Pool pool;
+  Session session;
+  explicit OnePool(const Options& options = quiet_options(), std::uint64_t size = kTinyPool)
+      : pool(Pool::create(path.path(), size, options)), session(pool.session()) {}
+  template <class Body>
+  std::optional<Error> error(Body&& body) {
+    return error_of([&] {
+      session.run([&](Transaction& tx) { static_cast<void>(body(tx)); });
+      return 0;
+    });
+  }
+  template <class Body>
+  std::string code(Body&& body) {
+    const auto found = error(body);
+    return found ? to_string(found->code()) : "no error";
+  }
+};
+
+std::string create_code(std::uint64_t size, const Options& options) {
+  TempPath path;
+  const auto error = error_of([&] { return Pool::create(path.path(), size, options); });
+  if (!error) return "no error";
+  CHECK_FALSE(error->facts().wanted.empty());
+  CHECK_FALSE(error->facts().found.empty());
+  CHECK_FALSE(std::filesystem::exists(path.path()));
+  return to_string(error->code());
+}
+
+}  // namespace
+
+TEST_CASE("absurd sizes and geometries are refused with what is wanted and what was found") {
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4096},
+                                   std::uint64_t{64 * 1024 - 1}, std::uint64_t{1} << 50,
+                                   ~std::uint64_t{0}}) {
+    INFO("size " << size);
+    Options options;
+    options.memory = MemoryKind::emulated;
+    CHECK(create_code(size, options) == "invalid_argument");
+  }
+  const auto with = [](auto&& change) {
+    Options options = quiet_options();
+    change(options.geometry);
+    return create_code(kTinyPool, options);
+  };
+  CHECK(with([](Geometry& g) { g.segment_size = 1; }) == "invalid_argument");
+  CHECK(with([](Geometry& g) { g.segment_size = 5000; }) == "invalid_argument");
+  CHECK(with([](Geometry& g) { g.segment_size = 1U << 31; }) == "invalid_argument");
+  CHECK(with([](Geometry& g) { g.slab_size = 2048; }) == "invalid_argument");
+  CHECK(with([](Geometry& g) { g.slab_size = 4097; }) == "invalid_argument");
+  CHECK(with([](Geometry& g) { g.slab_size = 1U << 31; }) == "invalid_argument");
+  CHECK(with([](Geometry& g) { g.log_size = ~std::uint64_t{0}; }) == "invalid_argument");
+  CHECK(with([](Geometry& g) { g.log_size = kTinyPool; }) == "invalid_argument");
+  CHECK(with([](Geometry& g) { g.log_size = 1; }) == "invalid_argument");
+  CHECK(with([](Geometry& g) { g.max_sessions = 16385; }) == "invalid_argument");
+  CHECK(with([](Geometry& g) { g.max_sessions = ~0U; }) == "invalid_argument");
+}
+
+TEST_CASE("absurd options are refused by create and by open") {
+  TempPath path;
+  Pool::create(path.path(), kTinyPool, quiet_options()).close();
+  const auto with = [&](auto&& change) {
+    Options options = quiet_options();
+    change(options);
+    const std::string created = create_code(kTinyPool, options);
+    const auto opened = error_of([&] { return Pool::open(path.path(), options); });
+    CHECK((opened ? to_string(opened->code()) : std::string("no error")) == created);
+    if (opened) CHECK(opened->facts().path == path.string());
+    return created;
+  };
+  CHECK(with([](Options&) {}) == "no error");
+  CHECK(with([](Options& o) { o.checkpoint.log_percent = 0; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.checkpoint.log_percent = 101; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.async.group_records = 0; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.async.group_records = ~0U; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.async.group_bytes = 0; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.async.group_microseconds = 0; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.serial_after_aborts = 0; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.long_transaction_ms = 0; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.recovery.threads = 1'000'000; }) == "invalid_argument");
+}
+
+TEST_CASE("an enumerator that does not exist is refused") {
+  // In a child, for a policy that nobody knows may never end.
+  const auto refused = [](auto&& change) {
+    Options options = quiet_options();
+    change(options);
+    return in_child([&] { return create_code(kTinyPool, options) == "invalid_argument" ? 0 : 1; }, 5);
+  };
+  CHECK(refused([](Options& o) { o.memory = static_cast<MemoryKind>(77); }) == 0);
+  CHECK(refused([](Options& o) { o.policy = static_cast<CommitPolicy>(77); }) == 0);
+  CHECK(refused([](Options& o) { o.locks = static_cast<LockTiming>(77); }) == 0);
+  CHECK(refused([](Options& o) { o.flush = static_cast<FlushInstruction>(77); }) == 0);
+  CHECK(refused([](Options& o) {
+    o.latency.model = static_cast<LatencyModel>(77);
+    o.latency.nanoseconds = 10;
+  }) == 0);
+  CHECK(refused([](Options& o) { o.recovery.strategy = static_cast<RecoveryStrategy>(77); }) == 0);
+}
+
+TEST_CASE("one session too many is refused, and a closed one makes room") {
+  OnePool p;
+  std::vector<Session> sessions;
+  for (int i = 1; i < 7; ++i) sessions.push_back(p.pool.session());
+  const auto error = error_of([&] { return p.pool.session(); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::too_many_sessions);
+  CHECK(error->facts().path == p.path.string());
+  CHECK(error->facts().found == "7 open");
+  const auto id = sessions.back().id();
+  sessions.pop_back();
+  Session again = p.pool.session();
+  CHECK(again.id() == id);
+  again.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>(1U)); });
+}
+
+TEST_CASE("a transaction larger than the log is refused, and nothing of it remains") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    OnePool p(quiet_options(memory));
+    using Page = Blob<3000>;
+    std::vector<Ptr<Page>> pages;
+    for (int i = 0; i < 25; ++i) {
+      pages.push_back(p.session.run([](Transaction& tx) { return tx.make<Page>(); }));
+    }
+    const auto error = p.error([&](Transaction& tx) {
+      for (const auto page : pages) tx.write(page).bytes.fill(1);
+      return 0;
+    });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::transaction_too_large);
+    CHECK(error->facts().path == p.path.string());
+    CHECK_FALSE(error->facts().wanted.empty());
+    CHECK_FALSE(error->facts().found.empty());
+    p.session.run([&](Transaction& tx) {
+      for (const auto page : pages) CHECK(tx.read(page).bytes[0] == 0);
+      // What still fits, fits: most of the log in one record.
+      for (std::size_t i = 0; i < 18; ++i) tx.write(pages[i]).bytes.fill(2);
+    });
+    CHECK(p.session.run([&](Transaction& tx) { return tx.read(pages[17]).bytes[5]; }) == 2);
+  }
+}
+
+TEST_CASE("an object larger than a slab is refused") {
+  OnePool p;
+  const auto error = p.error([](Transaction& tx) { return tx.make<Blob<4096>>(); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::object_too_large);
+  CHECK(error->facts().path == p.path.string());
+  CHECK(error->facts().wanted == "4096 bytes");
+  CHECK(error->facts().found == "at most 3968 bytes");
+  CHECK(p.code([](Transaction& tx) { return tx.make<Blob<3968>>(); }) == "no error");
+  CHECK(p.code([](Transaction& tx) { return tx.make<Blob<3969>>(); }) == "object_too_large");
+}
+
+TEST_CASE("a full pool says so, stays readable, and takes objects again when some are destroyed") {
+  OnePool p(quiet_options(), 128 * 1024);
+  using Page = Blob<3900>;
+  std::vector<Ptr<Page>> pages;
+  std::optional<Error> error;
+  while (!error && pages.size() < 1000) {
+    error = p.error([&](Transaction& tx) {
+      const auto page = tx.make<Page>();
+      tx.write(page).bytes[0] = static_cast<unsigned char>(pages.size());
+      pages.push_back(page);
+      return 0;
+    });
+  }
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::pool_full);
+  CHECK(error->facts().path == p.path.string());
+  CHECK_FALSE(error->facts().wanted.empty());
+  CHECK_FALSE(error->facts().found.empty());
+  CHECK(pages.size() > 5);
+  p.session.run([&](Transaction& tx) {
+    for (std::size_t i = 0; i < pages.size(); ++i) CHECK(tx.read(pages[i]).bytes[0] == i);
+  });
+  // Of the same type at once; of another when a checkpoint has freed the slab.
+  p.session.run([&](Transaction& tx) { tx.destroy(pages[0]); });
+  CHECK(p.code([](Transaction& tx) { return tx.make<Page>(); }) == "no error");
+  CHECK(p.code([](Transaction& tx) { return tx.make<Cell>(); }) == "pool_full");
+  p.session.run([&](Transaction& tx) {
+    for (std::size_t i = 1; i < pages.size(); ++i) tx.destroy(pages[i]);
+  });
+  p.session.close();
+  p.pool.checkpoint();
+  p.pool.checkpoint();
+  p.session = p.pool.session();
+  CHECK(p.code([](Transaction& tx) { return tx.make<Cell>(); }) == "no error");
+}
+
+TEST_CASE("use after destroy is an error that names the object") {
+  OnePool p;
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(1U); });
+  p.session.run([&](Transaction& tx) { tx.destroy(cell); });
+  for (int round = 0; round < 2; ++round) {
+    const auto read = p.error([&](Transaction& tx) { return tx.read(cell).value; });
+    REQUIRE(read);
+    CHECK(read->code() == ErrorCode::destroyed_object);
+    CHECK(read->facts().has_offset);
+    CHECK(read->facts().offset == cell.offset());
+    CHECK(read->facts().path == p.path.string());
+    CHECK(p.code([&](Transaction& tx) { return tx.write(cell).value; }) == "destroyed_object");
+    CHECK(p.code([&](Transaction& tx) { tx.destroy(cell); return 0; }) == "destroyed_object");
+    p.pool.checkpoint();  // now it is the home that says so
+  }
+}
+
+TEST_CASE("every offset that is not the start of an object of the type is refused") {
+  OnePool p;
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(1U); });
+  const auto other = p.session.run([](Transaction& tx) { return tx.make<Other>(2U); });
+  const std::uint64_t slab = cell.offset() / 4096 * 4096;
+  int allowed = 0;
+  for (std::uint64_t offset = slab; offset < slab + 4096; ++offset) {
+    const auto error =
+        p.error([&](Transaction& tx) { return tx.read(Ptr<Cell>::from_offset(offset)).value; });
+    if (!error) {
+      ++allowed;
+      REQUIRE(offset == cell.offset());
+      continue;
+    }
+    const bool slot = offset >= cell.offset() && (offset - cell.offset()) % 8 == 0;
+    REQUIRE(error->code() == (slot ? ErrorCode::destroyed_object : ErrorCode::invalid_pointer));
+    REQUIRE(error->facts().offset == offset);
+    REQUIRE(error->facts().has_offset);
+  }
+  CHECK(allowed == 1);
+  std::vector<std::uint64_t> wild{0, 1, 7, 8, 4095, 4096, 8192, kTinyPool - 8, kTinyPool - 1,
+                                  kTinyPool, kTinyPool + 8, ~std::uint64_t{0},
+                                  ~std::uint64_t{7}, std::uint64_t{1} << 47};
+  for (std::uint64_t at = 0; at < slab; at += 520) wild.push_back(at);  // header, directory, log
+  for (const std::uint64_t offset : wild) {
+    if (offset / 4096 * 4096 == slab) continue;
+    INFO("offset " << offset);
+    const auto object = Ptr<Cell>::from_offset(offset);
+    const bool root_slab = offset >= slab - 4096 && offset < slab;
+    const std::string read = p.code([&](Transaction& tx) { return tx.read(object).value; });
+    if (!root_slab || read != "wrong_type") CHECK(read == "invalid_pointer");
+    CHECK(p.code([&](Transaction& tx) { return tx.write(object).value; }) == read);
+    CHECK(p.code([&](Transaction& tx) { tx.destroy(object); return 0; }) == read);
+  }
+  const auto wrong = p.error([&](Transaction& tx) {
+    return tx.read(Ptr<Cell>::from_offset(other.offset())).value;
+  });
+  REQUIRE(wrong);
+  CHECK(wrong->code() == ErrorCode::wrong_type);
+  CHECK(wrong->facts().offset == other.offset());
+  CHECK_FALSE(wrong->facts().wanted.empty());
+  CHECK(wrong->facts().wanted != wrong->facts().found);
+}
+
+TEST_CASE("an object opened for writing is not handed out as another type") {
+  OnePool p;
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(1U); });
+  const auto as_other = Ptr<Other>::from_offset(cell.offset());
+  p.session.run([&](Transaction& tx) {
+    tx.write(cell).value = 3;
+    CHECK(code_of([&] { return tx.read(as_other).value; }) == "wrong_type");
+    CHECK(code_of([&] { return tx.write(as_other).value; }) == "wrong_type");
+    CHECK(code_of([&] { tx.destroy(as_other); return 0; }) == "wrong_type");
+  });
+  CHECK(p.session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 3);
+}
+
+TEST_CASE("run inside run of the same session is an error, and the outer one goes on") {
+  OnePool p;
+  const auto cell = p.session.run([&](Transaction& tx) {
+    const auto made = tx.make<Cell>(1U);
+    const auto inside = [&](auto&& call) { return code_of([&] { call(); return 0; }); };
+    CHECK(inside([&] { p.session.run([](Transaction&) {}); }) == "nested_transaction");
+    CHECK(inside([&] { (void)p.session.run_async([](Transaction&) {}); }) == "nested_transaction");
+    CHECK(inside([&] { p.session.flush(); }) == "nested_transaction");
+    CHECK(inside([&] { p.session.close(); }) == "nested_transaction");
+    return made;
+  });
+  CHECK(p.session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 1);
+}
+
+TEST_CASE("a session used by a second thread says that it is busy") {
+  OnePool p;
+  p.session.run([&](Transaction& tx) {
+    std::thread([&] {
+      const auto error = error_of([&] { p.session.run([](Transaction&) {}); return 0; });
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::session_busy);
+      CHECK(error->facts().path == p.path.string());
+      CHECK(code_of([&] { p.session.flush(); return 0; }) == "session_busy");
+      CHECK(code_of([&] { p.session.close(); return 0; }) == "session_busy");
+    }).join();
+    (void)tx.make<Cell>();
+  });
+  p.session.run([](Transaction& tx) { (void)tx.make<Cell>(); });
+}
+
+TEST_CASE("a pool is not closed while sessions are open") {
+  OnePool p;
+  Session second = p.pool.session();
+  const auto error = error_of([&] { p.pool.close(); return 0; });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::sessions_open);
+  CHECK(error->facts().path == p.path.string());
+  CHECK(error->facts().found == "2");
+  REQUIRE(p.pool.is_open());
+  second.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>(8U)); });
+  second.close();
+  p.session.close();
+  p.pool.close();
+  CHECK(Pool::inspect(p.path.path()).clean);
+}
+
+TEST_CASE("a pool that is open cannot be opened, inspected or created again") {
+  OnePool p;
+  for (const auto& error : {error_of([&] { return Pool::open(p.path.path(), quiet_options()); }),
+                            error_of([&] { return Pool::inspect(p.path.path()); }),
+                            error_of([&] { return Pool::check(p.path.path()); })}) {
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::pool_in_use);
+    CHECK(error->facts().path == p.path.string());
+  }
+  CHECK(code_of([&] { return Pool::create(p.path.path(), kTinyPool, quiet_options()); }) ==
+        "already_exists");
+}
+
+TEST_CASE("objects are neither made nor destroyed without concurrency control") {
+  Options options = quiet_options();
+  options.policy = CommitPolicy::speculative;
+  OnePool p(options);
+  const auto cell = p.session.run([](Transaction& tx) {
+    const auto made = tx.make<Cell>(1U);
+    tx.set_root("cell", made);
+    return made;
+  });
+  p.session.close();
+  p.pool.close();
+  options.policy = CommitPolicy::ideal;
+  p.pool = Pool::open(p.path.path(), options);
+  p.session = p.pool.session();
+  CHECK(p.code([](Transaction& tx) { return tx.make<Cell>(); }) == "unsupported");
+  CHECK(p.code([&](Transaction& tx) { tx.destroy(cell); return 0; }) == "unsupported");
+  p.session.run([&](Transaction& tx) { tx.write(cell).value = 5; });
+  CHECK(p.session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 5);
+}
+
+}  // namespace sp3::test

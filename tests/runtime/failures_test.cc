@@ -1,0 +1,292 @@
+// fork, and disks that fail: what the process that holds a pool cannot choose.
+#include <atomic>
+#include <cerrno>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "emu/memory.h"
+#include "tests/support/pools.h"
+
+namespace sp3::test {
+namespace {
+
+struct Cell {
+  std::uint64_t value = 0;
+};
+
+Ptr<Cell> make_cell(Session& session) {
+  return session.run([](Transaction& tx) {
+    const auto cell = tx.make<Cell>();
+    tx.set_root("cell", cell);
+    return cell;
+  });
+}
+
+std::uint64_t read_cell(Session& session) {
+  return session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; });
+}
+
+// Fails every fence from now on, until it is destroyed.
+struct BrokenDisk {
+  explicit BrokenDisk(int error = EIO, std::uint64_t countdown = 1) {
+    emu::inject_io_error(error, countdown);
+  }
+  ~BrokenDisk() { emu::inject_io_error(0, 0); }
+};
+
+template <class Call>
+std::string outcome(Call&& call) {
+  return code_of([&] { call(); return 0; });
+}
+
+}  // namespace
+
+TEST_CASE("a child made by fork cannot use what it inherited, and ends without hanging") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    TempPath path;
+    auto pool = std::make_unique<Pool>(Pool::create(path.path(), kTinyPool, quiet_options(memory)));
+    auto session = std::make_unique<Session>(pool->session());
+    const auto cell = make_cell(*session);
+    Ticket ticket = session->run_async([&](Transaction& tx) { tx.write(cell).value = 4; });
+    const int code = in_child([&] {
+      int failed = 0;
+      const auto want_forked = [&](int bit, const std::string& found) {
+        if (found != "forked") failed |= 1 << bit;
+      };
+      want_forked(0, outcome([&] { session->run([](Transaction&) {}); }));
+      want_forked(1, outcome([&] { (void)session->run_async([](Transaction&) {}); }));
+      want_forked(2, outcome([&] { session->flush(); }));
+      want_forked(3, outcome([&] { session->close(); }));
+      want_forked(4, outcome([&] { (void)pool->session(); }));
+      want_forked(5, outcome([&] { pool->checkpoint(); }));
+      want_forked(6, outcome([&] { pool->close(); }));
+      if (outcome([&] { (void)Pool::open(path.path(), quiet_options(memory)); }) != "pool_in_use") {
+        failed |= 1 << 7;
+      }
+      return failed;
+    }, 10);
+    CHECK(code == 0);
+    // Its ticket is the parent's too.
+    CHECK(in_child([&] { return outcome([&] { ticket.wait(); }) == "forked" ? 0 : 1; }, 10) == 0);
+    // Destroying the handles, as a child that returns from main does with static ones.
+    CHECK(in_child([&] { session.reset(); pool.reset(); return 0; }, 10) == 0);
+    CHECK(in_child([&] { pool.reset(); session.reset(); return 0; }, 10) == 0);
+    ticket.wait();
+    CHECK(read_cell(*session) == 4);
+    CHECK(outcome([&] { (void)Pool::open(path.path(), quiet_options(memory)); }) == "pool_in_use");
+    session->close();
+    pool->close();
+    CHECK(Pool::check(path.path()).sound());
+    CHECK(Pool::inspect(path.path()).clean);
+  }
+}
+
+TEST_CASE("a child of a pool with background threads ends without hanging") {
+  TempPath path;
+  Options options = tiny_options();
+  options.checkpoint.interval_ms = 1;
+  auto pool = std::make_unique<Pool>(Pool::create(path.path(), kTinyPool, options));
+  auto session = std::make_unique<Session>(pool->session());
+  const auto cell = make_cell(*session);
+  for (int i = 0; i < 20; ++i) {
+    session->run([&](Transaction& tx) { tx.write(cell).value += 1; });
+    REQUIRE(in_child([&] { session.reset(); pool.reset(); return 0; }, 10) == 0);
+  }
+  CHECK(read_cell(*session) == 20);
+}
+
+TEST_CASE("an inherited pool does not keep the parent's file locked") {
+  TempPath path;
+  Pool pool = Pool::create(path.path(), kTinyPool, quiet_options());
+  int stop[2];
+  REQUIRE(::pipe(stop) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(stop[1]);
+    char byte = 0;
+    (void)!::read(stop[0], &byte, 1);  // until the parent closes its end
+    ::_exit(0);
+  }
+  pool.close();
+  CHECK(outcome([&] { Pool::open(path.path(), quiet_options()).close(); }) == "no error");
+  ::close(stop[1]);
+  ::close(stop[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+}
+
+TEST_CASE("after a failed flush nothing is promised any more, and reopening recovers") {
+  for (const Mode& mode : all_modes()) {
+    if (mode.async) continue;
+    INFO(mode.name());
+    TempPath path;
+    Options options = quiet_options();
+    mode.apply(options);
+    {
+      Pool pool = Pool::create(path.path(), kTinyPool, options);
+      Session session = pool.session();
+      Session other = pool.session();
+      const auto cell = make_cell(session);
+      for (int i = 0; i < 5; ++i) session.run([&](Transaction& tx) { tx.write(cell).value += 1; });
+      Ticket ticket = session.run_async([&](Transaction& tx) { tx.write(cell).value += 1; });
+      {
+        const BrokenDisk broken;
+        const auto error = error_of([&] {
+          other.run([&](Transaction& tx) { tx.write(cell).value += 1; });
+          return 0;
+        });
+        REQUIRE(error);
+        CHECK(error->code() == ErrorCode::outcome_unknown);
+        CHECK(error->facts().path == path.string());
+        CHECK_FALSE(error->facts().found.empty());
+      }
+      // The disk works again; what is known does not come back.
+      CHECK(outcome([&] { ticket.wait(); }) == "outcome_unknown");
+      CHECK(outcome([&] { session.run([](Transaction&) {}); }) == "outcome_unknown");
+      CHECK(outcome([&] { (void)session.run_async([](Transaction&) {}); }) == "outcome_unknown");
+      CHECK(outcome([&] { session.flush(); }) == "outcome_unknown");
+      CHECK(outcome([&] { pool.checkpoint(); }) == "outcome_unknown");
+      CHECK(outcome([&] { (void)pool.session(); }) == "outcome_unknown");
+      CHECK(outcome([&] { session.close(); }) == "outcome_unknown");
+      CHECK(outcome([&] { other.close(); }) == "outcome_unknown");
+      CHECK(outcome([&] { pool.close(); }) == "outcome_unknown");
+      CHECK_FALSE(pool.is_open());
+    }
+    Pool pool = Pool::open(path.path(), options);
+    Session session = pool.session();
+    const std::uint64_t value = read_cell(session);
+    CHECK(value >= 5);
+    CHECK(value <= 7);
+    session.run([&](Transaction& tx) { tx.write(tx.root<Cell>("cell")).value = 70; });
+    CHECK(read_cell(session) == 70);
+  }
+}
+
+TEST_CASE("every waiter learns of a failed flush") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    TempPath path;
+    Options options = tiny_options(memory);
+    Pool pool = Pool::create(path.path(), kTinyPool, options);
+    Ptr<Cell> cell;
+    {
+      Session session = pool.session();
+      cell = make_cell(session);
+    }
+    std::atomic<std::uint64_t> acknowledged{0};
+    std::atomic<int> unknown{0};
+    {
+      const BrokenDisk broken(ENOSPC, 60);
+      on_threads(4, [&](int) {
+        const std::string code = outcome([&] {
+          Session session = pool.session();
+          for (int i = 0; i < 100'000; ++i) {
+            session.run([&](Transaction& tx) { tx.write(cell).value += 1; });
+            ++acknowledged;
+          }
+        });
+        if (code == "outcome_unknown") ++unknown;
+      });
+    }
+    CHECK(unknown == 4);
+    CHECK(outcome([&] { pool.close(); }) == "outcome_unknown");
+    Pool again = Pool::open(path.path(), options);
+    Session session = again.session();
+    CHECK(read_cell(session) >= acknowledged);
+    CHECK(read_cell(session) <= acknowledged + 4);
+  }
+}
+
+TEST_CASE("a checkpoint that fails is reported and costs nothing that was acknowledged") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    for (std::uint64_t countdown = 1; countdown <= 4; ++countdown) {
+      TempPath path;
+      const Options options = quiet_options(memory);
+      {
+        Pool pool = Pool::create(path.path(), kTinyPool, options);
+        Session session = pool.session();
+        const auto cell = make_cell(session);
+        session.run([&](Transaction& tx) { tx.write(cell).value = 5; });
+        {
+          const BrokenDisk broken(EIO, countdown);
+          CHECK(outcome([&] { pool.checkpoint(); }) == "outcome_unknown");
+        }
+        CHECK(outcome([&] { session.close(); }) == "outcome_unknown");
+      }
+      Pool pool = Pool::open(path.path(), options);
+      Session session = pool.session();
+      CHECK(read_cell(session) == 5);
+    }
+  }
+}
+
+TEST_CASE("close reports a checkpoint that fails, and the next open recovers") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    for (std::uint64_t countdown = 1; countdown <= 4; ++countdown) {
+      TempPath path;
+      const Options options = quiet_options(memory);
+      Pool pool = Pool::create(path.path(), kTinyPool, options);
+      Session session = pool.session();
+      const auto cell = make_cell(session);
+      session.run([&](Transaction& tx) { tx.write(cell).value = 6; });
+      session.close();
+      {
+        const BrokenDisk broken(EIO, countdown);
+        CHECK(outcome([&] { pool.close(); }) == "outcome_unknown");
+      }
+      CHECK_FALSE(pool.is_open());
+      pool = Pool::open(path.path(), options);
+      session = pool.session();
+      CHECK(read_cell(session) == 6);
+      session.close();
+      pool.close();
+    }
+  }
+}
+
+TEST_CASE("what the destructor of a session could not say, closing the pool says") {
+  TempPath path;
+  Pool pool = Pool::create(path.path(), kTinyPool, quiet_options());
+  {
+    Session session = pool.session();
+    const auto cell = make_cell(session);
+    Ticket ticket = session.run_async([&](Transaction& tx) { tx.write(cell).value = 1; });
+    emu::inject_io_error(EIO, 1);
+  }
+  emu::inject_io_error(0, 0);
+  CHECK(outcome([&] { pool.close(); }) == "outcome_unknown");
+}
+
+TEST_CASE("opening on a disk that fails is an error, and opening later succeeds") {
+  TempPath path;
+  const Options options = quiet_options(MemoryKind::file);
+  CHECK(in_child([&]() -> int {
+    Pool pool = Pool::create(path.path(), kTinyPool, options);
+    Session session = pool.session();
+    session.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>(12U)); });
+    ::_exit(3);
+  }) == 3);
+  for (std::uint64_t countdown = 1; countdown <= 6; ++countdown) {
+    const BrokenDisk broken(EIO, countdown);
+    const std::string code = outcome([&] { (void)Pool::open(path.path(), options); });
+    INFO("countdown " << countdown);
+    CHECK((code == "io_error" || code == "outcome_unknown"));
+  }
+  Pool pool = Pool::open(path.path(), options);
+  Session session = pool.session();
+  CHECK(read_cell(session) == 12);
+}
+
+TEST_CASE("creating on a disk that fails leaves nothing behind") {
+  for (std::uint64_t countdown = 1; countdown <= 4; ++countdown) {
+    TempPath path;
+    const BrokenDisk broken(ENOSPC, countdown);
+    const std::string code =
+        outcome([&] { (void)Pool::create(path.path(), kTinyPool, quiet_options(MemoryKind::file)); });
+    INFO("countdown " << countdown << ": " << code);
+    CHECK((code == "no_space" || code == "io_error" || code == "outcome_unknown"));
+    CHECK_FALSE(std::filesystem::exists(path.path()));
+  }
+}
+
+}  // namespace sp3::test
