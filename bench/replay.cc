@@ -2,23 +2,26 @@
 //
 //   replay_bench [log MiB] [homes MiB] [sessions] [repeats]
 //
-// Makes a pool in memory whose log holds 128-byte images at uniformly random slots of the homes, one
-// per transaction, stamps interleaved over the sessions; then recovers it with each strategy and
-// number of threads. Beside it, in the same run: memcpy between large buffers, and a loop that only checks
-// each record's checksum and applies it where it belongs, in log order, without flushing.
-// Bandwidths are payload bytes (128 per write) per second; medians of the repeats. Everything that
-// runs on one thread is measured in CPU time, so that a busy machine shows it too.
+// Makes a pool in memory whose log holds 128-byte images at uniformly random slots of the homes,
+// one per transaction, stamps interleaved over the sessions; then recovers it with each strategy
+// and number of threads. Beside it, in the same run: memcpy between large buffers, and a loop that
+// only checks each record's checksum and applies it where it belongs, in log order, without
+// flushing. Bandwidths are payload bytes (128 per write) per second; medians of the repeats.
+// Everything that runs on one thread is measured in CPU time, so that a busy machine shows it too.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <time.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -28,7 +31,6 @@
 #include "pool/pool_file.h"
 #include "recovery/finish.h"
 #include "recovery/recover.h"
-#include "tests/support/temp_path.h"
 
 namespace {
 
@@ -44,8 +46,8 @@ struct Setup {
   int repeats = 0;
 };
 
-// Seconds of CPU this process has used. On a machine that others use too, these mean more than the time of
-// day; for two threads, twice the time of day is what a perfect speed-up would use.
+// Seconds of CPU this process has used. On a machine that others use too, these mean more than the
+// time of day; for two threads, twice the time of day is what a perfect speed-up would use.
 double now() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -85,6 +87,27 @@ double memcpy_bandwidth(int repeats) {
   return median(rates);
 }
 
+// A name for the pool, in memory where there is such a place; the file goes with it.
+class TempFile {
+ public:
+  TempFile() {
+    const std::filesystem::path memory = "/dev/shm";
+    const auto directory =
+        std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path();
+    path_ = directory / fmt::format("sp3-replay-bench-{}", getpid());
+  }
+  ~TempFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  TempFile(const TempFile&) = delete;
+  TempFile& operator=(const TempFile&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 class Bench {
  public:
   explicit Bench(const Setup& setup) : setup_(setup) {
@@ -93,7 +116,8 @@ class Bench {
     options_.geometry.segment_size = kMiB;
     options_.geometry.slab_size = kMiB;
     options_.geometry.max_sessions = 64;
-    auto file = pool::PoolFile::create(path_.path(), setup.log_bytes + setup.home_bytes + 16 * kMiB, options_);
+    auto file = pool::PoolFile::create(path_.path(), setup.log_bytes + setup.home_bytes + 16 * kMiB,
+                                       options_);
     carve(*file);
     image_ = recovery::start_generation(*file);
     fill_log(*file);
@@ -102,7 +126,8 @@ class Bench {
   void run() {
     const double copy = memcpy_bandwidth(setup_.repeats);
     fmt::print("{} MiB of log, {} MiB of homes, {} sessions, {} writes of {} bytes\n",
-               setup_.log_bytes / kMiB, setup_.home_bytes / kMiB, setup_.sessions, writes_, kObject);
+               setup_.log_bytes / kMiB, setup_.home_bytes / kMiB, setup_.sessions, writes_,
+               kObject);
     fmt::print("memcpy                    {:7.2f} GB/s\n", copy * 1e-9);
     std::vector<double> plain;
     for (int i = 0; i < setup_.repeats; ++i) plain.push_back(check_and_apply());
@@ -112,18 +137,21 @@ class Bench {
       double single = 0;
       for (const std::uint32_t threads : {1U, 2U}) {
         const RecoveryReport report = recover(strategy, threads);
-        const double replay = threads == 1 ? cpu_replay_ : report.order_seconds + report.replay_seconds;
+        const double replay =
+            threads == 1 ? cpu_replay_ : report.order_seconds + report.replay_seconds;
         const double whole =
             threads == 1 ? cpu_whole_ : report.scan_seconds + report.cut_seconds + replay;
         if (threads == 1) single = replay;
         fmt::print(
-            "{:5} {} threads: scan {:.3f} cut {:.3f} order {:.3f} replay {:.3f} flush {:.3f} total {:.3f} s\n"
-            "      order+replay {:.2f} GB/s = {:.1f} % of memcpy, {:.2f} x one thread; scan to replay {:.0f} % "
+            "{:5} {} threads: scan {:.3f} cut {:.3f} order {:.3f} replay {:.3f} flush {:.3f} total "
+            "{:.3f} s\n"
+            "      order+replay {:.2f} GB/s = {:.1f} % of memcpy, {:.2f} x one thread; scan to "
+            "replay {:.0f} % "
             "of crc + apply; {} MiB of DRAM, {:.1f} bytes per write\n",
-            to_string(strategy), threads, report.scan_seconds, report.cut_seconds, report.order_seconds,
-            report.replay_seconds, report.flush_seconds, report.total_seconds, rate(replay),
-            100 * rate(replay) * 1e9 / copy, single / replay, 100 * loop / whole, peak_kib_ / 1024,
-            static_cast<double>(peak_kib_) * 1024 / static_cast<double>(writes_));
+            to_string(strategy), threads, report.scan_seconds, report.cut_seconds,
+            report.order_seconds, report.replay_seconds, report.flush_seconds, report.total_seconds,
+            rate(replay), 100 * rate(replay) * 1e9 / copy, single / replay, 100 * loop / whole,
+            peak_kib_ / 1024, static_cast<double>(peak_kib_) * 1024 / static_cast<double>(writes_));
       }
     }
   }
@@ -171,8 +199,9 @@ class Bench {
     for (log::Stamp stamp = 1000;; ++stamp) {
       const auto session = static_cast<log::SessionId>(random() % setup_.sessions);
       Writer& writer = writers[session];
-      const std::uint64_t slot = layout.slab_offset(static_cast<std::uint32_t>(random() % layout.slabs)) +
-                                 shape.data + random() % shape.slots * kObject;
+      const std::uint64_t slot =
+          layout.slab_offset(static_cast<std::uint32_t>(random() % layout.slabs)) + shape.data +
+          random() % shape.slots * kObject;
       object[0] = stamp;
       builder.reset();
       builder.add_image(slot, object, kObject);
@@ -216,7 +245,8 @@ class Bench {
     return now() - start;
   }
 
-  // The report of the median run. Afterwards the superblock is put back, so that it can be done again.
+  // The report of the median run. Afterwards the superblock is put back, so that it can be done
+  // again.
   RecoveryReport recover(RecoveryStrategy strategy, std::uint32_t threads) {
     std::vector<RecoveryReport> reports;
     for (int i = 0; i < setup_.repeats; ++i) {
@@ -253,7 +283,7 @@ class Bench {
 
   const Setup setup_;
   Options options_;
-  test::TempPath path_{"replay-bench"};
+  const TempFile path_;
   pool::SuperblockImage image_;
   std::uint64_t writes_ = 0;
   std::uint64_t peak_kib_ = 0;

@@ -4,8 +4,8 @@
 //   2. walk_run: each run that can matter, on its own, in parallel.
 //   3. chain: per session, walks are joined run to run by LSN.
 //   4. A large object may hold bytes that look like a log, and old headers survive in the tail of a
-//      long run. A run that holds a record above the floor has not been recycled, so what looks like a
-//      header inside it is none: it is taken out, and the walk is made again without it.
+//      long run. A run that holds a record above the floor has not been recycled, so what looks like
+//      a header inside it is none: it is taken out, and the walk is made again without it.
 //   5. judge: what lies beyond each end is searched for witnesses.
 #include "log/log_scanner.h"
 
@@ -234,7 +234,8 @@ Beyond Scan::look_beyond_end(std::size_t index) const {
     look_beyond(source_, candidates.runs[last], candidates.walks[last].position, missing, beyond);
   }
   for (std::size_t j = 0; j < candidates.runs.size(); ++j) {
-    if (candidates.runs[j].first_lsn < missing) continue;
+    const bool searched = !chain.runs.empty() && chain.runs.back() == j;
+    if (searched || candidates.runs[j].first_lsn < missing) continue;
     look_beyond(source_, candidates.runs[j], sizeof(SegmentHeader), missing, beyond);
   }
   return beyond;

@@ -1,16 +1,17 @@
-// The scan: from the log region's bytes to each session's valid prefix, and a verdict on how it ended.
+// The scan: from the log region's bytes to each session's valid prefix, and a verdict on how it
+// ended.
 //
-// A session's prefix starts at its head (the superblock's LSN of the first record above the
-// floor) and goes on while there is a record with exactly the next LSN and a larger stamp: inside a run
-// of segments, then in the run whose header promises the next LSN. Headers of recycled runs of the
-// same generation promise smaller LSNs, so the run with the greatest first LSN not above the wanted one
-// is the right one to start in.
+// A session's prefix starts at its head (the superblock's LSN of the first record above the floor)
+// and goes on while there is a record with exactly the next LSN and a larger stamp: inside a run of
+// segments, then in the run whose header promises the next LSN. Headers of recycled runs of the
+// same generation promise smaller LSNs, so the run with the greatest first LSN not above the wanted
+// one is the right one to start in.
 //
-// Where a prefix ends, it ends for one of two reasons. Torn: the record was being written when power
-// failed, was never acknowledged, and nothing durable says otherwise. Damaged: a later record of the
-// session (which says how far the log was durable when it was sealed) or a watermark in any session's
-// log covers the missing record. To find these witnesses, the rest of the run and the session's
-// later runs are searched beyond the end.
+// Where a prefix ends, it ends for one of two reasons. Torn: the record was being written when
+// power failed, was never acknowledged, and nothing durable says otherwise. Damaged: a later record
+// of the session (which says how far the log was durable when it was sealed) or a watermark in any
+// session's log covers the missing record. To find these witnesses, the rest of the run and the
+// session's later runs are searched beyond the end.
 #pragma once
 
 #include <cstdint>

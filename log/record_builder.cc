@@ -1,10 +1,10 @@
 // How an update becomes a delta.
 //
-// Lines flushed are what a commit pays for, so an update logs only the 8-byte words it changed: runs of
-// <first word, count> and the words. A run's header costs as much as one word, so two runs with one
-// unchanged word between them are merged into one; the bytes are the same and the reader has less
-// to do. Objects are compared 64 words at a time into a bit mask, on which runs are found by
-// arithmetic; a run does not cross such a chunk.
+// Lines flushed are what a commit pays for, so an update logs only the 8-byte words it changed:
+// runs of <first word, count> and the words. A run's header costs as much as one word, so two runs
+// with one unchanged word between them are merged into one; the bytes are the same and the reader
+// has less to do. Objects are compared 64 words at a time into a bit mask, on which runs are found
+// by arithmetic; a run does not cross such a chunk.
 #include "log/record_builder.h"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ std::uint64_t changed_words(const std::byte* before, const std::byte* after, std
   std::uint64_t equal = 0;
   std::uint32_t i = 0;
   for (; i + 2 <= words; i += 2) {
-    const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(before + 8 * std::size_t{i}));
+    const __m128i a =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(before + 8 * std::size_t{i}));
     const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(after + 8 * std::size_t{i}));
     const int pair = _mm_movemask_pd(_mm_castsi128_pd(_mm_cmpeq_epi64(a, b)));
     equal |= static_cast<std::uint64_t>(pair) << i;
@@ -33,7 +34,8 @@ std::uint64_t changed_words(const std::byte* before, const std::byte* after, std
     const bool same = std::memcmp(before + 8 * std::size_t{i}, after + 8 * std::size_t{i}, 8) == 0;
     equal |= static_cast<std::uint64_t>(same) << i;
   }
-  const std::uint64_t all = words == kChunkWords ? ~std::uint64_t{0} : (std::uint64_t{1} << words) - 1;
+  const std::uint64_t all =
+      words == kChunkWords ? ~std::uint64_t{0} : (std::uint64_t{1} << words) - 1;
   return ~equal & all;
 }
 

@@ -1,11 +1,11 @@
 // RecordBuilder: assembles one log record in DRAM, byte for byte as log/format.h says.
 //
-// A commit does: reset(), one add_*() per write entry, add_dependency() for each predecessor, seal();
-// then data() and size() are what goes to the log.
+// A commit does: reset(), one add_*() per write entry, add_dependency() for each predecessor,
+// seal(); then data() and size() are what goes to the log.
 //
-// Thread safety: none; a session owns one. Ownership: the buffer grows to the largest record ever built
-// and is kept, so a warm builder does not allocate. Complexity: one pass over each object, plus one
-// over the record for its checksum.
+// Thread safety: none; a session owns one. Ownership: the buffer grows to the largest record ever
+// built and is kept, so a warm builder does not allocate. Complexity: one pass over each object,
+// plus one over the record for its checksum.
 //
 // Objects are given as `size8` bytes: the type's size rounded up to 8, the rounding zero.
 #pragma once
@@ -36,7 +36,8 @@ class RecordBuilder {
 
   // Makes room for a record of `bytes`, so that building it cannot run out of memory.
   void reserve(std::uint64_t bytes) {
-    if (capacity_ < bytes) [[unlikely]] grow(bytes);
+    if (capacity_ < bytes) [[unlikely]]
+      grow(bytes);
   }
 
   // The whole object. REQUIRES (all add_*): no dependency was added yet.
@@ -46,8 +47,9 @@ class RecordBuilder {
     length_ += size8;
   }
 
-  // The words in which `after` differs from `before`, or the whole object if that takes no more bytes.
-  // Nothing changed: a delta without runs, so that the record still names each object it wrote.
+  // The words in which `after` differs from `before`, or the whole object if that takes no more
+  // bytes. Nothing changed: a delta without runs, so that the record still names each object it
+  // wrote.
   void add_update(std::uint64_t slot, const void* before, const void* after, std::uint32_t size8);
 
   void add_make(std::uint64_t slot, const MakePrefix& prefix, const void* object,
@@ -71,8 +73,8 @@ class RecordBuilder {
     ++dependencies_;
   }
 
-  // Writes the header with its checksum and pads with zeros to kRecordAlignment. May be repeated with
-  // other numbers. `seed` is log::seed() of the session.
+  // Writes the header with its checksum and pads with zeros to kRecordAlignment. May be repeated
+  // with other numbers. `seed` is log::seed() of the session.
   // REQUIRES: the record is at most 4 GiB long (max_record_bytes() tells before any work is done).
   void seal(Lsn lsn, Stamp stamp, Lsn persisted_upto, std::uint32_t seed,
             RecordKind kind = RecordKind::transaction) noexcept;

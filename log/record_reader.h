@@ -1,8 +1,9 @@
 // Reading one log record in place, from bytes that may be anything.
 //
 // read_record() accepts a record only if everything about it fits: length, checksum, every write
-// entry, every payload and the dependencies, to the byte. What a RecordView then hands out needs no further
-// check against the record's own bounds; whether a slot and its size fit the pool is for the caller.
+// entry, every payload and the dependencies, to the byte. What a RecordView then hands out needs no
+// further check against the record's own bounds; whether a slot and its size fit the pool is for
+// the caller.
 //
 // Thread safety: values over memory that the caller keeps mapped and unchanged. Nothing allocates.
 #pragma once
@@ -101,11 +102,12 @@ enum class Verify : std::uint8_t {
 std::optional<RecordView> read_record(const std::byte* begin, std::uint64_t available,
                                       std::uint32_t seed, Verify verify = Verify::everything);
 
-// The header at `begin`, if its own numbers are possible within `available` bytes: a cheap test before
-// the checksum. Says nothing about the rest.
+// The header at `begin`, if its own numbers are possible within `available` bytes: a cheap test
+// before the checksum. Says nothing about the rest.
 std::optional<RecordHeader> peek_header(const std::byte* begin, std::uint64_t available);
 
-// The record at `begin`, whose header is already known to be accepted (read_record() said so before).
+// The record at `begin`, whose header is already known to be accepted (read_record() said so
+// before).
 RecordView trusted_record(const std::byte* begin);
 
 // Whether all runs of a delta's payload lie within an object of `size8` bytes.

@@ -1,12 +1,12 @@
 // RecordWalker: the records of one run of segments, in order.
 //
 // A record is followed by the one with exactly the next LSN and a larger stamp, at the next 64-byte
-// position or, in a log that is flushed in blocks, at the next block boundary (log/format.h). The walk ends where
-// there is none.
+// position or, in a log that is flushed in blocks, at the next block boundary (log/format.h). The
+// walk ends where there is none.
 //
 // Used over the file by recovery, and over the live log by the checkpoint, which verifies no
-// checksums and therefore must bound the walk by what it knows to be sealed: behind that, the bytes of
-// an earlier generation could carry the next LSN.
+// checksums and therefore must bound the walk by what it knows to be sealed: behind that, the bytes
+// of an earlier generation could carry the next LSN.
 //
 // Thread safety: none; the walked bytes must not change, except behind `upto`.
 #pragma once
@@ -66,9 +66,9 @@ struct LiveRun {
   Lsn first_lsn = 0;
 };
 
-// Calls visit(const RecordView&) for a session's sealed records with LSNs in [from, upto], given its
-// live runs in LSN order. Checksums are not verified. Returns the LSN after the last visited (upto + 1 if
-// all are there).
+// Calls visit(const RecordView&) for a session's sealed records with LSNs in [from, upto], given
+// its live runs in LSN order. Checksums are not verified. Returns the LSN after the last visited
+// (upto + 1 if all are there).
 template <class Visitor>
 Lsn for_each_record(std::span<const LiveRun> runs, Lsn from, Lsn upto, Visitor&& visit) {
   Lsn next = from;

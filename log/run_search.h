@@ -1,4 +1,5 @@
-// Finding the runs of segments in the log region by their headers alone: there are no links to follow.
+// Finding the runs of segments in the log region by their headers alone: there are no links to
+// follow.
 //
 // Headers of recycled segments stay where they are until overwritten, so a run found here may be
 // history; whoever walks a session's log takes only runs that hold the LSN wanted next.

@@ -36,7 +36,8 @@ struct Watermark {
 };
 
 struct RunWalk {
-  // Records with a stamp above the floor and an LSN from the head on; their LSNs are first_lsn, + 1, ...
+  // Records with a stamp above the floor and an LSN from the head on; their LSNs are first_lsn, +
+  // 1, ...
   std::vector<RecordRef> records;
   std::vector<DependencyRef> dependencies;  // on other sessions above the floor, in record order
   Lsn first_lsn = 0;
@@ -49,8 +50,9 @@ struct RunWalk {
   std::vector<Watermark> watermarks;
 };
 
-// Walks `run` from its first record. Records below `head` are passed over; if the chain breaks before
-// `head`, it is taken up again at the record with exactly that LSN: what was lost was not needed.
+// Walks `run` from its first record. Records below `head` are passed over; if the chain breaks
+// before `head`, it is taken up again at the record with exactly that LSN: what was lost was not
+// needed.
 RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp floor);
 
 // Records behind the end of a prefix, which tell whether it ended by a torn write or by damage.

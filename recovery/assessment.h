@@ -1,5 +1,5 @@
-// Assessment: what a pool's log says, found out without changing a byte. Recovery acts on it; check and
-// the log tool print it.
+// Assessment: what a pool's log says, found out without changing a byte. Recovery acts on it; check
+// and the log tool print it.
 #pragma once
 
 #include <cstdint>

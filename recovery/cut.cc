@@ -1,9 +1,9 @@
 // The design defines the cut from above: start with everything, lower a session's cut to before its
-// first record whose dependency is not within the other's cut, repeat to a fixpoint. This computes the
-// same set from below, the way commits advance in a running pool: each session moves over its records
-// until one depends on a stamp that the other session has not reached, then sleeps until it has. The two
-// differ only for dependencies in a circle, which kept stamps rule out: a dependency's stamp is
-// always the smaller one.
+// first record whose dependency is not within the other's cut, repeat to a fixpoint. This computes
+// the same set from below, the way commits advance in a running pool: each session moves over its
+// records until one depends on a stamp that the other session has not reached, then sleeps until it
+// has. The two differ only for dependencies in a circle, which kept stamps rule out: a dependency's
+// stamp is always the smaller one.
 //
 // Each session sleeps on one dependency at a time and each dependency is passed once, so no record
 // is looked at twice, however long the chains are.

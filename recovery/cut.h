@@ -1,8 +1,8 @@
 // The cut: how many records of each session's prefix are committed.
 //
 // A record is kept if all earlier records of its session are kept and, for each dependency
-// <session, stamp> above the floor, that session's kept records reach up to that stamp. The cut is the
-// largest set of which this holds; the set is closed under dependencies, so it can be replayed.
+// <session, stamp> above the floor, that session's kept records reach up to that stamp. The cut is
+// the largest set of which this holds; the set is closed under dependencies, so it can be replayed.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,8 @@ void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
               std::move(facts));
 }
 
-// Stores the description of every slab that `plan` (if any) changed, and with `all` of every other too.
+// Stores the description of every slab that `plan` (if any) changed, and with `all` of every other
+// too.
 void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
                     int copy, bool all, emu::FlushCounts& counts) {
   emu::step(copy == 0 ? emu::Step::recovery_metadata_a : emu::Step::recovery_metadata_b);
@@ -36,22 +37,23 @@ void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const 
       directory.store(file.memory(), copy, slab, record, bitmap, counts);
     }
   }
-  fence(file, counts);
+  fence(file, counts);  // (P8, P10) a copy's metadata before the superblock that vouches for it
 }
 
-// P4 to P7 of docs/RECOVERY.md.
+// (P8) to (P11) of docs/RECOVERY.md.
 void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
                 const pool::SuperblockImage& image) {
   const int first = 1 - file.current_copy();
   for (const int copy : {first, 1 - first}) {
     emu::FlushCounts counts;
-    // A copy that was not equal may be torn anywhere. It is rewritten whole from what was read, rather
-    // than mirrored: replay may have written objects over the old bitmaps of a slab carved anew.
+    // A copy that was not equal may be torn anywhere. It is rewritten whole from what was read,
+    // rather than mirrored: replay may have written objects over the old bitmaps of a slab carved
+    // anew.
     const bool all = copy == first && !file.copies_equal();
     if (all || plan != nullptr) store_metadata(file, directory, plan, copy, all, counts);
     emu::step(copy == 0 ? emu::Step::recovery_superblock_a : emu::Step::recovery_superblock_b);
     pool::write_superblock(file.memory(), file.layout(), copy, image, counts);
-    fence(file, counts);
+    fence(file, counts);  // (P9, P11) one whole copy before the other is touched, both before use
   }
 }
 

@@ -1,7 +1,9 @@
-// The end of recovery, and of opening a clean pool: a new generation in one superblock write per copy.
+// The end of recovery, and of opening a clean pool: a new generation in one superblock write per
+// copy.
 //
-// Invariant: at every instant one copy of superblock, directory and bitmaps is whole and current. The
-// copy that is not the current one is made whole and written first; only then is the other touched.
+// Invariant: at every instant one copy of superblock, directory and bitmaps is whole and current.
+// The copy that is not the current one is made whole and written first; only then is the other
+// touched.
 #pragma once
 
 #include "pool/pool_file.h"
@@ -10,14 +12,14 @@
 
 namespace sp3::recovery {
 
-// Opens a clean pool for use: generation and number go up, state is open, heads are 1; floor, checkpoint
-// number and metadata stay. Returns the superblock now in force, durable in both copies.
+// Opens a clean pool for use: generation and number go up, state is open, heads are 1; floor,
+// checkpoint number and metadata stay. Returns the superblock now in force, durable in both copies.
 // Errors: io_error, damaged_metadata (only if the copies differed).
 pool::SuperblockImage start_generation(pool::PoolFile& file);
 
 // Ends a recovery whose homes are durable: what `plan` says of the slabs that changed becomes the
-// directory, everything up to `floor` is home, the logs are empty. Returns the superblock now in force,
-// state open, durable in both copies. Errors: as start_generation.
+// directory, everything up to `floor` is home, the logs are empty. Returns the superblock now in
+// force, state open, durable in both copies. Errors: as start_generation.
 pool::SuperblockImage finish_recovery(pool::PoolFile& file, pool::SlabDirectory& directory,
                                       const SlabPlan& plan, base::Stamp floor);
 

@@ -1,6 +1,7 @@
 // What the command-line tool shows of a log, without changing a byte.
 //
-// Errors of all: damaged_metadata if the directory cannot be read. Damage in the log is told, not thrown.
+// Errors of all: damaged_metadata if the directory cannot be read. Damage in the log is told, not
+// thrown.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +53,8 @@ LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedR
 // The dependency DAG of those records as a Graphviz graph: one row per session, dropped ones red.
 void write_dot(pool::PoolFile& file, std::ostream& out);
 
-// Adds to `report` what scanning, cutting and checking the log finds: records and damage. A clean pool's
-// log is history and is not looked at.
+// Adds to `report` what scanning, cutting and checking the log finds: records and damage. A clean
+// pool's log is history and is not looked at.
 void check_log(pool::PoolFile& file, CheckReport& report);
 
 }  // namespace sp3::recovery

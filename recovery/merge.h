@@ -1,4 +1,5 @@
-// Merge: the writes of one shard in the order of their stamps, out of lists that are sorted already.
+// Merge: the writes of one shard in the order of their stamps, out of lists that are sorted
+// already.
 //
 // Each session's writes come in stamp order, so a heap of sessions gives the whole shard's order:
 // O(log sessions) per write, nothing for a single session, no sorting and no copy.

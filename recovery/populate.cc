@@ -5,8 +5,8 @@
 namespace sp3::recovery {
 namespace {
 
-// Mapping a page among many costs a fraction of a fault, so it pays when about a quarter of a slab's pages
-// would be touched.
+// Mapping a page among many costs a fraction of a fault, so it pays when about a quarter of a
+// slab's pages would be touched.
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kWritesWorth = 4;
 constexpr std::uint32_t kSlabsPerTask = 16;

@@ -1,5 +1,5 @@
-// Two rounds at most. A write can only be checked against its slab's class, and the class may come from
-// a make anywhere in the log. So the first round checks against the directory and collects the
+// Two rounds at most. A write can only be checked against its slab's class, and the class may come
+// from a make anywhere in the log. So the first round checks against the directory and collects the
 // makes that disagree with it; if there are any, the plan is carved and a second round decides.
 #include "recovery/preparation.h"
 

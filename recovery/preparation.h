@@ -1,5 +1,5 @@
-// Preparation: everything that can be found wrong with the kept records is found before the first byte
-// of a home changes, and the writes are sorted into shards on the way.
+// Preparation: everything that can be found wrong with the kept records is found before the first
+// byte of a home changes, and the writes are sorted into shards on the way.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,8 @@ struct Preparation {
   std::uint64_t bytes = 0;  // of records
 };
 
-// The shard that a slot belongs to: all its writes are replayed by one thread. Slots of one page go together.
+// The shard that a slot belongs to: all its writes are replayed by one thread. Slots of one page go
+// together.
 inline std::uint32_t shard_of(std::uint64_t slot, std::uint32_t shards) {
   const std::uint64_t mixed = (slot >> 12) * 0x9E3779B97F4A7C15ULL;
   return static_cast<std::uint32_t>(((mixed >> 32) * shards) >> 32);

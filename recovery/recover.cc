@@ -1,16 +1,17 @@
 // The phases, in the order in which they must happen:
 //
-//   scan -> cut and check -> log durable (P1) -> order and replay (P2) -> homes durable (P3)
-//        -> metadata and superblock of the stale copy (P4, P5) -> of the other (P6, P7)
+//   scan -> cut and check -> log durable (P6) -> order and replay -> homes durable (P7)
+//        -> metadata and superblock of the stale copy (P8, P9) -> of the other (P10, P11)
 //
-// Up to P1 nothing is written. From P1 to P5 the superblock still says what it said, so a crash starts
-// recovery over from the same floor with the same log; replaying over any mixture of old and new
-// homes gives the same image, since every object is brought up from its first record above the floor.
-// From P5 on the new generation is in force, the old log is history, and the rest only makes the second
-// copy equal.
+// Up to P6 nothing is written. From P6 to P9 the superblock still says what it said, so a crash
+// starts recovery over from the same floor with the same log; replaying over any mixture of old and
+// new homes gives the same image, since every object is brought up from its first record above the
+// floor. From P9 on the new generation is in force, the old log is history, and the rest only makes
+// the second copy equal.
 #include "recovery/recover.h"
 
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -102,8 +103,8 @@ void Recovery::assess() {
   emu::step(emu::Step::recovery_scanned);
 }
 
-// P1. A process that was killed may have left records in caches only; a power cut after the first home
-// store must not find homes without their records.
+// (P6) A process that was killed may have left records in caches only; a power cut after the first
+// home store must not find homes without their records.
 void Recovery::make_log_durable() {
   const std::uint64_t start = emu::ticks();
   const auto& prefixes = assessment_.prefixes();
@@ -123,7 +124,7 @@ void Recovery::make_log_durable() {
   emu::step(emu::Step::recovery_log_flushed);
 }
 
-// P2 and P3.
+// (P7) is at the end of each replay: homes before anything that makes the log history.
 void Recovery::replay() {
   const std::uint64_t total = assessment_.preparation().writes;
   const Selection selection = assessment_.selection();
@@ -136,9 +137,11 @@ void Recovery::replay() {
       executor_.threads(),
       [this, total](std::uint64_t done) { progress("replay", done, total); }};
   ReplayTimes times;
-  const emu::IoStatus status = options_.strategy == RecoveryStrategy::dag
-                                   ? replay_by_dag(context, times)
-                                   : replay_by_stamp(context, times);
+  // A node of the DAG is 32 bits; the log of so many records would be 256 GiB.
+  const bool dag = options_.strategy == RecoveryStrategy::dag &&
+                   result_.report.records < std::numeric_limits<std::uint32_t>::max() / 2;
+  const emu::IoStatus status =
+      dag ? replay_by_dag(context, times) : replay_by_stamp(context, times);
   require(status, "the recovered objects could not be made durable");
   result_.report.order_seconds += seconds(times.order);
   result_.report.replay_seconds = seconds(times.replay);

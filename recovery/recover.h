@@ -4,7 +4,8 @@
 // instant of it does no harm.
 //
 // Thread safety: one thread; it brings its own helpers through emu::Executor.
-// Complexity: linear in the log's bytes. Memory: 16 bytes per record, per write entry and per dependency.
+// Complexity: linear in the log's bytes. Memory: 16 bytes per record, per write entry and per
+// dependency.
 #pragma once
 
 #include <sp3/options.h>
@@ -20,8 +21,8 @@ struct Result {
   pool::SuperblockImage superblock;  // now in force; file.superblock() is what was found
 };
 
-// On return: every home, the directory, the bitmaps and both superblocks are durable, state open, in a
-// new generation with empty logs. A clean pool is left alone (see start_generation()).
+// On return: every home, the directory, the bitmaps and both superblocks are durable, state open,
+// in a new generation with empty logs. A clean pool is left alone (see start_generation()).
 // Errors: damaged_log (path and offset; nothing was written) unless options.accept_loss;
 // damaged_metadata (nothing was written); io_error (recovery may be repeated).
 // REQUIRES: file was opened for writing.

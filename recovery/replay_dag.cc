@@ -4,15 +4,15 @@
 //   1. from the previous record of the same session;
 //   2. from each recorded dependency;
 //   3. from the last earlier writer, in stamp order, of each object that the record writes.
-// The third kind is not in the log. A record's dependency set leaves out predecessors that were committed
-// when it was sealed, so 1 and 2 alone would let a record overtake such a predecessor on the same
-// object. Recovery has the whole order at hand and restores the edge: per object, writers then form
-// a chain, which makes the image the same as replay in stamp order. Reads need no edges: only the order of
-// writes to one object shows in the image.
+// The third kind is not in the log. A record's dependency set leaves out predecessors that were
+// committed when it was sealed, so 1 and 2 alone would let a record overtake such a predecessor on
+// the same object. Recovery has the whole order at hand and restores the edge: per object, writers
+// then form a chain, which makes the image the same as replay in stamp order. Reads need no edges:
+// only the order of writes to one object shows in the image.
 //
 // Kahn's algorithm with atomic in-degrees: the thread that takes the last one off goes on with that
-// record itself and offers the rest to others. An edge always leads to a larger <stamp, session>, so
-// there is no circle.
+// record itself and offers the rest to others. An edge always leads to a larger <stamp, session>,
+// so there is no circle.
 #include <algorithm>
 #include <atomic>
 #include <memory>

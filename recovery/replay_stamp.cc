@@ -1,9 +1,10 @@
 // Replay in stamp order, shard by shard.
 //
 // A home is written where memory is cold: the time goes into waiting for it. So each shard runs a
-// little ahead of itself: a write leaves the merge kLogAhead writes before it is applied, when its log bytes are
-// asked for, and kHomeAhead before, when they have come, its home is. The flush follows each store at
-// once while the lines are in the cache; one fence at the end of the shard retires them all.
+// little ahead of itself: a write leaves the merge kLogAhead writes before it is applied, when its
+// log bytes are asked for, and kHomeAhead before, when they have come, its home is. The flush
+// follows each store at once while the lines are in the cache; one fence at the end of the shard
+// retires them all.
 #include <array>
 #include <atomic>
 #include <mutex>

@@ -2,10 +2,11 @@
 //
 // It starts as the checkpoint's directory says. A make above the floor that names another class (or
 // meets a free slab) carves the slab anew with an empty bitmap: slabs are only carved again when no
-// record above the floor names a slot of the old class, so every object now in it was made above the
-// floor too.
+// record above the floor names a slot of the old class, so every object now in it was made above
+// the floor too.
 //
-// Thread safety: check(), touch(), set() and clear() by any thread; set and clear of one slot must be
+// Thread safety: check(), touch(), set() and clear() by any thread; set and clear of one slot must
+// be
 //   ordered by the caller. The rest by one thread while no other is active.
 #pragma once
 
@@ -43,7 +44,8 @@ class SlabPlan {
 
   // One more write to the slab of `slot` will be replayed. REQUIRES: check(write) is good.
   void count(std::uint64_t slot) {
-    // relaxed: read after all threads have joined. Lost counts do no harm, so no locked instruction.
+    // relaxed: read after all threads have joined. Lost counts do no harm, so no locked
+    // instruction.
     std::atomic_ref<std::uint32_t> writes(slabs_[slab_of(slot)].writes);
     writes.store(writes.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }

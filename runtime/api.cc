@@ -56,7 +56,8 @@ Pool Pool::open(const std::filesystem::path& path, const Options& options) {
 }
 
 PoolInfo Pool::inspect(const std::filesystem::path& path) {
-  return pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only)->info();
+  return runtime::PoolCore::inspect(
+      *pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only));
 }
 
 CheckReport Pool::check(const std::filesystem::path& path) {

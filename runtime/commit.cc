@@ -290,6 +290,7 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
   if (synchronous) s.flushing.store(true, std::memory_order_relaxed);
   std::unique_lock<log::SpinLock> blocks(s.log.block_lock(), std::defer_lock);
   if (pool_->memory().writes_blocks()) blocks.lock();
+  emu::step(emu::Step::log_store);
   const log::SessionLog::Appended appended =
       s.log.append(record_.data(), static_cast<std::uint32_t>(record_.size()), stamp, streamed);
   if (synchronous) start_flush(appended, streamed);

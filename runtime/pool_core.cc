@@ -9,6 +9,7 @@
 #include <sp3/error.h>
 #include <sp3/session.h>
 
+#include "emu/step.h"
 #include "recovery/finish.h"
 #include "recovery/recover.h"
 #include "runtime/checkpoint.h"
@@ -255,8 +256,15 @@ void PoolCore::close() {
     }
   }
   stop_background();
+  emu::step(emu::Step::pool_close);
   checkpointer_->run(/*last=*/true);
   if (lost_error_) std::rethrow_exception(lost_error_);
+}
+
+PoolInfo PoolCore::inspect(const pool::PoolFile& file) {
+  PoolInfo info = file.info();
+  --info.geometry.max_sessions;  // the library's own is not the user's
+  return info;
 }
 
 std::size_t PoolCore::enter_guest() noexcept {
@@ -275,7 +283,7 @@ void PoolCore::leave_guest(std::size_t participant) noexcept {
 }
 
 PoolInfo PoolCore::info() const {
-  PoolInfo info = file_->info();
+  PoolInfo info = inspect(*file_);
   const std::lock_guard guard(mutex_);
   info.generation = superblock_.fixed.generation;
   info.checkpoint_number = checkpoint_number.load(std::memory_order_relaxed);

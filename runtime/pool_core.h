@@ -46,6 +46,8 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   static std::shared_ptr<PoolCore> create(const std::filesystem::path& path, std::uint64_t size,
                                           const Options& options);
   static std::shared_ptr<PoolCore> open(const std::filesystem::path& path, const Options& options);
+  // What Pool::inspect tells.
+  static PoolInfo inspect(const pool::PoolFile& file);
   ~PoolCore();
 
   std::unique_ptr<SessionCore> open_session();

@@ -61,8 +61,9 @@ TEST_CASE("a record reads back as it was built") {
   CHECK(writes[3].kind == WriteKind::destroy);
   CHECK(writes[3].slot == 0x4000);
   std::vector<base::Tid> dependencies;
-  record->for_each_dependency(
-      [&](SessionId session, Stamp stamp) { dependencies.push_back({stamp, session}); });
+  record->for_each_dependency([&](SessionId session, Stamp stamp) {
+    dependencies.push_back({stamp, session});
+  });
   CHECK(dependencies == std::vector<base::Tid>{{1000, 3}, {2000, 9}});
 }
 
@@ -129,11 +130,9 @@ TEST_CASE("a delta turns the old object into the new one and is never larger tha
     }
     builder.reset();
     builder.add_update(64, before.data(), after.data(), size8);
-    CHECK(builder.length() <=
-          sizeof(RecordHeader) + RecordBuilder::update_bytes(size8));
+    CHECK(builder.length() <= sizeof(RecordHeader) + RecordBuilder::update_bytes(size8));
     builder.seal(1, 1, 0, kSeed);
-    CHECK(builder.size() <=
-          RecordBuilder::max_record_bytes(RecordBuilder::update_bytes(size8), 0));
+    CHECK(builder.size() <= RecordBuilder::max_record_bytes(RecordBuilder::update_bytes(size8), 0));
     const auto record = read_record(builder.data(), builder.size(), kSeed);
     REQUIRE(record);
     auto home = before;

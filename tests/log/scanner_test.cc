@@ -187,6 +187,7 @@ TEST_CASE("a lost first record of the last run is judged by the records behind i
   const auto scan = pool.scan();
   REQUIRE(scan.damage.size() == 1);
   CHECK(scan.damage[0].offset == at);
+  CHECK(find(scan, 1)->beyond_records == 1);
 }
 
 TEST_CASE("a lost run is damage if a later run says that it was durable") {

@@ -1,4 +1,5 @@
-// A pool file in DRAM whose log the test writes itself, record by record, torn or damaged as it likes.
+// A pool file in DRAM whose log the test writes itself, record by record, torn or damaged as it
+// likes.
 #pragma once
 
 #include <cstddef>
@@ -87,8 +88,8 @@ class SyntheticPool {
     builder.seal(writer.next_lsn, stamp, persisted_upto, seed(session), kind);
     if (writer.position + builder.size() > writer.end) {
       const std::uint64_t wanted = sizeof(log::SegmentHeader) + builder.size();
-      const auto segments = static_cast<std::uint32_t>((wanted + layout.segment_size - 1) /
-                                                       layout.segment_size);
+      const auto segments =
+          static_cast<std::uint32_t>((wanted + layout.segment_size - 1) / layout.segment_size);
       start_run(session, next_segment, segments);
       next_segment += segments;
       REQUIRE(next_segment <= layout.segments);

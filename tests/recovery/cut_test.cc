@@ -65,13 +65,15 @@ TEST_CASE("the cut is the largest closed set, by brute force on random dependenc
       stamps[session].push_back(stamp);
       for (std::uint64_t n = random() % 3; n > 0; --n) {
         // Now and then on a record that its session's log has lost, or on a session without a log.
-        const auto on = static_cast<base::SessionId>(random() % (sessions + (random() % 20 == 0 ? 1 : 0)));
+        const auto on =
+            static_cast<base::SessionId>(random() % (sessions + (random() % 20 == 0 ? 1 : 0)));
         if (on == session) continue;
         if (on == sessions) {
           edges.push_back({session, stamps[session].size() - 1, on, stamp - 1});
         } else if (!stamps[on].empty()) {
           const auto& all = stamps[on];
-          edges.push_back({session, stamps[session].size() - 1, on, all[all.size() - 1 - random() % std::min<std::size_t>(3, all.size())]});
+          edges.push_back({session, stamps[session].size() - 1, on,
+                           all[all.size() - 1 - random() % std::min<std::size_t>(3, all.size())]});
         }
       }
     }
@@ -101,7 +103,8 @@ TEST_CASE("a chain that zigzags through all sessions is cut in linear time") {
   constexpr std::size_t kSessions = 64;
   constexpr std::size_t kRecords = 400'000;
   std::vector<LogPrefix> prefixes;
-  for (std::size_t s = 0; s < kSessions; ++s) prefixes.push_back(prefix_of(static_cast<base::SessionId>(s), {}));
+  for (std::size_t s = 0; s < kSessions; ++s)
+    prefixes.push_back(prefix_of(static_cast<base::SessionId>(s), {}));
   for (std::size_t i = 0; i < kRecords; ++i) {
     LogPrefix& prefix = prefixes[i % kSessions];
     prefix.records.push_back({i + 1, 0});

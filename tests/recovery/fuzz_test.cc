@@ -1,5 +1,6 @@
-// Pools with damaged bytes: recovery ends with a typed error or with a state that a dependency-closed
-// set of the transactions explains. A signal or a hang fails the whole executable.
+// Pools with damaged bytes: recovery ends with a typed error or with a state that a
+// dependency-closed set of the transactions explains. A signal or a hang fails the whole
+// executable.
 #include <catch2/catch.hpp>
 
 #include "recovery/inspect_log.h"
@@ -8,8 +9,8 @@
 namespace sp3::test {
 namespace {
 
-// Applies one record to a model of the homes. A lost make is not missed by those that changed the object after
-// it was committed, so an update does not bring an object to life.
+// Applies one record to a model of the homes. A lost make is not missed by those that changed the
+// object after it was committed, so an update does not bring an object to life.
 void apply(const std::byte* record, History::State& state) {
   log::trusted_record(record).for_each_write([&](const log::WriteView& write) {
     History::Object& object = state.at(write.slot);
@@ -85,8 +86,8 @@ TEST_CASE("flipped bytes in the log are refused or cut off, never believed") {
       }
       write_file(pool.path().path(), bytes);
       auto file = pool.reopen();
-      RecoveryOptions options = recovery_options(
-          round % 2 == 0 ? RecoveryStrategy::stamp : RecoveryStrategy::dag, 1);
+      RecoveryOptions options =
+          recovery_options(round % 2 == 0 ? RecoveryStrategy::stamp : RecoveryStrategy::dag, 1);
       options.accept_loss = round % 3 == 0;
       try {
         INFO("seed " << seed << " round " << round);

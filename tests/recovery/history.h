@@ -1,5 +1,5 @@
-// A random history of transactions, what a crash leaves of it in a pool, and what recovery must make of
-// that. The model is as plain as can be: a map from slot to bytes, records in a list.
+// A random history of transactions, what a crash leaves of it in a pool, and what recovery must
+// make of that. The model is as plain as can be: a map from slot to bytes, records in a list.
 //
 //   run()     transactions of several sessions, their dependencies, and when each was committed
 //   crash()   each session's log ends somewhere behind its last committed record; the homes are
@@ -46,7 +46,8 @@ class History {
   };
   using State = std::map<std::uint64_t, Object>;
 
-  explicit History(std::uint64_t seed, std::uint32_t sessions = 4) : random_(seed), sessions_(sessions) {
+  explicit History(std::uint64_t seed, std::uint32_t sessions = 4)
+      : random_(seed), sessions_(sessions) {
     committed_.resize(sessions);
     logs_.resize(sessions);
     last_lsn_.resize(sessions);
@@ -61,8 +62,16 @@ class History {
   [[nodiscard]] const State& expected() const { return expected_; }
   [[nodiscard]] std::size_t expected_replayed() const { return replayed_; }
   [[nodiscard]] Stamp floor() const { return floor_; }
-  // States that are also whole: for each acceptable set of kept records. See the damage test.
   [[nodiscard]] const std::vector<Transaction>& transactions() const { return transactions_; }
+  // The largest stamp that is whole on media, replayed or not.
+  [[nodiscard]] Stamp largest_stamp() const {
+    Stamp largest = floor_;
+    for (std::size_t s = 0; s < sessions_; ++s) {
+      if (survive_[s] == 0) continue;
+      largest = std::max(largest, transactions_[logs_[s][survive_[s] - 1]].tid.stamp);
+    }
+    return largest;
+  }
   [[nodiscard]] const State& homes() const { return homes_; }
 
   // Which class the slab of `slot` has in this model.
@@ -96,10 +105,10 @@ class History {
   std::vector<std::uint64_t> slots_;
   State state_;
   std::map<std::uint64_t, base::Tid> last_writer_;
-  std::vector<Transaction> transactions_;          // in stamp order
-  std::vector<std::vector<std::size_t>> logs_;     // per session: indices of its transactions
-  std::vector<std::size_t> committed_;             // per session: how many of them are committed
-  std::vector<std::size_t> survive_;               // per session: how many are whole on media
+  std::vector<Transaction> transactions_;       // in stamp order
+  std::vector<std::vector<std::size_t>> logs_;  // per session: indices of its transactions
+  std::vector<std::size_t> committed_;          // per session: how many of them are committed
+  std::vector<std::size_t> survive_;            // per session: how many are whole on media
   std::vector<Lsn> last_lsn_;
   Stamp clock_ = 1000;
   Stamp floor_ = 0;
@@ -170,13 +179,14 @@ inline void History::add_transaction() {
   std::erase_if(tx.predecessors, [&](const base::Tid& tid) { return tid.session == session; });
   for (const base::Tid& tid : tx.predecessors) {
     const std::size_t committed = committed_[tid.session];
-    const bool known = committed > 0 &&
-                       transactions_[logs_[tid.session][committed - 1]].tid.stamp >= tid.stamp;
+    const bool known =
+        committed > 0 && transactions_[logs_[tid.session][committed - 1]].tid.stamp >= tid.stamp;
     if (!known) tx.recorded.insert(tid);
   }
   // As in a real log, only the largest stamp of each session is kept.
   std::map<SessionId, Stamp> largest;
-  for (const base::Tid& tid : tx.recorded) largest[tid.session] = std::max(largest[tid.session], tid.stamp);
+  for (const base::Tid& tid : tx.recorded)
+    largest[tid.session] = std::max(largest[tid.session], tid.stamp);
   tx.recorded.clear();
   for (const auto& [on, stamp] : largest) tx.recorded.insert({stamp, on});
   tx.persisted_upto = committed_[session];
@@ -315,11 +325,13 @@ inline void History::write_logs(SyntheticPool& pool) {
         const Class& of = class_of(write.slot);
         const auto size8 = static_cast<std::uint32_t>(write.after.bytes.size());
         if (!write.before.alive) {
-          builder.add_make(write.slot, {of.type, of.size, of.slot_size}, write.after.bytes.data(), size8);
+          builder.add_make(write.slot, {of.type, of.size, of.slot_size}, write.after.bytes.data(),
+                           size8);
         } else if (!write.after.alive) {
           builder.add_destroy(write.slot);
         } else {
-          builder.add_update(write.slot, write.before.bytes.data(), write.after.bytes.data(), size8);
+          builder.add_update(write.slot, write.before.bytes.data(), write.after.bytes.data(),
+                             size8);
         }
       }
       for (const base::Tid& tid : tx.recorded) builder.add_dependency(tid.session, tid.stamp);

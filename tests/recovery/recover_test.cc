@@ -1,10 +1,10 @@
+#include <sstream>
+
 #include <catch2/catch.hpp>
 
 #include "recovery/finish.h"
 #include "recovery/inspect_log.h"
 #include "tests/recovery/support.h"
-
-#include <sstream>
 
 namespace sp3::test {
 namespace {
@@ -44,6 +44,7 @@ TEST_CASE("both strategies bring about what replaying one by one would, on 600 h
         file.reset();
         REQUIRE(result.report.replayed == crashed.history.expected_replayed());
         REQUIRE(result.report.damage.empty());
+        REQUIRE(result.superblock.fixed.floor == crashed.history.largest_stamp());
         check_recovered(crashed.pool, crashed.history, crashed.history.expected());
         const auto slabs = slab_bytes(crashed.pool);
         if (!image) image = slabs;
@@ -66,7 +67,6 @@ TEST_CASE("recovery leaves an open pool of a new generation with empty logs") {
   CHECK(after.fixed.number == before.number + 1);
   CHECK(after.fixed.checkpoint_number == before.checkpoint_number + 1);
   CHECK(after.fixed.floor == after.fixed.largest_stamp);
-  CHECK(after.fixed.floor >= crashed.history.transactions().back().tid.stamp - 300);
   CHECK(after.fixed.state == static_cast<std::uint32_t>(pool::State::open));
   CHECK(std::all_of(after.heads.begin(), after.heads.end(), [](Lsn lsn) { return lsn == 1; }));
   CHECK(result.superblock.fixed.number == after.fixed.number);
@@ -155,8 +155,8 @@ TEST_CASE("a slab is carved anew when every object in it was made above the floo
         record.type_size = 8;
         record.slot_size = 8;
         const auto shape = pool::slab_shape(pool.layout.slab_size, 8);
-        directory.store(file->memory(), copy, slab, record,
-                        pool::Bitmap(shape.bitmap_bytes / 8), counts);
+        directory.store(file->memory(), copy, slab, record, pool::Bitmap(shape.bitmap_bytes / 8),
+                        counts);
       }
       file.reset();
       pool.bytes = read_file(pool.path().path());
@@ -289,8 +289,8 @@ TEST_CASE("damage refuses by default, and accepting the loss recovers the rest a
   RecoveryOptions options;
   options.accept_loss = true;
   const auto report = recovery::recover(*file, options).report;
-  CHECK(report.replayed == 6);                     // records 1 to 5 of session 0, session 3's
-  CHECK(report.dropped == 5);                      // records 7 to 10, session 1's
+  CHECK(report.replayed == 6);  // records 1 to 5 of session 0, session 3's
+  CHECK(report.dropped == 5);   // records 7 to 10, session 1's
   CHECK(report.dropped_records.size() == 5);
   CHECK(report.damage.size() == 1);
   file = nullptr;

@@ -20,8 +20,7 @@ inline RecoveryOptions recovery_options(RecoveryStrategy strategy, std::uint32_t
 inline History::State read_state(pool::PoolFile& file, const History& history,
                                  const History::State& of, int copy) {
   const pool::Layout& layout = file.layout();
-  const auto directory =
-      pool::SlabDirectory::load(file.memory(), layout, file.identity(), copy);
+  const auto directory = pool::SlabDirectory::load(file.memory(), layout, file.identity(), copy);
   std::uint64_t alive = 0;
   History::State state;
   for (const auto& [slot, unused] : of) {

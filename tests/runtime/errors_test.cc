@@ -243,6 +243,7 @@ TEST_CASE("every offset that is not the start of an object of the type is refuse
       REQUIRE(offset == cell.offset());
       continue;
     }
+    INFO("offset " << offset << ", the object at " << cell.offset());
     const bool slot = offset >= cell.offset() && (offset - cell.offset()) % 8 == 0;
     REQUIRE(error->code() == (slot ? ErrorCode::destroyed_object : ErrorCode::invalid_pointer));
     REQUIRE(error->facts().offset == offset);
