@@ -61,7 +61,8 @@ class Slab {
   [[nodiscard]] std::uint64_t index_bytes() const noexcept { return slots * sizeof(Entry); }
 
  private:
-  static constexpr unsigned kReciprocalShift = 40;
+  // distance < 2^32 times a reciprocal < 2^31 + 1 fits 64 bits, and is exact up to distance 2^34.
+  static constexpr unsigned kReciprocalShift = 34;
   struct Free {
     void operator()(void* p) const noexcept { std::free(p); }
   };

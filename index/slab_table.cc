@@ -22,7 +22,8 @@ SlabTable::SlabTable(emu::Memory& memory, const pool::Layout& layout,
   // From the highest down, so that the free list hands out the lowest slab first.
   for (std::uint32_t n = layout_.slabs; n-- > 0;) {
     const pool::SlabRecord& record = directory_.record(n);
-    if (record.type == 0) {
+    // One that holds nothing may take any type: the log is empty, so no record names a slot of it.
+    if (record.type == 0 || (record.live == 0 && n != 0)) {
       free_.push_back(n);
       is_free_[n] = true;
     } else if (record.live < pool::slab_shape(layout_.slab_size, record.slot_size).slots) {
@@ -170,8 +171,19 @@ std::vector<std::uint32_t> SlabTable::free_empty_slabs(base::Stamp floor) {
 
 void SlabTable::store_freed(std::uint32_t number, int copy, emu::FlushCounts& counts) {
   const std::lock_guard guard(mutex_);
-  if (!is_free_[number]) return;  // carved again: its own description follows
   directory_.store(memory_, copy, number, pool::SlabRecord{}, {}, counts);
+}
+
+bool SlabTable::is_free(std::uint32_t number) const {
+  const std::lock_guard guard(mutex_);
+  return is_free_[number];
+}
+
+std::uint64_t SlabTable::objects_at_home() const {
+  const std::lock_guard guard(mutex_);
+  std::uint64_t objects = 0;
+  for (std::uint32_t n = 0; n < directory_.size(); ++n) objects += directory_.record(n).live;
+  return objects;
 }
 
 std::vector<Slab*> SlabTable::take_newly_carved() {

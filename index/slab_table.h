@@ -69,13 +69,16 @@ class SlabTable {
   // Checkpoint, after the superblock: frees slabs that hold nothing and that no record above `floor`
   // names. Returns them, for store_metadata's sibling below at the next checkpoint.
   std::vector<std::uint32_t> free_empty_slabs(base::Stamp floor);
-  // Checkpoint: describes a slab freed earlier, unless it has been carved again.
+  [[nodiscard]] bool is_free(std::uint32_t number) const;
+  // Checkpoint: describes a slab freed earlier. REQUIRES: nothing of a later carving is on media yet.
   void store_freed(std::uint32_t number, int copy, emu::FlushCounts& counts);
   // Slabs carved since the last call: their description is not on media yet.
   std::vector<Slab*> take_newly_carved();
   // Deletes slabs freed two epochs ago.
   void reclaim();
 
+  // Objects at home, as of the last metadata stored.
+  [[nodiscard]] std::uint64_t objects_at_home() const;
   [[nodiscard]] std::uint64_t index_bytes() const;
   [[nodiscard]] std::uint32_t slabs_used() const;
 

@@ -4,8 +4,8 @@
 //   2. walk_run: each run that can matter, on its own, in parallel.
 //   3. chain: per session, walks are joined run to run by LSN.
 //   4. A large object may hold bytes that look like a log, and old headers survive in the tail of a
-//      long run. A run that holds a record above the floor has not been recycled, so what looks like
-//      a header inside it is none: it is taken out, and the walk is made again without it.
+//      long run. A run that holds a record above the floor has not been recycled, so what looks
+//      like a header inside it is none: it is taken out, and the walk is made again without it.
 //   5. judge: what lies beyond each end is searched for witnesses.
 #include "log/log_scanner.h"
 

@@ -7,7 +7,8 @@ namespace sp3::log {
 std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
   SP3_CHECK(count > 0 && count <= total());
   const std::lock_guard guard(mutex_);
-  if (waiting_for_ > count) return std::nullopt;
+  constexpr std::uint32_t kPatience = 1000;
+  if (waiting_for_ > count && ++refused_for_it_ < kPatience) return std::nullopt;
   std::uint32_t run = 0;
   // One lap and a bit: a run may cross the point where the search starts, but not the end.
   for (std::uint32_t i = 0; i < total() + count; ++i) {
@@ -20,10 +21,14 @@ std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
     free_count_ -= count;
     next_ = (segment + 1) % total();
     waiting_for_ = 0;
+    refused_for_it_ = 0;
     return first;
   }
   // A single segment cannot be starved by others of its size; only larger requests need the queue.
-  if (count > 1) waiting_for_ = count;
+  if (count > 1) {
+    waiting_for_ = count;
+    refused_for_it_ = 0;
+  }
   return std::nullopt;
 }
 

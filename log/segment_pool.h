@@ -30,6 +30,7 @@ class SegmentPool {
   std::uint32_t free_count_;
   std::uint32_t next_ = 0;
   std::uint32_t waiting_for_ = 0;  // a refused request for this many contiguous segments
+  std::uint32_t refused_for_it_ = 0;  // smaller requests refused since; it may have given up
 };
 
 }  // namespace sp3::log

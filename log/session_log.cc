@@ -53,6 +53,8 @@ SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,
   if (memory_.writes_blocks()) {
     const std::lock_guard guard(block_lock_);
     fresh_from_ = 0;
+    append_begin_ = start;
+    append_end_ = run_end_;
   }
   return Reserved::in_new_run;
 }

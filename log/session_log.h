@@ -73,8 +73,11 @@ class SessionLog {
 
   // Held while a flusher reads what is sealed and calls close_blocks().
   [[nodiscard]] SpinLock& block_lock() noexcept { return block_lock_; }
-  // Everything up to file offset `end` is being written out: append no more to its block.
-  void close_blocks(std::uint64_t end) noexcept { fresh_from_ = base::round_up(end, kFileBlock); }
+  // Everything up to file offset `end` is being written out: append no more to its block. An end in an
+  // older run than the one being appended to closes nothing.
+  void close_blocks(std::uint64_t end) noexcept {
+    if (end > append_begin_ && end <= append_end_) fresh_from_ = base::round_up(end, kFileBlock);
+  }
 
   // The runs, oldest first; the last one may still grow.
   [[nodiscard]] std::vector<Run> runs() const;
@@ -102,7 +105,9 @@ class SessionLog {
   std::atomic<Stamp> last_stamp_{0};  // also read by the checkpointer while the owner is kept out
 
   SpinLock block_lock_;
-  std::uint64_t fresh_from_ = 0;  // guarded by block_lock_
+  std::uint64_t fresh_from_ = 0;    // guarded by block_lock_
+  std::uint64_t append_begin_ = 0;  // the last run, for those who hold block_lock_
+  std::uint64_t append_end_ = 0;
 
   mutable std::mutex mutex_;
   std::deque<Run> runs_;  // guarded by mutex_

@@ -101,7 +101,7 @@ std::unique_ptr<PoolFile> PoolFile::open(const std::filesystem::path& path, cons
   return pool;
 }
 
-PoolInfo PoolFile::info() const {
+PoolInfo PoolFile::description() const {
   const Superblock& superblock = choice_.image.fixed;
   PoolInfo info;
   info.path = path_;
@@ -118,6 +118,11 @@ PoolInfo PoolFile::info() const {
   info.checkpoint_floor = superblock.floor;
   info.clean = superblock.state == static_cast<std::uint32_t>(State::clean);
   info.slabs_total = layout_.slabs;
+  return info;
+}
+
+PoolInfo PoolFile::info() const {
+  PoolInfo info = description();
   const auto directory = SlabDirectory::load(*memory_, layout_, identity(), choice_.copy);
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     const SlabRecord& record = directory.record(slab);

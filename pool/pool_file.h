@@ -58,6 +58,8 @@ class PoolFile {
   // What inspect() tells, as of opening. Reads the directory for the counts.
   // Errors: damaged_metadata.
   [[nodiscard]] PoolInfo info() const;
+  // The same without what only the directory tells: slabs_carved and objects.
+  [[nodiscard]] PoolInfo description() const;
 
  private:
   PoolFile();

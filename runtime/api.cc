@@ -56,8 +56,8 @@ Pool Pool::open(const std::filesystem::path& path, const Options& options) {
 }
 
 PoolInfo Pool::inspect(const std::filesystem::path& path) {
-  return runtime::PoolCore::inspect(
-      *pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only));
+  return runtime::PoolCore::for_users(
+      pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only)->info());
 }
 
 CheckReport Pool::check(const std::filesystem::path& path) {
@@ -106,7 +106,7 @@ Session::~Session() {
   try {
     close();
   } catch (...) {
-    // close() has told the pool, whose close() will say it.
+    // The pool is poisoned, which its close() will say.
   }
 }
 
@@ -123,7 +123,13 @@ void Session::flush() { opened(core_).flush(); }
 
 void Session::close() {
   if (!core_) return;
-  core_->close();
+  try {
+    core_->close();
+  } catch (const Error& e) {
+    // The session is closed all the same if the pool is poisoned; else it stays as it is.
+    if (e.code() == ErrorCode::outcome_unknown) core_.reset();
+    throw;
+  }
   core_.reset();
 }
 

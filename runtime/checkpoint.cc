@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -39,7 +40,8 @@ Checkpointer::Checkpointer(PoolCore& pool)
       named_(pool.layout().slabs),
       slab_is_dirty_(pool.layout().slabs, false),
       heads_(pool.layout().max_sessions, 1),
-      versions_(pool.versions(), pool.epochs()) {
+      versions_(pool.versions(), pool.epochs()),
+      orphans_(pool.versions(), pool.epochs()) {
   actor_.participant = PoolCore::kCheckpointerParticipant;
   pool_.epochs().admit(actor_.participant);
 }
@@ -47,11 +49,32 @@ Checkpointer::Checkpointer(PoolCore& pool)
 Checkpointer::~Checkpointer() {
   stop();
   versions_.free_all();
+  orphans_.free_all();
 }
 
 void Checkpointer::run(bool last) {
   const std::lock_guard guard(running_);
+  run_locked(last);
+}
+
+void Checkpointer::run_unless_done(std::uint64_t since) {
+  const std::lock_guard guard(running_);
+  if (count_.get() == since) run_locked(false);
+}
+
+void Checkpointer::run_locked(bool last) {
   pool_.persister().throw_if_poisoned();
+  try {
+    run_steps(last);
+  } catch (...) {
+    // Half a checkpoint (memory ran out) has forgotten names that only the log still knows: nobody may go
+    // on as if it had not. The next opening recovers them.
+    pool_.persister().poison(ENOMEM);
+    throw;
+  }
+}
+
+void Checkpointer::run_steps(bool last) {
   const std::uint64_t started = emu::ticks();
   captured_.clear();
   const base::Stamp floor = raise_floor();
@@ -70,17 +93,17 @@ void Checkpointer::run(bool last) {
 }
 
 base::Stamp Checkpointer::raise_floor() {
-  const auto sessions = pool_.all_shared();
   // relaxed: only we store it.
   base::Stamp floor = std::max(pool_.clock().now(), pool_.floor.load(std::memory_order_relaxed) + 1);
-  for (const auto& s : sessions) {
+  for (const auto& s : pool_.all_shared()) {
     floor = std::max(floor, s->last_stamp.load(std::memory_order_relaxed));  // a stale one is waited for
   }
   emu::step(emu::Step::checkpoint_floor);
   // (2) seq_cst, Dekker with SessionCore::announce and take_stamp.
   pool_.floor.store(floor, std::memory_order_seq_cst);
-  // A session opened after this list was made takes its stamps after the floor is published.
-  for (const auto& s : sessions) settle(*s, floor);
+  // Listed after the floor was published: a session that is missing was opened later (both take the
+  // pool's mutex), and so reads the new floor before it takes its first stamp.
+  for (const auto& s : pool_.all_shared()) settle(*s, floor);
   return floor;
 }
 
@@ -174,7 +197,12 @@ void Checkpointer::capture(const index::Place& place) {
              static_cast<std::uint32_t>(base::round_up(place.slab->type_size, 8))};
   pool_.epochs().pin(actor_.participant);
   emu::Spin spin;
-  while (!place.entry().try_read(c.seen)) spin.pause();
+  while (!place.entry().try_read(c.seen)) {
+    // Under encounter-time locks this may last as long as a body does: not pinned.
+    pool_.epochs().unpin(actor_.participant);
+    spin.pause();
+    pool_.epochs().pin(actor_.participant);
+  }
   // At home: an earlier checkpoint brought this version there.
   if (!c.seen.at_home()) {
     if (!c.seen.destroyed()) {
@@ -242,6 +270,8 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
   image.fixed.largest_stamp = std::max(image.fixed.largest_stamp, floor);
   image.fixed.state = static_cast<std::uint32_t>(last ? pool::State::clean : pool::State::open);
   image.heads = heads_;
+  // Decided once, so that both copies say the same. Carved again: its own description follows.
+  std::erase_if(freed_slabs_, [&](std::uint32_t n) { return !pool_.slabs().is_free(n); });
   constexpr emu::Step kMetadata[2] = {emu::Step::checkpoint_metadata_a, emu::Step::checkpoint_metadata_b};
   constexpr emu::Step kSuperblock[2] = {emu::Step::checkpoint_superblock_a,
                                         emu::Step::checkpoint_superblock_b};
@@ -291,6 +321,10 @@ void Checkpointer::recycle(base::Stamp floor) {
     if (held) s->announced.store(kIdle, std::memory_order_release);
   }
   versions_.collect();
+  {
+    const std::lock_guard guard(orphans_mutex_);
+    orphans_.collect();
+  }
   pool_.slabs().reclaim();
 }
 
@@ -304,8 +338,8 @@ void Checkpointer::wait_for_grace() {
 }
 
 void Checkpointer::inherit(VersionPool& versions) {
-  const std::lock_guard guard(running_);
-  versions.bequeath(versions_);
+  const std::lock_guard guard(orphans_mutex_);
+  versions.bequeath(orphans_);
 }
 
 // ------------------------------------------------------------------------------------ background
@@ -353,8 +387,7 @@ void Checkpointer::work() {
     try {
       if (pool_.has_news()) run();
     } catch (const std::exception&) {
-      // Poisoned: everyone who waits is told by the persister. Else memory is short: try again later.
-      if (pool_.persister().is_poisoned()) return;
+      return;  // the pool is poisoned; everyone who waits is told by the persister
     }
     lock.lock();
   }

@@ -37,6 +37,8 @@ class Checkpointer {
   // Makes a checkpoint now. `last`: marks the pool clean (REQUIRES: no session is open).
   // Errors: outcome_unknown.
   void run(bool last = false);
+  // Makes one unless count() is no longer `since`: for those who wait for log space together.
+  void run_unless_done(std::uint64_t since);
   // Asks the background thread for one soon.
   void request() noexcept;
   // What a closed session leaves: freed when nobody can hold it.
@@ -59,6 +61,8 @@ class Checkpointer {
     std::uint32_t size8;
   };
 
+  void run_locked(bool last);
+  void run_steps(bool last);
   base::Stamp raise_floor();
   void settle(SessionShared& session, base::Stamp floor);
   void collect_names(base::Stamp floor);
@@ -95,6 +99,9 @@ class Checkpointer {
   std::vector<std::uint32_t> freed_slabs_;    // freed at the end of the last checkpoint
   std::vector<base::Lsn> heads_;
   VersionPool versions_;
+
+  std::mutex orphans_mutex_;
+  VersionPool orphans_;  // of closed sessions; guarded by orphans_mutex_
 
   base::Counter count_, objects_, bytes_, lines_, fences_, longest_ns_;
 

@@ -32,12 +32,14 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
                                   [](const WriteEntry& w) { return w.mode != WriteMode::nothing; });
   if (!writes) return commit_read_only(durability, ticket);
   const CommitPolicy policy = pool_->options().policy;
+  versions_.prepare_to_retire(writes_.size());  // after publish nothing may fail
   announce();
   if (pool_->logs() && !reserve_log()) return false;  // step 0
   if (policy != CommitPolicy::ideal && !lock_write_set()) return false;
   track();
   const base::Stamp stamp = take_stamp();  // step 1
   if (policy != CommitPolicy::ideal && !validate()) return false;  // step 2
+  clear_padding();
   switch (policy) {
     case CommitPolicy::speculative:
     case CommitPolicy::ideal:
@@ -46,6 +48,7 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
       end_reading();
       seal(stamp, durability, /*published=*/true);
       forget_writes();
+      leave_serial_gate();  // what is left concerns nobody's progress but ours
       settle(stamp, durability);  // steps 4 and 5
       break;
     case CommitPolicy::conservative:
@@ -117,7 +120,6 @@ bool SessionCore::reserve_log() {
   }
   // After publish nothing may fail: memory is taken now, like log space.
   record_.reserve(bytes);
-  versions_.prepare_to_retire(writes_.size());
   if (take_log_space(bytes)) return true;
   log_bytes_needed_ = bytes;
   note_conflict(Conflict::log_full);
@@ -232,6 +234,13 @@ bool SessionCore::validate() {
   return false;
 }
 
+// Before anyone else, or the log, sees the copies.
+void SessionCore::clear_padding() {
+  for (WriteEntry& w : writes_.entries()) {
+    if (w.clear_padding != nullptr && w.copy != nullptr) w.clear_padding(w.copy);
+  }
+}
+
 void SessionCore::publish(base::Stamp stamp) {
   for (WriteEntry& entry : writes_.entries()) {
     emu::step(emu::Step::commit_publish);
@@ -245,7 +254,6 @@ void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
     w.locked = false;
     return;
   }
-  if (w.clear_padding != nullptr && w.copy != nullptr) w.clear_padding(w.copy);
   const std::uint64_t pointer =
       w.mode == WriteMode::destroy ? index::kTombstone : reinterpret_cast<std::uint64_t>(w.copy);
   const std::uint64_t word0 = index::pack_word0(stamp);
@@ -373,9 +381,13 @@ void SessionCore::settle(base::Stamp stamp, Durability durability) {
     }
     return;
   }
-  // relaxed: our own item is among them, or already persisted by us (conservative).
-  if (shared_->persisted.load(std::memory_order_relaxed) < shared_->sealed.load(std::memory_order_relaxed)) {
+  // relaxed: our own item is among them, or already persisted by us (conservative) or by a helper.
+  // A flush that was started is finished even then: its fence must never vouch for a later record.
+  if (flush_started_ || shared_->persisted.load(std::memory_order_relaxed) <
+                            shared_->sealed.load(std::memory_order_relaxed)) {
     persist_own();
+  } else {
+    shared_->flushing.store(false, std::memory_order_relaxed);  // relaxed: a hint
   }
   if (persister_.advance(*shared_, &blocked_on) == Persister::Advanced::everything) {
     persister_.throw_if_poisoned();

@@ -8,10 +8,12 @@
 #include "emu/spin.h"
 #include "runtime/checkpoint.h"
 #include "runtime/pool_core.h"
+#include "runtime/session_core.h"
 
 namespace sp3::runtime {
 
 namespace {
+constexpr std::uint32_t kSlowTickMs = 100;  // without watermarks
 constexpr int kQuietRounds = 16;  // rounds without a group before the flusher slows down
 }
 
@@ -24,7 +26,7 @@ Flusher::Flusher(PoolCore& pool) : pool_(pool), looks_(pool.layout().max_session
 Flusher::~Flusher() { stop(); }
 
 void Flusher::start() {
-  if (pool_.logs()) thread_ = std::thread([this] { work(); });
+  thread_ = std::thread([this] { work(); });
 }
 
 void Flusher::stop() noexcept {
@@ -52,23 +54,17 @@ void Flusher::wake() noexcept {
 void Flusher::work() {
   using std::chrono::steady_clock;
   const auto group_period = std::chrono::microseconds(pool_.options().async.group_microseconds);
-  const auto watermark_period = std::chrono::milliseconds(pool_.options().watermark_ms);
-  const bool watermarks = watermark_period.count() != 0;
-  auto next_watermark = steady_clock::now() + watermark_period;
+  const std::uint32_t tick_ms =
+      pool_.options().watermark_ms != 0 ? pool_.options().watermark_ms : kSlowTickMs;
+  auto next_tick = steady_clock::now() + std::chrono::milliseconds(tick_ms);
   int quiet = 0;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const bool groups = group_expected_.load(std::memory_order_relaxed);
-    const auto woken = [&] {
+    const auto until = groups ? std::min(next_tick, steady_clock::now() + group_period) : next_tick;
+    wake_up_.wait_until(lock, until, [&] {
       return stopping_ || (!groups && group_expected_.load(std::memory_order_relaxed));
-    };
-    if (groups) {
-      wake_up_.wait_for(lock, group_period, woken);
-    } else if (watermarks) {
-      wake_up_.wait_until(lock, next_watermark, woken);
-    } else {
-      wake_up_.wait(lock, woken);
-    }
+    });
     if (stopping_) return;
     lock.unlock();
     if (pool_.persister().is_poisoned()) return;
@@ -77,17 +73,38 @@ void Flusher::work() {
       if (quiet > kQuietRounds) {
         quiet = 0;
         group_expected_.store(false, std::memory_order_relaxed);
-        flush_groups();  // what was sealed before the flag went down
       }
     }
-    if (watermarks && steady_clock::now() >= next_watermark) {
-      write_watermarks();
-      next_watermark = steady_clock::now() + watermark_period;
+    if (steady_clock::now() >= next_tick) {
+      if (pool_.options().watermark_ms != 0 && pool_.logs()) write_watermarks();
+      look_for_long_transactions();
+      // A group begun as the flag went down, unseen by either side, is found here at the latest.
+      if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
+      next_tick = steady_clock::now() + std::chrono::milliseconds(tick_ms);
     }
     lines_.raise_to(actor_.counts.lines);
     fences_.raise_to(actor_.counts.fences);
     lock.lock();
   }
+}
+
+void Flusher::look_for_long_transactions() {
+  const auto now = std::chrono::steady_clock::now();
+  const auto limit = std::chrono::milliseconds(pool_.options().long_transaction_ms);
+  pool_.for_each_session([&](SessionCore& session) {
+    Look& look = looks_[session.shared()->id];
+    const std::uint64_t attempts = session.attempts();
+    const bool pinned = pool_.epochs().is_pinned(PoolCore::participant_of(session.shared()->id));
+    if (!pinned || attempts != look.attempts) {
+      look.attempts = attempts;
+      look.attempt_seen = now;
+      look.counted = false;
+    } else if (!look.counted && now - look.attempt_seen > limit) {
+      look.counted = true;
+      long_session_.store(session.shared()->id, std::memory_order_relaxed);
+      long_transactions_.add(1);
+    }
+  });
 }
 
 // Flushes what was sealed at the last look and still is not durable; whether anything is in flight.

@@ -4,11 +4,14 @@
 // - An asynchronous group that does not fill is flushed AsyncOptions::group_microseconds after it was begun.
 // - Options::watermark_ms after a session has gone idle, a watermark record in the library's own session
 //   says how far its log is durable. From then on a damaged record of it is damage, not a torn tail.
+// - A transaction that stays open beyond Options::long_transaction_ms is counted, by looking from outside,
+//   so that short ones pay nothing for it.
 //
 // Thread safety: expect_group() by any thread; start and stop by one.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -39,18 +42,26 @@ class Flusher {
 
   [[nodiscard]] std::uint64_t lines() const noexcept { return lines_.get(); }
   [[nodiscard]] std::uint64_t fences() const noexcept { return fences_.get(); }
+  [[nodiscard]] std::uint64_t long_transactions() const noexcept { return long_transactions_.get(); }
+  [[nodiscard]] base::SessionId long_transaction_session() const noexcept {
+    return long_session_.load(std::memory_order_relaxed);  // relaxed: a hint for people
+  }
 
  private:
   // Per session, what the last look found.
   struct Look {
     std::uint64_t sealed = 0;
     base::Lsn watermark = 0;  // covered by a durable watermark
+    std::uint64_t attempts = 0;
+    std::chrono::steady_clock::time_point attempt_seen{};  // when this attempt was first met
+    bool counted = false;                                  // as a long one
   };
 
   void wake() noexcept;
   void work();
   bool flush_groups();
   void write_watermarks();
+  void look_for_long_transactions();
   bool seal_watermark(const std::vector<base::Tid>& marks);
 
   PoolCore& pool_;
@@ -60,6 +71,8 @@ class Flusher {
   std::vector<Look> looks_;
   base::Counter lines_;
   base::Counter fences_;
+  base::Counter long_transactions_;
+  std::atomic<base::SessionId> long_session_{0};
 
   std::atomic<bool> group_expected_{false};
   std::mutex mutex_;

@@ -76,9 +76,9 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
   if (is_poisoned()) return;
   // Pinned, no segment we are about to write can be recycled and reused; the owner's own flushes of
   // mapped lines are harmless then, so the common case does without.
-  const bool pin = !owner || memory_.writes_blocks();
+  // (A conservative owner is still pinned by its transaction.)
+  const bool pin = (!owner || memory_.writes_blocks()) && !epochs_.is_pinned(actor.participant);
   if (pin) epochs_.pin(actor.participant);
-  session.flushing.exchange(true, std::memory_order_seq_cst);  // the locked RMW of the essay above
   const std::uint64_t from = session.persisted.load(std::memory_order_acquire);
   std::uint64_t upto = 0;
   if (memory_.writes_blocks()) {
@@ -93,6 +93,7 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
   } else {
     upto = session.sealed.load(std::memory_order_acquire);
   }
+  session.flushing.exchange(true, std::memory_order_seq_cst);  // the locked RMW of the essay above
   std::uint64_t reached = from;
   base::Lsn reached_lsn = 0;
   emu::step(emu::Step::log_flush);

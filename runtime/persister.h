@@ -19,7 +19,7 @@
 
 namespace sp3::runtime {
 
-// Who flushes and waits. REQUIRES: not pinned when it enters flush() or wait().
+// Who flushes and waits. REQUIRES: not pinned when it enters wait().
 struct Actor {
   std::size_t participant = 0;  // in the epoch domain
   emu::FlushCounts counts;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <system_error>
 #include <utility>
 
 #include <pthread.h>
@@ -62,12 +63,22 @@ Options with_own_session(Options options) {
 std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, std::uint64_t size,
                                            const Options& options) {
   check_options(options, path.string());
+  if (options.policy == CommitPolicy::ideal) {
+    throw Error(ErrorCode::unsupported, "a pool cannot be created without concurrency control",
+                {.path = path.string(), .wanted = "another CommitPolicy", .found = "ideal"});
+  }
   auto file = pool::PoolFile::create(path, size, with_own_session(options));
-  pool::SuperblockImage superblock = recovery::start_generation(*file);
-  std::shared_ptr<PoolCore> core(
-      new PoolCore(std::move(file), options, RecoveryReport{}, std::move(superblock)));
-  core->start();
-  return core;
+  try {
+    pool::SuperblockImage superblock = recovery::start_generation(*file);
+    std::shared_ptr<PoolCore> core(
+        new PoolCore(std::move(file), options, RecoveryReport{}, std::move(superblock)));
+    core->start();
+    return core;
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);  // ours: create() refuses a path that exists
+    throw;
+  }
 }
 
 std::shared_ptr<PoolCore> PoolCore::open(const std::filesystem::path& path, const Options& options) {
@@ -103,6 +114,7 @@ PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
       persister_(file_->memory(), epochs_, file_->path(), layout().max_sessions),
       slabs_(file_->memory(), layout(), file_->identity(), 0, epochs_),
       segments_(layout().segments),
+      generation_(superblock.fixed.generation),
       superblock_(std::move(superblock)),
       shared_(layout().max_sessions),
       session_open_(layout().max_sessions, false) {
@@ -138,8 +150,10 @@ void PoolCore::ensure_root() {
       tx.read(root);
     } catch (const Error& e) {
       if (e.code() != ErrorCode::invalid_pointer && e.code() != ErrorCode::destroyed_object) throw;
-      // Slot 0 of slab 0, because nothing else was ever made in this pool.
-      SP3_CHECK(tx.make<RootNode>() == root);
+      // Slot 0 of slab 0, if nothing else was ever made in this pool.
+      if (tx.make<RootNode>() == root) return;
+      throw Error(ErrorCode::damaged_metadata, "the root directory is missing",
+                  {.path = file_->path(), .offset = root_offset_, .has_offset = true});
     }
   };
   session->run({const_cast<void*>(static_cast<const void*>(&body)),
@@ -165,9 +179,9 @@ SessionShared& PoolCore::shared(base::SessionId id) {
   const std::lock_guard guard(mutex_);
   if (!shared_[id]) {
     const auto& superblock = file_->identity();
-    const std::uint32_t seed = log::seed(superblock.uuid, id, superblock_.fixed.generation);
+    const std::uint32_t seed = log::seed(superblock.uuid, id, generation_);
     shared_[id] = std::make_shared<SessionShared>(*this, id, file_->memory(), layout(), segments_,
-                                                  superblock_.fixed.generation, seed);
+                                                  generation_, seed);
     persister_.add(*shared_[id]);
     epochs_.admit(participant_of(id));
   }
@@ -188,6 +202,7 @@ std::unique_ptr<SessionCore> PoolCore::open_session() {
   std::size_t id = 0;
   {
     const std::lock_guard guard(mutex_);
+    if (closing_) throw Error(ErrorCode::pool_closed, "the pool is being closed", {.path = file_->path()});
     while (id < session_open_.size() && session_open_[id]) ++id;
     if (id == session_open_.size()) {
       throw Error(ErrorCode::too_many_sessions, "all sessions of the pool are open",
@@ -210,21 +225,33 @@ std::unique_ptr<SessionCore> PoolCore::open_session() {
   }
 }
 
-void PoolCore::session_closed(SessionCore& session, std::exception_ptr error) noexcept {
+void PoolCore::session_closed(SessionCore& session) noexcept {
   checkpointer_->inherit(session.versions());
   const std::lock_guard guard(mutex_);
   closed_sessions_ += session.statistics();
   std::erase(sessions_, &session);
   session_open_[session.shared()->id] = false;
-  if (error && !lost_error_) lost_error_ = error;
+}
+
+// A checkpoint waits for transactions in flight; one of this very thread would never end.
+void PoolCore::throw_if_inside_body(const SessionCore* except) {
+  for_each_session([&](const SessionCore& session) {
+    if (&session == except || !session.runs_here()) return;
+    throw Error(ErrorCode::nested_transaction, "a checkpoint is needed inside a transaction's body",
+                {.path = file_->path(), .found = "session " + std::to_string(session.shared()->id)});
+  });
 }
 
 void PoolCore::checkpoint() {
   throw_if_unusable();
+  throw_if_inside_body(nullptr);
   if (logs()) checkpointer_->run();
 }
 
-void PoolCore::wait_for_log_space() { checkpointer_->run(); }
+void PoolCore::wait_for_log_space(const SessionCore& waiter) {
+  throw_if_inside_body(&waiter);
+  checkpointer_->run_unless_done(checkpointer_->count());
+}
 
 void PoolCore::note_log_growth() noexcept {
   const std::uint64_t used = segments_.used();
@@ -248,22 +275,21 @@ void PoolCore::close() {
   if (was_inherited()) throw_unusable();
   {
     const std::lock_guard guard(mutex_);
-    if (!sessions_.empty()) {
+    if (std::find(session_open_.begin() + 1, session_open_.end(), true) != session_open_.end()) {
       throw Error(ErrorCode::sessions_open, "the pool cannot be closed while sessions are open",
                   {.path = file_->path(),
                    .wanted = "no open session",
-                   .found = std::to_string(sessions_.size())});
+                   .found = std::to_string(std::count(session_open_.begin() + 1, session_open_.end(), true))});
     }
+    closing_ = true;
   }
   stop_background();
   emu::step(emu::Step::pool_close);
   checkpointer_->run(/*last=*/true);
-  if (lost_error_) std::rethrow_exception(lost_error_);
 }
 
-PoolInfo PoolCore::inspect(const pool::PoolFile& file) {
-  PoolInfo info = file.info();
-  --info.geometry.max_sessions;  // the library's own is not the user's
+PoolInfo PoolCore::for_users(PoolInfo info) {
+  --info.geometry.max_sessions;
   return info;
 }
 
@@ -283,9 +309,10 @@ void PoolCore::leave_guest(std::size_t participant) noexcept {
 }
 
 PoolInfo PoolCore::info() const {
-  PoolInfo info = inspect(*file_);
-  const std::lock_guard guard(mutex_);
-  info.generation = superblock_.fixed.generation;
+  PoolInfo info = for_users(file_->description());
+  info.slabs_carved = slabs_.slabs_used();
+  info.objects = slabs_.objects_at_home();
+  info.generation = generation_;
   info.checkpoint_number = checkpoint_number.load(std::memory_order_relaxed);
   info.checkpoint_floor = floor.load(std::memory_order_relaxed);
   info.clean = false;  // it is open
@@ -299,6 +326,8 @@ PoolStatistics PoolCore::statistics() const {
     s.sessions = closed_sessions_;
     for (const SessionCore* session : sessions_) s.sessions += session->statistics();
   }
+  s.long_transactions = flusher_->long_transactions();
+  s.long_transaction_session = flusher_->long_transaction_session();
   s.checkpoints = checkpointer_->count();
   s.checkpoint_objects = checkpointer_->objects();
   s.checkpoint_bytes = checkpointer_->bytes();

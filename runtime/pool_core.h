@@ -46,13 +46,12 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   static std::shared_ptr<PoolCore> create(const std::filesystem::path& path, std::uint64_t size,
                                           const Options& options);
   static std::shared_ptr<PoolCore> open(const std::filesystem::path& path, const Options& options);
-  // What Pool::inspect tells.
-  static PoolInfo inspect(const pool::PoolFile& file);
+  // The library's own session is not the user's.
+  static PoolInfo for_users(PoolInfo info);
   ~PoolCore();
 
   std::unique_ptr<SessionCore> open_session();
-  // The session is gone; `error` (if any) is what its destructor could not throw.
-  void session_closed(SessionCore& session, std::exception_ptr error) noexcept;
+  void session_closed(SessionCore& session) noexcept;
   void checkpoint();
   void close();
 
@@ -68,7 +67,9 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   [[nodiscard]] bool was_inherited() const noexcept { return fork_generation() != fork_generation_; }
 
   // Returns when segments may be free: makes or awaits a checkpoint. REQUIRES: not pinned, nothing locked.
-  void wait_for_log_space();
+  // Errors: nested_transaction if `waiter` is used inside the body of another session's transaction, whose
+  // end the checkpoint would wait for.
+  void wait_for_log_space(const SessionCore& waiter);
   // Asks for a checkpoint if the log has filled up beyond CheckpointOptions::log_percent.
   void note_log_growth() noexcept;
   // Whether a stamp was taken since the last checkpoint's floor.
@@ -107,6 +108,13 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   // All shared parts that exist. Takes the mutex.
   std::vector<std::shared_ptr<SessionShared>> all_shared() const;
 
+  // Calls visit(SessionCore&) for every open session, under the mutex.
+  template <class Visitor>
+  void for_each_session(Visitor&& visit) {
+    const std::lock_guard guard(mutex_);
+    for (SessionCore* session : sessions_) visit(*session);
+  }
+
   // The serial gate: 0, or 1 + the id of the session whose transaction runs alone.
   alignas(base::kCacheLine) std::atomic<std::uint32_t> serial_gate{0};
   // No stamp up to this one is in flight any more, or will be taken.
@@ -119,6 +127,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options, RecoveryReport recovery,
            pool::SuperblockImage superblock);
   [[noreturn]] void throw_unusable() const;
+  void throw_if_inside_body(const SessionCore* except);
   void start();
   void ensure_root();
   void stop_background() noexcept;
@@ -135,6 +144,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   index::SlabTable slabs_;
   log::SegmentPool segments_;
   VersionDepot depot_;
+  const std::uint64_t generation_;
   pool::SuperblockImage superblock_;  // in force; the checkpointer's after start()
   std::atomic<std::uint32_t> guests_{0};  // bit i: guest i is in
 
@@ -143,7 +153,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   std::vector<bool> session_open_;                      // by id; guarded by mutex_
   std::vector<SessionCore*> sessions_;                  // open ones; guarded by mutex_
   SessionStatistics closed_sessions_;                   // guarded by mutex_
-  std::exception_ptr lost_error_;                       // guarded by mutex_
+  bool closing_ = false;                                // guarded by mutex_
 
   std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<Flusher> flusher_;

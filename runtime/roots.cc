@@ -14,6 +14,13 @@ namespace sp3::runtime {
 
 namespace {
 
+// A list longer than this is a cycle: bytes of a damaged pool.
+constexpr std::uint32_t kMostRoots = 1'000'000;
+
+std::string_view name_of(const RootNode& node) {
+  return {node.name, strnlen(node.name, RootNode::kNameBytes)};
+}
+
 void check_name(std::string_view name, const std::string& path) {
   if (!name.empty() && name.size() <= RootNode::kNameBytes - 1 &&
       name.find('\0') == std::string_view::npos) {
@@ -27,11 +34,17 @@ void check_name(std::string_view name, const std::string& path) {
 
 }  // namespace
 
+void SessionCore::fail_on_cycle(std::uint64_t offset) {
+  fail(ErrorCode::damaged_metadata, "the list of roots does not end", offset, "an end", "a cycle");
+}
+
 std::uint64_t SessionCore::root(std::string_view name, const detail::TypeInfo& type) {
   check_name(name, pool_->path());
+  std::uint32_t steps = 0;
   for (auto at = Ptr<RootNode>::from_offset(pool_->root_offset()); at;) {
     const RootNode& node = transaction_.read(at);
-    if (name == node.name) {
+    if (++steps > kMostRoots) fail_on_cycle(at.offset());
+    if (name == name_of(node)) {
       if (node.type != type.fingerprint) {
         fail(ErrorCode::wrong_type, "the root is bound to an object of another type", node.target,
              std::to_string(type.fingerprint), std::to_string(node.type));
@@ -48,10 +61,12 @@ void SessionCore::set_root(std::string_view name, std::uint64_t offset, const de
   if (offset != 0) read(offset, type);  // a root that cannot be followed is an error now, not later
   const auto first = Ptr<RootNode>::from_offset(pool_->root_offset());
   auto previous = first;
+  std::uint32_t steps = 0;
   for (auto at = transaction_.read(first).next; at;) {
     const RootNode& node = transaction_.read(at);
     const Ptr<RootNode> next = node.next;
-    if (name == node.name) {
+    if (++steps > kMostRoots) fail_on_cycle(at.offset());
+    if (name == name_of(node)) {
       if (offset != 0) {
         RootNode& bound = transaction_.write(at);
         bound.target = offset;

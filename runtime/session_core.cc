@@ -30,8 +30,6 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, std::shared_ptr<Session
       id_(shared_->id),
       locks_at_commit_(pool_->options().locks == LockTiming::commit),
       random_(0x9E3779B97F4A7C15ULL * (id_ + 1U)),
-      long_transaction_ticks_(
-          emu::ticks_from_nanoseconds(1e6 * pool_->options().long_transaction_ms)),
       versions_(pool_->versions(), pool_->epochs()) {
   actor_.participant = PoolCore::participant_of(id_);
 }
@@ -45,7 +43,7 @@ void SessionCore::enter() {
   pool_->throw_if_unusable();
   // relaxed: misuse is detected where it can be; a race between two threads is a race all the same.
   if (running_.load(std::memory_order_relaxed)) {
-    const bool nested = runner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    const bool nested = runs_here();
     throw Error(nested ? ErrorCode::nested_transaction : ErrorCode::session_busy,
                 nested ? "run() was called inside a transaction of the same session"
                        : "the session is running a transaction on another thread",
@@ -130,7 +128,9 @@ void SessionCore::begin_attempt() {
 // Too many asynchronous items in flight: make them durable before adding more.
 void SessionCore::make_room_for_items() {
   persist_own();
-  wait_helping({shared_->last_stamp.load(std::memory_order_relaxed), id_});
+  // Of the last item: attempts that failed have taken larger stamps and sealed nothing.
+  const std::uint64_t last = shared_->sealed.load(std::memory_order_relaxed);  // relaxed: our own
+  wait_helping({shared_->ring.read(last).stamp, id_});
 }
 
 // The last attempt found the log full: get the space it measured before running the body again.
@@ -140,7 +140,7 @@ void SessionCore::reserve_before_body() {
     const bool reserved = take_log_space(log_bytes_needed_);
     withdraw();
     if (reserved) break;
-    pool_->wait_for_log_space();
+    pool_->wait_for_log_space(*this);
     pool_->throw_if_unusable();
   }
   log_bytes_needed_ = 0;
@@ -150,7 +150,6 @@ void SessionCore::end_reading() noexcept {
   if (!reading_) return;
   reading_ = false;
   pool_->epochs().unpin(actor_.participant);
-  if (emu::ticks() - pinned_since_ > long_transaction_ticks_) [[unlikely]] counters_.long_transactions.add(1);
 }
 
 // Undoes what the write set holds: locks, private copies, slots taken.
@@ -170,7 +169,7 @@ void SessionCore::abort() noexcept {
 }
 
 // After publish: what was destroyed is free for the next object of its type.
-void SessionCore::forget_writes() {
+void SessionCore::forget_writes() noexcept {
   for (WriteEntry& w : writes_.entries()) {
     if (w.mode != WriteMode::destroy && w.mode != WriteMode::nothing) continue;
     if (w.copy != nullptr) versions_.free(w.copy, w.size8);
@@ -257,7 +256,7 @@ void SessionCore::close() {
   }
   for (auto& [type, places] : free_slots_) slabs_.give_back(places);
   free_slots_.clear();
-  pool_->session_closed(*this, nullptr);
+  pool_->session_closed(*this);
   if (error) std::rethrow_exception(error);
 }
 

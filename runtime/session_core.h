@@ -1,6 +1,6 @@
 // SessionCore: a session at work: the attempt in progress and the way from body to commit.
 //
-// An attempt goes: reading (lazily, at its first read or write: pin, snapshot) -> body -> commit() or
+// An attempt goes: reading (lazily: pinned at its first read or write) -> body -> commit() or
 // abort(). runtime/transaction.cc has the read phase, runtime/commit.cc the five steps, runtime/session_core.cc
 // the loop around them.
 //
@@ -58,9 +58,18 @@ class SessionCore {
   std::uint64_t root(std::string_view name, const detail::TypeInfo& type);
   void set_root(std::string_view name, std::uint64_t offset, const detail::TypeInfo& type);
 
+  // Whether this thread is inside one of its bodies.
+  [[nodiscard]] bool runs_here() const noexcept {
+    return running_.load(std::memory_order_relaxed) &&
+           runner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
   [[nodiscard]] const std::shared_ptr<SessionShared>& shared() const noexcept { return shared_; }
   [[nodiscard]] PoolCore& pool() noexcept { return *pool_; }
   [[nodiscard]] SessionStatistics statistics() const noexcept { return counters_.read(); }
+  // Attempts finished so far, of committed transactions or not.
+  [[nodiscard]] std::uint64_t attempts() const noexcept {
+    return counters_.commits.get() + counters_.aborts.get();
+  }
   VersionPool& versions() noexcept { return versions_; }
 
  private:
@@ -77,7 +86,7 @@ class SessionCore {
   Outcome finish_exception();
   void abort() noexcept;
   void abandon_writes() noexcept;  // unlocks, frees copies and slots
-  void forget_writes();            // after publish: destroyed objects' slots are free
+  void forget_writes() noexcept;   // after publish: destroyed objects' slots are free
   void end_reading() noexcept;     // unpins
   void make_room_for_items();
   void reserve_before_body();
@@ -93,6 +102,7 @@ class SessionCore {
   [[noreturn]] void conflict(Conflict reason);
   [[noreturn]] void fail(ErrorCode code, const char* message, std::uint64_t offset,
                          const std::string& wanted, const std::string& found);
+  [[noreturn]] void fail_on_cycle(std::uint64_t offset);
   index::Place locate(std::uint64_t offset, const detail::TypeInfo& type);
   index::Seen observe(const index::Place& place);
   void admit_to_snapshot(const index::Seen& seen);
@@ -115,6 +125,7 @@ class SessionCore {
   void track_version(const index::Seen& seen);
   base::Stamp take_stamp();
   bool validate();
+  void clear_padding();
   void publish(base::Stamp stamp);
   void publish_entry(WriteEntry& entry, base::Stamp stamp);
   void compose_record();
@@ -138,10 +149,10 @@ class SessionCore {
   Transaction transaction_{*this};
 
   // The attempt.
-  bool reading_ = false;   // pinned, snapshot taken
+  bool reading_ = false;   // pinned
   bool doomed_ = false;    // a conflict was signalled; whatever the body does, it is retried
   Conflict doom_ = Conflict::changed;
-  base::Stamp snapshot_ = 0;
+  base::Stamp snapshot_ = 0;  // 0 until a second object is read
   std::vector<ReadEntry> reads_;
   WriteSet writes_;
   std::vector<std::uint32_t> lock_order_;
@@ -156,8 +167,6 @@ class SessionCore {
   bool announced_ = false;  // to the checkpointer
   bool flush_started_ = false;  // of the record just sealed; only the fence is missing
   std::uint64_t random_;
-  std::uint64_t pinned_since_ = 0;  // ticks, of attempts worth timing
-  std::uint64_t long_transaction_ticks_;
 
   std::atomic<bool> running_{false};
   std::atomic<std::thread::id> runner_{};

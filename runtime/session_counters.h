@@ -16,7 +16,6 @@ struct alignas(base::kCacheLine) SessionCounters {
   base::Counter aborts_validation;
   base::Counter aborts_log_full;
   base::Counter serial_transactions;
-  base::Counter long_transactions;
   base::Counter log_bytes;
   base::Counter lines;
   base::Counter fences;
@@ -33,7 +32,6 @@ struct alignas(base::kCacheLine) SessionCounters {
     s.aborts_validation = aborts_validation.get();
     s.aborts_log_full = aborts_log_full.get();
     s.serial_transactions = serial_transactions.get();
-    s.long_transactions = long_transactions.get();
     s.log_bytes = log_bytes.get();
     s.lines = lines.get();
     s.fences = fences.get();
@@ -52,7 +50,6 @@ inline SessionStatistics& operator+=(SessionStatistics& a, const SessionStatisti
   a.aborts_validation += b.aborts_validation;
   a.aborts_log_full += b.aborts_log_full;
   a.serial_transactions += b.serial_transactions;
-  a.long_transactions += b.long_transactions;
   a.log_bytes += b.log_bytes;
   a.lines += b.lines;
   a.fences += b.fences;

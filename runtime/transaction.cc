@@ -1,9 +1,10 @@
 // The read phase: what a body does to objects before commit.
 //
-// Opacity. An attempt has a snapshot: a clock value taken before its first read. A version whose stamp is
-// below it was published by a transaction that held all its locks before we began, so everything that
-// transaction wrote is visible to us too. A version at or above it is taken only after everything
-// read so far was found unchanged and unlocked; the clock value from before that check is the new snapshot.
+// Opacity. One object alone is always consistent. With the second an attempt gets a snapshot: a clock
+// value taken before everything read so far is found unchanged and unlocked. A version read later whose
+// stamp is below the snapshot was published by a transaction that held all its locks before that
+// moment, so everything it wrote is visible to us too. For a version at or above it the check is repeated,
+// with a new snapshot.
 // Strict serializability does not rest on this (clocks may lie): commit validates every read again.
 #include <algorithm>
 #include <cstdio>
@@ -42,8 +43,7 @@ std::uint32_t size8_of(const detail::TypeInfo& type) {
 void SessionCore::start_reading() {
   emu::step(emu::Step::epoch_pin);
   pool_->epochs().pin(actor_.participant);
-  pinned_since_ = emu::ticks_before_loads();
-  snapshot_ = pool_->clock().snapshot_at(pinned_since_);
+  snapshot_ = 0;
   reading_ = true;
 }
 

@@ -38,9 +38,20 @@ void VersionDepot::give(std::size_t lines, Batch batch) {
   batches_[lines].push_back(std::move(batch));
 }
 
+std::byte* VersionDepot::allocate_large(std::size_t bytes) {
+  std::byte* block = allocate_aligned(bytes);
+  large_bytes_.fetch_add(bytes, std::memory_order_relaxed);  // relaxed: a statistic
+  return block;
+}
+
+void VersionDepot::free_large(std::byte* block, std::size_t bytes) noexcept {
+  std::free(block);
+  large_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
 std::uint64_t VersionDepot::bytes() const {
   const std::lock_guard guard(mutex_);
-  return bytes_;
+  return bytes_ + large_bytes_.load(std::memory_order_relaxed);
 }
 
 VersionPool::~VersionPool() {
@@ -52,7 +63,7 @@ VersionPool::~VersionPool() {
 
 std::byte* VersionPool::allocate(std::size_t bytes) {
   const std::size_t lines = lines_of(bytes);
-  if (lines > kPooledLines) return allocate_aligned(lines * 64);
+  if (lines > kPooledLines) return depot_.allocate_large(lines * 64);
   std::vector<std::byte*>& free = free_[lines];
   if (free.empty()) [[unlikely]] {
     if (!retired_.empty()) collect_now();
@@ -66,7 +77,7 @@ std::byte* VersionPool::allocate(std::size_t bytes) {
 void VersionPool::free(std::byte* block, std::size_t bytes) {
   const std::size_t lines = lines_of(bytes);
   if (lines > kPooledLines) {
-    std::free(block);
+    depot_.free_large(block, lines * 64);
     return;
   }
   std::vector<std::byte*>& free = free_[lines];

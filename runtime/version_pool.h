@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,7 +32,11 @@ class VersionDepot {
   Batch take(std::size_t lines);
   void give(std::size_t lines, Batch batch);
 
-  // Bytes ever allocated for pooled versions and not returned to the system.
+  // Blocks too large to pool, from the heap.
+  std::byte* allocate_large(std::size_t bytes);
+  void free_large(std::byte* block, std::size_t bytes) noexcept;
+
+  // Bytes held for versions, free pooled blocks included.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:
@@ -41,7 +46,8 @@ class VersionDepot {
   mutable std::mutex mutex_;
   std::array<std::vector<Batch>, kPooledLines + 1> batches_;
   std::vector<std::unique_ptr<std::byte, Free>> chunks_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0;  // of chunks
+  std::atomic<std::uint64_t> large_bytes_{0};
 };
 
 class VersionPool {

@@ -61,7 +61,7 @@ struct Geometry {
   std::uint64_t log_size = 0;       // bytes for all logs together
   std::uint32_t segment_size = 0;   // a session's log grows by segments; power of two, >= 4096
   std::uint32_t slab_size = 0;      // objects of one type share slabs; power of two, >= 4096
-  std::uint32_t max_sessions = 0;   // sessions that may be open at once, 1 to 16384
+  std::uint32_t max_sessions = 0;   // sessions that may be open at once, 1 to 16383
 };
 
 struct Latency {

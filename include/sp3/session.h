@@ -27,7 +27,7 @@ class Session {
  public:
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
-  // Closes the session; what close() would throw is kept in the pool and thrown by Pool::close().
+  // Closes the session. If that fails the pool is poisoned, which Pool::close() will say.
   ~Session();
 
   // Runs `body(tx)` as a transaction, again after conflicts, and returns what it returned.

@@ -17,7 +17,6 @@ struct SessionStatistics {
   std::uint64_t aborts_validation = 0;  // ... something read had changed
   std::uint64_t aborts_log_full = 0;    // ... waited for a checkpoint to free log space
   std::uint64_t serial_transactions = 0;  // took the serial gate
-  std::uint64_t long_transactions = 0;    // stayed pinned beyond Options::long_transaction_ms
   std::uint64_t log_bytes = 0;          // bytes of sealed records, padding included
   std::uint64_t lines = 0;              // cache lines (file: 64-byte units) flushed by commits of this session
   std::uint64_t fences = 0;             // fences (file: fdatasync calls waited for) by commits of this session
@@ -28,6 +27,10 @@ struct SessionStatistics {
 
 struct PoolStatistics {
   SessionStatistics sessions;  // all sessions added up
+  // Transactions that stayed open longer than Options::long_transaction_ms: they hold back
+  // checkpoints and memory. Counted once each, while they run.
+  std::uint64_t long_transactions = 0;
+  std::uint16_t long_transaction_session = 0;  // whose the latest was
   std::uint64_t checkpoints = 0;
   std::uint64_t checkpoint_objects = 0;
   std::uint64_t checkpoint_bytes = 0;

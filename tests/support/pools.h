@@ -1,6 +1,7 @@
 // What tests of whole pools share: tiny geometries, errors as values, files as bytes, children.
 #pragma once
 
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -100,6 +101,8 @@ std::string code_of(Function&& function) {
 inline int in_child(const std::function<int()>& body, int seconds = 60) {
   const pid_t child = ::fork();
   if (child == 0) {
+    // Not the test framework's handlers: it is the parent that reports.
+    for (const int number : {SIGABRT, SIGSEGV, SIGBUS}) ::signal(number, SIG_DFL);
     int code = 99;
     try {
       code = body();

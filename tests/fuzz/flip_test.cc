@@ -1,0 +1,114 @@
+// Flipped bytes anywhere in a pool file: a typed error, or the data as it was. Homes carry no checksums
+// yet, so inside them a flip may change data, and nothing else may happen.
+//
+// "As it was" for a pool that was not closed: the last records of a log may have been cut off by the
+// crash itself, so a state as of an earlier transaction is accepted there, a mixture never.
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/fuzz/fuzzed_pool.h"
+
+namespace sp3::test {
+namespace {
+
+using State = FuzzedPool::State;
+using Verdict = FuzzedPool::Verdict;
+
+struct Tally {
+  std::uint64_t mutations = 0;
+  std::uint64_t intact = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t older = 0;
+};
+
+enum class Where : std::uint8_t {
+  metadata,  // superblocks, directory, log, bitmaps: never wrong
+  anywhere,  // homes too: anything but a signal or a hang
+};
+
+std::uint64_t pick(const FuzzedPool& pool, Random& random, Where where) {
+  while (true) {
+    // Half of all flips go to what comes before the slabs: most of the file is slabs.
+    const std::uint64_t offset =
+        random.below(2) == 0 ? random.below(pool.slabs_offset()) : random.below(pool.size());
+    if (where == Where::anywhere || !pool.is_home_byte(offset)) return offset;
+  }
+}
+
+// A byte that says something: not in a page of zeros, most of the time.
+std::uint64_t pick_telling(const FuzzedPool& pool, Random& random, Where where) {
+  std::uint64_t offset = 0;
+  for (int tries = 0; tries < 20; ++tries) {
+    offset = pick(pool, random, where);
+    if (pool.image()[offset] != 0) break;
+  }
+  return offset;
+}
+
+void fuzz(State state, Where where, std::uint64_t mutations, std::uint64_t seed, Tally& tally) {
+  const FuzzedPool pool(state, seed);
+  REQUIRE(pool.size() != 0);
+  std::string why;
+  REQUIRE(pool.examine(pool.image(), FuzzedPool::options(), &why) == Verdict::intact);
+  Random random(seed);
+  for (std::uint64_t i = 0; i < mutations; ++i) {
+    std::vector<char> bytes = pool.image();
+    std::string flips;
+    for (std::uint64_t n = random.below(8) == 0 ? 1 + random.below(20) : 1; n > 0; --n) {
+      const std::uint64_t at = pick_telling(pool, random, where);
+      const auto bits = static_cast<char>(random.below(3) == 0 ? 1U << random.below(8)
+                                                               : 1 + random.below(255));
+      bytes[at] = static_cast<char>(bytes[at] ^ bits);
+      flips += " " + std::to_string(at) + "^" + std::to_string(static_cast<unsigned char>(bits));
+    }
+    const bool accept_loss = random.below(4) == 0;
+    const auto strategy = random.below(2) == 0 ? RecoveryStrategy::stamp : RecoveryStrategy::dag;
+    const Verdict verdict = pool.examine(bytes, FuzzedPool::options(strategy, accept_loss), &why);
+    ++tally.mutations;
+    tally.intact += verdict == Verdict::intact ? 1 : 0;
+    tally.refused += verdict == Verdict::refused ? 1 : 0;
+    tally.older += verdict == Verdict::older ? 1 : 0;
+    if (where == Where::anywhere) continue;
+    const bool may_be_older = state != State::clean;
+    if (verdict != Verdict::wrong && (verdict != Verdict::older || may_be_older)) continue;
+    FAIL_CHECK("seed " << seed << ", state " << static_cast<int>(state) << ", flips at" << flips
+                       << (accept_loss ? ", accept_loss" : "") << ": "
+                       << (verdict == Verdict::older ? "transactions of a clean pool are gone" : why));
+  }
+}
+
+void fuzz_all(std::uint64_t mutations, std::uint64_t seeds, Where where) {
+  Tally tally;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    for (const State state : {State::clean, State::crashed, State::mixed}) {
+      fuzz(state, where, mutations / (3 * seeds), seed, tally);
+    }
+  }
+  INFO(tally.mutations << " mutations: " << tally.intact << " intact, " << tally.refused
+                       << " refused, " << tally.older << " older");
+  CHECK(tally.mutations + 3 * seeds >= mutations);
+  CHECK(tally.intact > 0);
+  CHECK(tally.refused > 0);
+}
+
+}  // namespace
+
+TEST_CASE("flipped bytes of header, metadata and log are never taken for data") {
+  fuzz_all(14'000, 4, Where::metadata);
+}
+
+TEST_CASE("flipped bytes anywhere never cause a signal or a hang") {
+  fuzz_all(8'000, 4, Where::anywhere);
+}
+
+TEST_CASE("flipped bytes of header, metadata and log, at length", "[.full]") {
+  fuzz_all(140'000, 20, Where::metadata);
+}
+
+TEST_CASE("flipped bytes anywhere, at length", "[.full]") {
+  fuzz_all(80'000, 20, Where::anywhere);
+}
+
+}  // namespace sp3::test

@@ -1,0 +1,63 @@
+// FuzzedPool: a small pool whose every value is known, to be damaged, opened and read.
+//
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/pools.h"
+
+namespace sp3::test {
+
+// A link of a list; `check` follows from the rest, so that a changed home is recognised.
+struct FuzzNode {
+  std::uint64_t number = 0;
+  Ptr<FuzzNode> next;
+  std::uint64_t check = 0;
+};
+struct FuzzList {
+  std::uint64_t length = 0;
+  Ptr<FuzzNode> first;
+};
+
+class FuzzedPool {
+ public:
+  enum class State : std::uint8_t {
+    clean,    // closed
+    crashed,  // never checkpointed: everything is in the log
+    mixed,    // checkpointed, then changed, then killed
+  };
+
+  explicit FuzzedPool(State state, std::uint64_t seed);
+
+  [[nodiscard]] const std::vector<char>& image() const { return image_; }
+  [[nodiscard]] std::uint64_t size() const { return image_.size(); }
+  // Where homes begin: behind superblocks, directory and log.
+  [[nodiscard]] std::uint64_t slabs_offset() const { return slabs_offset_; }
+  // Whether a flip at `offset` can change what an object reads: inside the slots of a slab.
+  [[nodiscard]] bool is_home_byte(std::uint64_t offset) const;
+
+  // What the damaged bytes turn out to be.
+  enum class Verdict : std::uint8_t {
+    intact,   // everything reads as it was
+    refused,  // a typed error, at opening or at reading
+    older,    // opened without its last transactions, whole as of an earlier one
+    wrong,    // data that never was
+  };
+  // Opens `bytes` as a pool, reads everything, and closes it. `why` explains.
+  Verdict examine(const std::vector<char>& bytes, const Options& options, std::string* why) const;
+
+  static Options options(RecoveryStrategy strategy = RecoveryStrategy::stamp, bool accept_loss = false);
+
+ private:
+  TempPath path_;
+  std::vector<char> image_;
+  std::uint64_t slabs_offset_ = 0;
+  std::uint64_t length_ = 0;       // of the list at the end
+  std::vector<bool> home_bytes_;   // of the region behind slabs_offset_
+};
+
+}  // namespace sp3::test

@@ -1,0 +1,240 @@
+// Strict serializability under stress: threads read, append to, make and destroy a few hot objects in a
+// tiny pool that is checkpointed all the time; the history checker looks for a serial order.
+#include <array>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/history.h"
+#include "tests/support/pools.h"
+
+namespace sp3::test {
+namespace {
+
+using Outcome = HistoryTransaction::Outcome;
+
+constexpr std::size_t kSlots = 4;
+constexpr std::uint32_t kListCapacity = 12;
+
+struct List {
+  std::uint64_t name = 0;  // of the object in the history: slots are used again, names are not
+  std::uint32_t count = 0;
+  std::array<std::uint64_t, kListCapacity> values{};
+};
+struct Register {
+  std::uint64_t value = 0;
+};
+struct Directory {
+  std::array<Ptr<List>, kSlots> lists{};
+  std::array<Ptr<Register>, kSlots> registers{};
+};
+
+struct Setting {
+  Mode mode;
+  int threads = 2;
+  int transactions = 300;  // per thread
+  std::uint64_t seed = 1;
+};
+
+// One thread of the stress. Records every attempt, also those that were thrown away.
+class Worker {
+ public:
+  Worker(Pool& pool, const Setting& setting, int number)
+      : session_(pool.session()),
+        async_(setting.mode.async),
+        number_(number),
+        random_(setting.seed * 1000 + static_cast<std::uint64_t>(number)) {}
+
+  void run(int transactions) {
+    for (int i = 0; i < transactions; ++i) one();
+    while (!tickets_.empty()) wait_for_oldest();
+    session_.close();
+  }
+
+  std::vector<HistoryTransaction> take_history() { return std::move(history_); }
+
+ private:
+  // Never the same again, whatever becomes of the attempt that uses it.
+  std::uint64_t fresh() { return (static_cast<std::uint64_t>(number_) + 1) << 40 | ++counter_; }
+
+  void one() {
+    const std::uint64_t seed = random_();
+    const bool give_up = random_.below(20) == 0;
+    HistoryTransaction tx;
+    tx.process = number_;
+    tx.begin = History::now();
+    bool attempted = false;
+    const auto body = [&](Transaction& t) {
+      if (attempted) abandon(tx);
+      attempted = true;
+      tx.ops.clear();
+      Random choice(seed);
+      work(t, tx, choice);
+      if (give_up) t.cancel();
+    };
+    try {
+      if (async_ && random_.below(4) != 0) {
+        tickets_.push_back(session_.run_async(body));
+        if (tickets_.size() > 20) wait_for_oldest();
+      } else {
+        session_.run(body);
+      }
+    } catch (const Cancelled&) {
+      abandon(tx);
+      return;
+    }
+    tx.end = History::now();
+    history_.push_back(std::move(tx));
+  }
+
+  void wait_for_oldest() {
+    tickets_.front().wait();
+    tickets_.pop_front();
+  }
+
+  // The writes of an attempt that was thrown away, so that a read of one is recognised. Its reads
+  // need no order with the others (opacity has tests of its own).
+  void abandon(const HistoryTransaction& tx) {
+    HistoryTransaction aborted = tx;
+    aborted.outcome = Outcome::aborted;
+    history_.push_back(std::move(aborted));
+  }
+
+  void work(Transaction& t, HistoryTransaction& tx, Random& choice) {
+    const Directory& directory = t.read(t.root<Directory>("directory"));
+    const std::uint64_t parts = 1 + choice.below(3);
+    const bool read_only = choice.below(4) == 0;
+    for (std::uint64_t i = 0; i < parts; ++i) {
+      const std::size_t slot = choice.below(kSlots);
+      if (choice.below(3) == 0) {
+        use_register(t, tx, directory.registers[slot], slot, read_only || choice.below(2) == 0);
+      } else {
+        use_list(t, tx, slot, read_only || choice.below(2) == 0);
+      }
+    }
+  }
+
+  void use_register(Transaction& t, HistoryTransaction& tx, Ptr<Register> at, std::size_t slot,
+                    bool only_read) {
+    tx.read_register(slot, t.read(at).value);
+    if (only_read) return;
+    const std::uint64_t value = fresh();
+    t.write(at).value = value;
+    tx.write_register(slot, value);
+  }
+
+  void use_list(Transaction& t, HistoryTransaction& tx, std::size_t slot, bool only_read) {
+    const Ptr<Directory> root = t.root<Directory>("directory");
+    const Ptr<List> at = t.read(root).lists[slot];
+    const List& list = t.read(at);
+    tx.read_list(list.name, {list.values.begin(), list.values.begin() + list.count});
+    if (only_read) return;
+    const std::uint64_t value = fresh();
+    if (list.count < kListCapacity) {
+      List& copy = t.write(at);
+      copy.values[copy.count++] = value;
+      tx.append(copy.name, value);
+      return;
+    }
+    t.destroy(at);
+    List first;
+    first.name = fresh();
+    first.count = 1;
+    first.values[0] = value;
+    t.write(root).lists[slot] = t.make<List>(first);
+    tx.append(first.name, value);
+  }
+
+  Session session_;
+  const bool async_;
+  const int number_;
+  Random random_;
+  std::uint64_t counter_ = 0;
+  std::deque<Ticket> tickets_;
+  std::vector<HistoryTransaction> history_;
+};
+
+void set_up(Pool& pool) {
+  Session session = pool.session();
+  session.run([](Transaction& t) {
+    Directory directory;
+    for (std::size_t i = 0; i < kSlots; ++i) {
+      directory.lists[i] = t.make<List>(List{100 + i, 0, {}});
+      directory.registers[i] = t.make<Register>();
+    }
+    t.set_root("directory", t.make<Directory>(directory));
+  });
+}
+
+// Everything that is left, read at the end, fixes the order of the last appends.
+HistoryTransaction read_all(Pool& pool) {
+  Session session = pool.session();
+  HistoryTransaction tx;
+  tx.begin = History::now();
+  session.run([&](Transaction& t) {
+    tx.ops.clear();
+    const Directory& directory = t.read(t.root<Directory>("directory"));
+    for (std::size_t i = 0; i < kSlots; ++i) {
+      const List& list = t.read(directory.lists[i]);
+      tx.read_list(list.name, {list.values.begin(), list.values.begin() + list.count});
+      tx.read_register(i, t.read(directory.registers[i]).value);
+    }
+  });
+  tx.end = History::now();
+  return tx;
+}
+
+void stress(const Setting& setting) {
+  INFO(setting.mode.name() << ", " << setting.threads << " threads, seed " << setting.seed);
+  TempPath path;
+  Options options = tiny_options();
+  setting.mode.apply(options);
+  options.geometry.max_sessions = 8;
+  options.async.group_microseconds = 100;
+  options.checkpoint.interval_ms = 1;
+  options.serial_after_aborts = setting.seed % 2 == 0 ? 4 : 16;
+  Pool pool = Pool::create(path.path(), kTinyPool, options);
+  set_up(pool);
+  std::vector<std::vector<HistoryTransaction>> parts(static_cast<std::size_t>(setting.threads));
+  on_threads(setting.threads, [&](int number) {
+    Worker worker(pool, setting, number);
+    worker.run(setting.transactions);
+    parts[static_cast<std::size_t>(number)] = worker.take_history();
+  });
+  History history;
+  for (auto& part : parts) {
+    for (auto& tx : part) history.add(std::move(tx));
+  }
+  history.add(read_all(pool));
+  // And once more from the file.
+  pool.close();
+  REQUIRE(Pool::check(path.path()).sound());
+  pool = Pool::open(path.path(), options);
+  history.add(read_all(pool));
+  const auto anomaly = history.find_anomaly();
+  if (anomaly) FAIL(anomaly->name << ": " << anomaly->explanation);
+}
+
+void stress_all(int transactions, std::uint64_t seeds) {
+  std::uint64_t seed = 0;
+  for (std::uint64_t round = 0; round < seeds; ++round) {
+    for (const Mode& mode : all_modes()) {
+      for (const int threads : {2, 3, 8}) {
+        stress({mode, threads, transactions / threads, ++seed});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("committed transactions have a strict serial order") { stress_all(8000, 1); }
+
+TEST_CASE("committed transactions have a strict serial order, at length", "[.full]") {
+  stress_all(16000, 5);
+}
+
+}  // namespace sp3::test
