@@ -226,22 +226,6 @@ void SlabDirectory::store(emu::Memory& memory, int copy, std::uint32_t slab, Sla
   records_[slab] = record;
 }
 
-void SlabDirectory::mirror(emu::Memory& memory, int from, int to, emu::FlushCounts& counts) {
-  // Stored and flushed even where the bytes are equal already: they may be equal in caches only.
-  for (std::uint32_t slab = 0; slab < size(); ++slab) {
-    const SlabRecord& record = records_[slab];
-    if (record.live == 0) continue;
-    const Bitmap bitmap = load_bitmap(memory, slab, from);
-    const SlabShape shape = slab_shape(layout_.slab_size, record.slot_size);
-    const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(to);
-    memory.store(at, bitmap.data(), shape.bitmap_bytes);
-    memory.flush(at, shape.bitmap_bytes, counts);
-  }
-  const std::uint64_t bytes = records_.size() * sizeof(SlabRecord);
-  memory.store(layout_.directory_offset[to], records_.data(), bytes);
-  memory.flush(layout_.directory_offset[to], bytes, counts);
-}
-
 void SlabDirectory::format(emu::Memory& memory, const Layout& layout, const Identity& identity,
                            int copy, emu::FlushCounts& counts) {
   std::vector<SlabRecord> records(layout.slabs);

@@ -60,9 +60,6 @@ class SlabDirectory {
   void store(emu::Memory& memory, int copy, std::uint32_t slab, SlabRecord record,
              std::span<const std::uint64_t> bitmap, emu::FlushCounts& counts);
 
-  // Makes copy `to` equal to copy `from` (after a crash between the two): stores and flushes.
-  void mirror(emu::Memory& memory, int from, int to, emu::FlushCounts& counts);
-
   // Writes a directory copy of free slabs (pool creation): stores and flushes.
   static void format(emu::Memory& memory, const Layout& layout, const Identity& identity, int copy,
                      emu::FlushCounts& counts);

@@ -46,10 +46,11 @@ void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const Slab
   const int first = 1 - file.current_copy();
   for (const int copy : {first, 1 - first}) {
     emu::FlushCounts counts;
-    // A copy that was not equal may be torn anywhere. It is rewritten whole from what was read,
-    // rather than mirrored: replay may have written objects over the old bitmaps of a slab carved
-    // anew.
-    const bool all = copy == first && !file.copies_equal();
+    // A copy that was not equal may be torn anywhere; and where a crash interrupted a checkpoint
+    // between a copy's metadata and its superblock, equal superblocks say nothing about the rest. So
+    // it is rewritten whole from what was read, slab by slab: replay may have written objects over
+    // the old bitmaps of a slab carved anew.
+    const bool all = copy == first && (plan != nullptr || !file.copies_equal());
     if (all || plan != nullptr) store_metadata(file, directory, plan, copy, all, counts);
     emu::step(copy == 0 ? emu::Step::recovery_superblock_a : emu::Step::recovery_superblock_b);
     pool::write_superblock(file.memory(), file.layout(), copy, image, counts);

@@ -350,11 +350,6 @@ void Checkpointer::start() {
 }
 
 void Checkpointer::stop() noexcept {
-  if (pool_.was_inherited()) {
-    // The thread lives in the parent, which may have held our mutex when it forked.
-    if (thread_.joinable()) thread_.detach();
-    return;
-  }
   {
     const std::lock_guard guard(mutex_);
     stopping_ = true;

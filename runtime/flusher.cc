@@ -30,11 +30,6 @@ void Flusher::start() {
 }
 
 void Flusher::stop() noexcept {
-  if (pool_.was_inherited()) {
-    // The thread lives in the parent, which may have held our mutex when it forked.
-    if (thread_.joinable()) thread_.detach();
-    return;
-  }
   {
     const std::lock_guard guard(mutex_);
     stopping_ = true;

@@ -35,6 +35,20 @@ void check_options(const Options& options, const std::string& path) {
     throw Error(ErrorCode::invalid_argument, what,
                 {.path = path, .wanted = wanted, .found = std::to_string(found)});
   };
+  const auto check_enumerator = [&](const char* what, auto value, auto last) {
+    if (value > last) refuse(what, "one of its enumerators", static_cast<std::uint64_t>(value));
+  };
+  check_enumerator("memory is no MemoryKind", options.memory, MemoryKind::emulated);
+  check_enumerator("flush is no FlushInstruction", options.flush, FlushInstruction::none);
+  check_enumerator("policy is no CommitPolicy", options.policy, CommitPolicy::volatile_only);
+  check_enumerator("locks is no LockTiming", options.locks, LockTiming::encounter);
+  check_enumerator("latency.model is no LatencyModel", options.latency.model, LatencyModel::yield);
+  check_enumerator("recovery.strategy is no RecoveryStrategy", options.recovery.strategy,
+                   RecoveryStrategy::dag);
+  if (options.geometry.max_sessions >= pool::kMaxSessions) {
+    refuse("geometry.max_sessions is out of range", "1 to 16383, or 0 for the default",
+           options.geometry.max_sessions);
+  }
   if (options.checkpoint.log_percent < 1 || options.checkpoint.log_percent > 100) {
     refuse("checkpoint.log_percent is out of range", "1 to 100", options.checkpoint.log_percent);
   }
@@ -126,6 +140,12 @@ PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
 }
 
 PoolCore::~PoolCore() {
+  if (was_inherited()) {
+    // Their threads live in the parent, and a condition variable with waiters cannot be destroyed.
+    (void)flusher_.release();
+    (void)checkpointer_.release();
+    return;
+  }
   stop_background();
   for (const auto& shared : shared_) {
     if (shared) shared->core.store(nullptr, std::memory_order_release);

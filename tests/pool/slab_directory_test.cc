@@ -114,48 +114,11 @@ TEST_CASE("the bitmap of an empty slab is neither written nor read") {
   const SlabDirectory again = fixture.load(0);
   CHECK(again.record(5).live == 0);
   CHECK(again.load_bitmap(fixture.memory(), 5, 0) == Bitmap(small.bitmap_bytes / 8));
-  // Nor does mirroring touch the object.
-  directory.mirror(fixture.memory(), 0, 1, fixture.counts);
-  CHECK(std::memcmp(fixture.view() + fixture.layout().slab_offset(5) + large.data, object.data(),
-                    object.size()) == 0);
   // The checkpoint after that gives the slab its new shape.
   Bitmap bitmap(large.bitmap_bytes / 8);
   bitmap[0] = 1;
   directory.store(fixture.memory(), 0, 5, record_of(2, 1000), bitmap, fixture.counts);
   CHECK(fixture.load(0).load_bitmap(fixture.memory(), 5, 0) == bitmap);
-}
-
-TEST_CASE("mirroring makes the copies equal, bitmaps included") {
-  Fixture fixture;
-  SlabDirectory directory = fixture.load(0);
-  for (std::uint32_t slab = 0; slab < 20; slab += 2) {
-    const SlabRecord record = record_of(100 + slab, 8 + 24 * slab);
-    directory.store(fixture.memory(), 0, slab, record,
-                    bitmap_of(fixture.layout(), record.slot_size, slab), fixture.counts);
-  }
-  const std::uint64_t lines = fixture.counts.lines;
-  directory.mirror(fixture.memory(), 0, 1, fixture.counts);
-  CHECK(fixture.counts.lines > lines);
-  const Layout& layout = fixture.layout();
-  CHECK(std::memcmp(fixture.view() + layout.directory_offset[0],
-                    fixture.view() + layout.directory_offset[1], layout.directory_bytes) == 0);
-  const SlabDirectory other = fixture.load(1);
-  for (std::uint32_t slab = 0; slab < 20; slab += 2) {
-    CHECK(other.load_bitmap(fixture.memory(), slab, 1) ==
-          directory.load_bitmap(fixture.memory(), slab, 0));
-  }
-}
-
-TEST_CASE("mirroring refuses to spread a damaged bitmap") {
-  Fixture fixture;
-  SlabDirectory directory = fixture.load(0);
-  directory.store(fixture.memory(), 0, 3, record_of(1, 8), bitmap_of(fixture.layout(), 8, 3),
-                  fixture.counts);
-  fixture.flip(fixture.layout().slab_offset(3) + 7);
-  CHECK(code_of([&] {
-          directory.mirror(fixture.memory(), 0, 1, fixture.counts);
-          return 0;
-        }) == "damaged_metadata");
 }
 
 TEST_CASE("any flipped bit of a record is found at its offset") {
