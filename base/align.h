@@ -14,6 +14,8 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 constexpr std::uint64_t round_down(std::uint64_t value, std::uint64_t unit) {
   return value & ~(unit - 1);
 }
-constexpr bool is_power_of_two(std::uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
+constexpr bool is_power_of_two(std::uint64_t value) {
+  return value != 0 && (value & (value - 1)) == 0;
+}
 
 }  // namespace sp3::base

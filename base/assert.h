@@ -1,8 +1,9 @@
-// Assertions on the library's own invariants. Never for bytes read from a pool: those are checked and
-// reported as Error.
+// Assertions on the library's own invariants. Never for bytes read from a pool: those are checked
+// and reported as Error.
 //
 // SP3_ASSERT states an invariant; it is compiled in where SP3_ASSERTIONS is defined (the debug and
-// sanitizer presets). SP3_CHECK is always compiled in: for cold paths where going on would lose data.
+// sanitizer presets). SP3_CHECK is always compiled in: for cold paths where going on would lose
+// data.
 #pragma once
 
 #include <cstdio>

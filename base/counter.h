@@ -16,7 +16,9 @@ class Counter {
   void raise_to(std::uint64_t n) noexcept {
     if (n > value_.load(std::memory_order_relaxed)) value_.store(n, std::memory_order_relaxed);
   }
-  [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t get() const noexcept {
+    return value_.load(std::memory_order_relaxed);
+  }
 
  private:
   std::atomic<std::uint64_t> value_{0};

@@ -7,9 +7,10 @@
 //   libisal        13.2  14.7  18.7  22.7  30.7  16.1  23.8  20.4  18.1  22.8  55.6
 //   three chains    5.3   8.0   8.1  10.1  12.1  16.1  18.0  22.0  26.0     -     -
 //
-// Those are for bytes that have been in the cache for a while. A record is checksummed right after it was
-// assembled from small stores, which 8-byte loads can be forwarded from and libisal's 64-byte loads
-// cannot: in a commit of 330 bytes libisal took 110 ns. Hence a threshold above the table's break-even.
+// Those are for bytes that have been in the cache for a while. A record is checksummed right after
+// it was assembled from small stores, which 8-byte loads can be forwarded from and libisal's
+// 64-byte loads cannot: in a commit of 330 bytes libisal took 110 ns. Hence a threshold above the
+// table's break-even.
 #include "base/crc32c.h"
 
 #include <algorithm>

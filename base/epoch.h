@@ -1,11 +1,13 @@
 // EpochDomain: epoch-based reclamation for versions, slabs and log segments.
 //
-// A participant pins before it follows a shared pointer and unpins when it holds none. What was made
-// unreachable at epoch e may be freed when current() >= e + 2: the epoch only advances when every
-// pinned participant has seen the current one, so by then nobody pinned can have met it.
+// A participant pins before it follows a shared pointer and unpins when it holds none. What was
+// made unreachable at epoch e may be freed when current() >= e + 2: the epoch only advances when
+// every pinned participant has seen the current one, so by then nobody pinned can have met it.
 //
-// Thread safety: a participant number belongs to one thread at a time; everything else by any thread.
-// Progress: pin and unpin are wait-free; try_advance fails while someone is pinned at an older epoch.
+// Thread safety: a participant number belongs to one thread at a time; everything else by any
+// thread.
+// Progress: pin and unpin are wait-free; try_advance fails while someone is pinned at an older
+// epoch.
 #pragma once
 
 #include <atomic>
@@ -31,15 +33,17 @@ class EpochDomain {
     SP3_CHECK(who < participants_);
     std::size_t limit = limit_.load(std::memory_order_relaxed);
     // seq_cst: before the first pin of `who`, so that try_advance cannot miss it.
-    while (limit <= who && !limit_.compare_exchange_weak(limit, who + 1, std::memory_order_seq_cst)) {
+    while (limit <= who &&
+           !limit_.compare_exchange_weak(limit, who + 1, std::memory_order_seq_cst)) {
     }
   }
 
   // REQUIRES: who is admitted and not pinned.
   void pin(std::size_t who) noexcept {
-    SP3_ASSERT(who < limit_.load(std::memory_order_relaxed) && slots_[who].pinned.load(std::memory_order_relaxed) == kUnpinned);
-    // (1) seq_cst, store buffering: our announcement is visible before we read any shared pointer, or
-    // try_advance (2) would miss us. An epoch that is stale by now only delays the next advance.
+    SP3_ASSERT(who < limit_.load(std::memory_order_relaxed) &&
+               slots_[who].pinned.load(std::memory_order_relaxed) == kUnpinned);
+    // (1) seq_cst, store buffering: our announcement is visible before we read any shared pointer,
+    // or try_advance (2) would miss us. An epoch that is stale by now only delays the next advance.
     slots_[who].pinned.exchange(global_.load(std::memory_order_acquire), std::memory_order_seq_cst);
   }
 

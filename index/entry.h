@@ -16,8 +16,8 @@
 //   kTombstone: the object is destroyed.
 //
 // A reader takes word0, word1, word0; a writer locks, stores word1, then stores word0 unlocked.
-// The pairs: (1) word1's release store is read by (2) an acquire load, after which the reader's second
-// load of word0 must see the lock or something newer.
+// The pairs: (1) word1's release store is read by (2) an acquire load, after which the reader's
+// second load of word0 must see the lock or something newer.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,9 @@ struct Seen {
 
   [[nodiscard]] bool locked() const { return (word0 & kLock) != 0; }
   [[nodiscard]] base::Stamp stamp() const { return word0 >> 1; }
-  [[nodiscard]] base::SessionId session() const { return static_cast<base::SessionId>(word1 >> 48); }
+  [[nodiscard]] base::SessionId session() const {
+    return static_cast<base::SessionId>(word1 >> 48);
+  }
   [[nodiscard]] std::uint64_t pointer() const { return word1 & kPointerMask; }
   [[nodiscard]] bool at_home() const { return pointer() == 0; }
   [[nodiscard]] bool destroyed() const { return pointer() == kTombstone; }
@@ -73,7 +75,8 @@ class Entry {
   bool try_lock(std::uint64_t unlocked, std::uint64_t* found) noexcept {
     SP3_ASSERT((unlocked & kLock) == 0);
     std::uint64_t expected = unlocked;
-    if (word0_.compare_exchange_strong(expected, unlocked | kLock, std::memory_order_seq_cst)) return true;
+    if (word0_.compare_exchange_strong(expected, unlocked | kLock, std::memory_order_seq_cst))
+      return true;
     *found = expected;
     return false;
   }
@@ -84,9 +87,9 @@ class Entry {
     word0_.store(unlocked, std::memory_order_release);
   }
 
-  // Installs a new version and releases the lock; returns the word1 it replaced. That may differ from
-  // what was read with the same stamp: the checkpointer swings a version home, and retires its DRAM
-  // copy, without changing the stamp. REQUIRES: locked by the caller.
+  // Installs a new version and releases the lock; returns the word1 it replaced. That may differ
+  // from what was read with the same stamp: the checkpointer swings a version home, and retires its
+  // DRAM copy, without changing the stamp. REQUIRES: locked by the caller.
   std::uint64_t publish(std::uint64_t word0, std::uint64_t word1) noexcept {
     SP3_ASSERT((word0_.load(std::memory_order_relaxed) & kLock) != 0);
     const std::uint64_t old = word1_.load(std::memory_order_relaxed);  // relaxed: ours while locked

@@ -1,7 +1,7 @@
 // SlabTable: from a Ptr to its entry by arithmetic, and from types to free slots.
 //
-// Thread safety: find() by any pinned thread; allocation by any thread (a mutex, taken once per batch
-//   of slots, never per transaction); checkpoint's calls by the checkpointer.
+// Thread safety: find() by any pinned thread; allocation by any thread (a mutex, taken once per
+//   batch of slots, never per transaction); checkpoint's calls by the checkpointer.
 // Invariant: a slab's DRAM side exists before anything in it is changed, so what was loaded lazily
 //   from the file is never out of date.
 #pragma once
@@ -39,7 +39,8 @@ class SlabTable {
             int copy, base::EpochDomain& epochs);
   ~SlabTable();
 
-  // The slot that starts at `offset`, {} if none does. Errors: damaged_metadata on a slab's first touch.
+  // The slot that starts at `offset`, {} if none does. Errors: damaged_metadata on a slab's first
+  // touch.
   Place find(std::uint64_t offset) {
     if (!layout_.in_slabs(offset)) return {};
     const auto number = static_cast<std::uint32_t>((offset - layout_.slabs_offset) >> slab_shift_);
@@ -58,19 +59,20 @@ class SlabTable {
     return slabs_[number].load(std::memory_order_acquire);
   }
 
-  // Appends up to `count` free slots of `type` to `places`, at least one. The entries' stamps say whom
-  // a new object depends on. Errors: pool_full, object_too_large.
+  // Appends up to `count` free slots of `type` to `places`, at least one. The entries' stamps say
+  // whom a new object depends on. Errors: pool_full, object_too_large.
   void take(const detail::TypeInfo& type, std::size_t count, std::vector<Place>& places);
   // Returns slots that hold no object.
   void give_back(std::span<const Place> places);
 
   // Checkpoint: makes the slab's home bitmap durable as of this call in copy `copy` (no fence).
   void store_metadata(Slab& slab, int copy, emu::FlushCounts& counts);
-  // Checkpoint, after the superblock: frees slabs that hold nothing and that no record above `floor`
-  // names. Returns them, for store_metadata's sibling below at the next checkpoint.
+  // Checkpoint, after the superblock: frees slabs that hold nothing and that no record above
+  // `floor` names. Returns them, for store_metadata's sibling below at the next checkpoint.
   std::vector<std::uint32_t> free_empty_slabs(base::Stamp floor);
   [[nodiscard]] bool is_free(std::uint32_t number) const;
-  // Checkpoint: describes a slab freed earlier. REQUIRES: nothing of a later carving is on media yet.
+  // Checkpoint: describes a slab freed earlier. REQUIRES: nothing of a later carving is on media
+  // yet.
   void store_freed(std::uint32_t number, int copy, emu::FlushCounts& counts);
   // Slabs carved since the last call: their description is not on media yet.
   std::vector<Slab*> take_newly_carved();
@@ -100,13 +102,14 @@ class SlabTable {
   std::unique_ptr<std::atomic<Slab*>[]> slabs_;
 
   mutable std::mutex mutex_;
-  pool::SlabDirectory directory_;                                 // guarded by mutex_
-  std::vector<std::uint32_t> free_;                               // guarded by mutex_; lowest last
-  std::vector<bool> is_free_;                                     // guarded by mutex_
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> partial_;  // by type; guarded by mutex_
-  std::vector<Slab*> newly_carved_;                               // guarded by mutex_
-  std::vector<Retired> retired_;                                  // guarded by mutex_
-  std::uint64_t index_bytes_ = 0;                                 // guarded by mutex_
+  pool::SlabDirectory directory_;    // guarded by mutex_
+  std::vector<std::uint32_t> free_;  // guarded by mutex_; lowest last
+  std::vector<bool> is_free_;        // guarded by mutex_
+  // by type; guarded by mutex_
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> partial_;
+  std::vector<Slab*> newly_carved_;  // guarded by mutex_
+  std::vector<Retired> retired_;     // guarded by mutex_
+  std::uint64_t index_bytes_ = 0;    // guarded by mutex_
 };
 
 }  // namespace sp3::index

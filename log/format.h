@@ -1,7 +1,8 @@
 // The log, byte for byte: one header shared by the writer, the reader and recovery.
 //
-// Every session has a log: runs of one or more contiguous segments of the pool's log region, found by
-// scanning for their headers. A run starts with a SegmentHeader; records follow at 64-byte alignment:
+// Every session has a log: runs of one or more contiguous segments of the pool's log region, found
+// by scanning for their headers. A run starts with a SegmentHeader; records follow at 64-byte
+// alignment:
 //
 //   | SegmentHeader | RecordHeader writes... dependencies... | pad to 64 | RecordHeader ... |
 //
@@ -10,8 +11,8 @@
 // position looks at the next block boundary too.
 //
 // Every checksum is seeded with {pool UUID, session, generation} (seed()), and a scan accepts only
-// the exact next LSN with a larger stamp: neither a recycled segment nor log bytes inside user data can
-// pass for a record. There is no commit mark; a record is complete when its checksum holds.
+// the exact next LSN with a larger stamp: neither a recycled segment nor log bytes inside user data
+// can pass for a record. There is no commit mark; a record is complete when its checksum holds.
 #pragma once
 
 #include <array>
@@ -37,9 +38,10 @@ struct SegmentHeader {
   std::uint32_t crc = 0;  // of the rest, seeded with seed() and then the segment's own number
   std::uint32_t magic = kSegmentMagic;
   std::uint64_t generation = 0;
-  std::uint64_t first_lsn = 0;          // LSN of the first record in this run
-  std::uint64_t checkpoint_number = 0;  // the superblock's when the run was started; larger is damage
-  std::uint32_t segments = 1;           // contiguous segments in this run
+  std::uint64_t first_lsn = 0;  // LSN of the first record in this run
+  // the superblock's when the run was started; larger is damage
+  std::uint64_t checkpoint_number = 0;
+  std::uint32_t segments = 1;  // contiguous segments in this run
   std::uint16_t session = 0;
   std::uint16_t reserved = 0;
   std::array<std::uint64_t, 3> unused{};
@@ -58,7 +60,8 @@ struct RecordHeader {
   std::uint32_t length = 0;  // bytes from the start of this header; a multiple of 8
   std::uint64_t lsn = 0;
   std::uint64_t stamp = 0;
-  std::uint64_t persisted_upto = 0;  // every record of this session up to this LSN was durable at sealing
+  // every record of this session up to this LSN was durable at sealing
+  std::uint64_t persisted_upto = 0;
   std::uint32_t writes = 0;
   std::uint16_t dependencies = 0;
   std::uint16_t kind = 0;  // RecordKind
@@ -115,11 +118,13 @@ inline std::uint32_t seed(const std::array<std::uint8_t, 16>& uuid, SessionId se
 inline std::uint32_t checksum(const SegmentHeader& header, std::uint32_t seed,
                               std::uint32_t segment_number) {
   const std::uint32_t with_place = base::crc32c(seed, &segment_number, sizeof segment_number);
-  return base::crc32c(with_place, reinterpret_cast<const std::byte*>(&header) + 4, sizeof header - 4);
+  return base::crc32c(with_place, reinterpret_cast<const std::byte*>(&header) + 4,
+                      sizeof header - 4);
 }
 
 // REQUIRES: record points at a whole record of header.length bytes.
-inline std::uint32_t checksum_record(const std::byte* record, std::uint32_t length, std::uint32_t seed) {
+inline std::uint32_t checksum_record(const std::byte* record, std::uint32_t length,
+                                     std::uint32_t seed) {
   return base::crc32c(seed, record + 4, length - 4);
 }
 

@@ -3,9 +3,9 @@
 // An item is a sealed log record, or the mark of an asynchronous read-only transaction (no bytes).
 // Items are numbered from 1; item n lives in slot n % capacity until it is committed.
 //
-// Thread safety: push() by the owner; read() by any thread, also while the owner pushes: every field is
-// atomic, and a reader that then finds `n` still uncommitted knows that what it read was item n's,
-// because the owner reuses a slot only after its item is committed.
+// Thread safety: push() by the owner; read() by any thread, also while the owner pushes: every
+// field is atomic, and a reader that then finds `n` still uncommitted knows that what it read was
+// item n's, because the owner reuses a slot only after its item is committed.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@ namespace sp3::log {
 
 struct PendingItem {
   base::Stamp stamp = 0;
-  base::Lsn lsn = 0;          // 0: a mark, nothing in the log
-  std::uint64_t offset = 0;   // file offset of the bytes to flush (a run's header included)
-  std::uint32_t bytes = 0;    // 0 for a mark
-  bool streamed = false;      // written with non-temporal stores
+  base::Lsn lsn = 0;         // 0: a mark, nothing in the log
+  std::uint64_t offset = 0;  // file offset of the bytes to flush (a run's header included)
+  std::uint32_t bytes = 0;   // 0 for a mark
+  bool streamed = false;     // written with non-temporal stores
   std::uint32_t dependencies = 0;
   std::uint64_t first_dependency = 0;  // its number in the ring of dependencies
 };
@@ -42,14 +42,15 @@ class PendingRing {
                               std::uint32_t dependencies) const noexcept;
 
   // REQUIRES: has_room. The caller publishes `number` with a release store afterwards.
-  void push(std::uint64_t number, PendingItem item, std::span<const base::Tid> dependencies) noexcept;
+  void push(std::uint64_t number, PendingItem item,
+            std::span<const base::Tid> dependencies) noexcept;
 
   [[nodiscard]] PendingItem read(std::uint64_t number) const noexcept;
   [[nodiscard]] base::Tid dependency(std::uint64_t number) const noexcept;
 
  private:
-  // Stores release and loads acquire, like a seqlock: a reader that meets a field of a later item in the
-  // same slot also sees, afterwards, that its own item is committed.
+  // Stores release and loads acquire, like a seqlock: a reader that meets a field of a later item
+  // in the same slot also sees, afterwards, that its own item is committed.
   struct Item {
     std::atomic<base::Stamp> stamp{0};
     std::atomic<base::Lsn> lsn{0};
@@ -76,7 +77,8 @@ inline bool PendingRing::has_room(std::uint64_t sealed, std::uint64_t committed,
   if (sealed == committed) return true;
   if (sealed - committed >= item_capacity_) return false;
   const std::uint64_t oldest =
-      items_[(committed + 1) % item_capacity_].first_dependency.load(std::memory_order_relaxed);  // relaxed: our own store
+      // relaxed: our own store
+      items_[(committed + 1) % item_capacity_].first_dependency.load(std::memory_order_relaxed);
   return next_dependency_ - oldest + dependencies <= dependency_capacity_;
 }
 

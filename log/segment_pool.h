@@ -1,8 +1,8 @@
 // SegmentPool: which segments of the log region are free.
 //
 // Thread safety: any thread (a mutex, taken once per run of segments).
-// Fairness: while a large request waits for contiguous segments, smaller ones are refused too, so that
-//   the next checkpoints free enough for it.
+// Fairness: while a large request waits for contiguous segments, smaller ones are refused too, so
+//   that the next checkpoints free enough for it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,9 @@ class SegmentPool {
   std::optional<std::uint32_t> take(std::uint32_t count);
   void give_back(std::uint32_t first, std::uint32_t count);
 
-  [[nodiscard]] std::uint32_t total() const noexcept { return static_cast<std::uint32_t>(used_.size()); }
+  [[nodiscard]] std::uint32_t total() const noexcept {
+    return static_cast<std::uint32_t>(used_.size());
+  }
   [[nodiscard]] std::uint32_t used() const;
 
  private:
@@ -29,7 +31,7 @@ class SegmentPool {
   std::vector<bool> used_;
   std::uint32_t free_count_;
   std::uint32_t next_ = 0;
-  std::uint32_t waiting_for_ = 0;  // a refused request for this many contiguous segments
+  std::uint32_t waiting_for_ = 0;     // a refused request for this many contiguous segments
   std::uint32_t refused_for_it_ = 0;  // smaller requests refused since; it may have given up
 };
 

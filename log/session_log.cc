@@ -20,7 +20,8 @@ std::uint64_t SessionLog::room_for(std::uint64_t record_bytes) const noexcept {
 }
 
 bool SessionLog::could_ever_hold(std::uint64_t record_bytes) const noexcept {
-  return room_for(record_bytes) <= layout_.log_bytes && record_bytes <= UINT32_MAX - kRecordAlignment;
+  return room_for(record_bytes) <= layout_.log_bytes &&
+         record_bytes <= UINT32_MAX - kRecordAlignment;
 }
 
 SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,
@@ -68,7 +69,8 @@ SessionLog::Appended SessionLog::append(const std::byte* record, std::uint32_t b
     appended.offset = cursor_ - sizeof(SegmentHeader);
     memory_.log_store(appended.offset, &header_, sizeof header_, streaming);
   } else {
-    if (cursor_ < fresh_from_) cursor_ = fresh_from_;  // 0 but in file memory, where block_lock_ is held
+    // 0 but in file memory, where block_lock_ is held
+    if (cursor_ < fresh_from_) cursor_ = fresh_from_;
     appended.offset = cursor_;
   }
   SP3_ASSERT(cursor_ + bytes <= run_end_);

@@ -1,13 +1,13 @@
 // SessionLog: where one session's records go.
 //
-// A log is a list of runs of segments, oldest first. The owner appends to the last run; the checkpointer
-// takes runs away from the front. docs/DATA_LAYOUT.md shows the bytes.
+// A log is a list of runs of segments, oldest first. The owner appends to the last run; the
+// checkpointer takes runs away from the front. docs/DATA_LAYOUT.md shows the bytes.
 //
-// Thread safety: reserve() and append() by the owner, between announcing a transaction and sealing it;
-//   recycle() of the last run only while the owner is kept from announcing (runtime/session_shared.h);
-//   the rest by any thread.
-// Invariant: a record lies inside one run; LSNs are consecutive from run to run.
-// Blocks (file memory): once a flusher has taken a block, the owner appends to the next one, so
+// Thread safety: reserve() and append() by the owner, between announcing a transaction and sealing
+//   it; recycle() of the last run only while the owner is kept from announcing
+//   (runtime/session_shared.h); the rest by any thread.
+// Invariant: a record lies inside one run; LSNs are consecutive from run to run. Blocks (file
+// memory): once a flusher has taken a block, the owner appends to the next one, so
 //   that no acknowledged byte is ever written again. block_lock() orders the two.
 #pragma once
 
@@ -53,19 +53,19 @@ class SessionLog {
     std::uint32_t bytes = 0;
   };
 
-  SessionLog(emu::Memory& memory, const pool::Layout& layout, SegmentPool& segments, SessionId session,
-             std::uint64_t generation, std::uint32_t seed);
+  SessionLog(emu::Memory& memory, const pool::Layout& layout, SegmentPool& segments,
+             SessionId session, std::uint64_t generation, std::uint32_t seed);
 
   // Whether a record of this size could be appended if the log were empty.
   [[nodiscard]] bool could_ever_hold(std::uint64_t record_bytes) const noexcept;
 
-  // Makes sure that a record of up to `record_bytes` can be appended, or says that segments are short.
-  // `checkpoint_number` is the superblock's, for the header of a run started here.
+  // Makes sure that a record of up to `record_bytes` can be appended, or says that segments are
+  // short. `checkpoint_number` is the superblock's, for the header of a run started here.
   enum class Reserved : std::uint8_t { no, in_last_run, in_new_run };
   Reserved reserve(std::uint64_t record_bytes, std::uint64_t checkpoint_number);
 
-  // Stores a sealed record (a multiple of 64 bytes) with LSN next_lsn(). REQUIRES: reserved; in file
-  // memory block_lock() is held until the record is published to flushers.
+  // Stores a sealed record (a multiple of 64 bytes) with LSN next_lsn(). REQUIRES: reserved; in
+  // file memory block_lock() is held until the record is published to flushers.
   Appended append(const std::byte* record, std::uint32_t bytes, Stamp stamp, bool streaming);
 
   [[nodiscard]] Lsn next_lsn() const noexcept { return next_lsn_; }
@@ -73,8 +73,8 @@ class SessionLog {
 
   // Held while a flusher reads what is sealed and calls close_blocks().
   [[nodiscard]] SpinLock& block_lock() noexcept { return block_lock_; }
-  // Everything up to file offset `end` is being written out: append no more to its block. An end in an
-  // older run than the one being appended to closes nothing.
+  // Everything up to file offset `end` is being written out: append no more to its block. An end in
+  // an older run than the one being appended to closes nothing.
   void close_blocks(std::uint64_t end) noexcept {
     if (end > append_begin_ && end <= append_end_) fresh_from_ = base::round_up(end, kFileBlock);
   }
@@ -100,7 +100,7 @@ class SessionLog {
   std::uint64_t cursor_ = 0;   // file offset of the next record
   std::uint64_t run_end_ = 0;  // file offset of the end of the last run; 0: there is none
   Lsn next_lsn_ = 1;
-  SegmentHeader header_;        // of the last run
+  SegmentHeader header_;  // of the last run
   bool header_stored_ = true;
   std::atomic<Stamp> last_stamp_{0};  // also read by the checkpointer while the owner is kept out
 

@@ -47,9 +47,9 @@ void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const Slab
   for (const int copy : {first, 1 - first}) {
     emu::FlushCounts counts;
     // A copy that was not equal may be torn anywhere; and where a crash interrupted a checkpoint
-    // between a copy's metadata and its superblock, equal superblocks say nothing about the rest. So
-    // it is rewritten whole from what was read, slab by slab: replay may have written objects over
-    // the old bitmaps of a slab carved anew.
+    // between a copy's metadata and its superblock, equal superblocks say nothing about the rest.
+    // So it is rewritten whole from what was read, slab by slab: replay may have written objects
+    // over the old bitmaps of a slab carved anew.
     const bool all = copy == first && (plan != nullptr || !file.copies_equal());
     if (all || plan != nullptr) store_metadata(file, directory, plan, copy, all, counts);
     emu::step(copy == 0 ? emu::Step::recovery_superblock_a : emu::Step::recovery_superblock_b);

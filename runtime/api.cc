@@ -147,14 +147,16 @@ bool Ticket::ready() const noexcept {
 }
 
 void Ticket::wait() {
-  if (!session_) throw Error(ErrorCode::ticket_spent, "the ticket was waited for before, or holds nothing");
+  if (!session_)
+    throw Error(ErrorCode::ticket_spent, "the ticket was waited for before, or holds nothing");
   const std::shared_ptr<runtime::SessionShared> session = std::move(session_);
   session_ = nullptr;
   emu::Spin spin;
   while (session->committed_stamp.load(std::memory_order_acquire) < stamp_) {
     runtime::PoolCore* pool = session->core.load(std::memory_order_acquire);
     if (pool == nullptr) {
-      throw Error(ErrorCode::outcome_unknown, "the pool went away before the transaction was durable");
+      throw Error(ErrorCode::outcome_unknown,
+                  "the pool went away before the transaction was durable");
     }
     pool->throw_if_unusable();
     // Without a guest's place we cannot help; the flusher will.

@@ -1,18 +1,20 @@
 // How a checkpoint stays out of the way and still loses nothing.
 //
-// - The floor. Announce-then-read on both sides (Dekker): a transaction announces itself, then reads the
-//   floor and takes a larger stamp; we publish the floor, then look at the announcements. So once
-//   every announcement seen is gone or above the floor, no stamp up to it will ever be taken, and the
-//   records with such stamps are all in the logs.
-// - What to write: the objects those records name, found by reading the logs, so that the commit path
-//   keeps no list.
-// - Which version: the newest one, even if its stamp is above the floor (the one as of the floor may be
-//   gone). It is copied under a pin, and written only when it is committed: a home must never hold
-//   what a crash would undo. Replay from the floor over newer homes is right, because all
-//   records above the floor are applied again in order.
-// - Readers of the home copy: a version is captured only if the entry points away from home, so from then
-//   until we swing it back nobody new reads the home; one grace period after the capture nobody old does.
-// - Letting go: superblock A, then B, then the entries swing home, then versions and segments are reused.
+// - The floor. Announce-then-read on both sides (Dekker): a transaction announces itself, then
+//   reads the floor and takes a larger stamp; we publish the floor, then look at the announcements.
+//   So once every announcement seen is gone or above the floor, no stamp up to it will ever be
+//   taken, and the records with such stamps are all in the logs.
+// - What to write: the objects those records name, found by reading the logs, so that the commit
+//   path keeps no list.
+// - Which version: the newest one, even if its stamp is above the floor (the one as of the floor
+//   may be gone). It is copied under a pin, and written only when it is committed: a home must
+//   never hold what a crash would undo. Replay from the floor over newer homes is right, because
+//   all records above the floor are applied again in order.
+// - Readers of the home copy: a version is captured only if the entry points away from home, so
+//   from then until we swing it back nobody new reads the home; one grace period after the capture
+//   nobody old does.
+// - Letting go: superblock A, then B, then the entries swing home, then versions and segments are
+//   reused.
 #include "runtime/checkpoint.h"
 
 #include <algorithm>
@@ -67,8 +69,8 @@ void Checkpointer::run_locked(bool last) {
   try {
     run_steps(last);
   } catch (...) {
-    // Half a checkpoint (memory ran out) has forgotten names that only the log still knows: nobody may go
-    // on as if it had not. The next opening recovers them.
+    // Half a checkpoint (memory ran out) has forgotten names that only the log still knows: nobody
+    // may go on as if it had not. The next opening recovers them.
     pool_.persister().poison(ENOMEM);
     throw;
   }
@@ -94,9 +96,11 @@ void Checkpointer::run_steps(bool last) {
 
 base::Stamp Checkpointer::raise_floor() {
   // relaxed: only we store it.
-  base::Stamp floor = std::max(pool_.clock().now(), pool_.floor.load(std::memory_order_relaxed) + 1);
+  base::Stamp floor =
+      std::max(pool_.clock().now(), pool_.floor.load(std::memory_order_relaxed) + 1);
   for (const auto& s : pool_.all_shared()) {
-    floor = std::max(floor, s->last_stamp.load(std::memory_order_relaxed));  // a stale one is waited for
+    // a stale one is waited for
+    floor = std::max(floor, s->last_stamp.load(std::memory_order_relaxed));
   }
   emu::step(emu::Step::checkpoint_floor);
   // (2) seq_cst, Dekker with SessionCore::announce and take_stamp.
@@ -140,16 +144,17 @@ void Checkpointer::collect_names(base::Stamp floor) {
 
 // Also moves the session's head: the first LSN that recovery will still need.
 void Checkpointer::collect_session(SessionShared& session, base::Stamp floor) {
-  // Only what was persisted when the floor settled is read: it does not change any more, and it covers
-  // all stamps up to the floor.
+  // Only what was persisted when the floor settled is read: it does not change any more, and it
+  // covers all stamps up to the floor.
   const base::Lsn upto = session.persisted_lsn.load(std::memory_order_acquire);
   base::Lsn& head = heads_[session.id];
   if (upto < head) return;
   std::vector<log::LiveRun> runs;
   for (const log::SessionLog::Run& run : session.log.runs()) {
     const std::uint64_t bytes = std::uint64_t{run.segments} * pool_.layout().segment_size;
-    runs.push_back({{pool_.memory().log_view(pool_.layout().segment_offset(run.first_segment)), bytes},
-                    run.first_lsn});
+    runs.push_back(
+        {{pool_.memory().log_view(pool_.layout().segment_offset(run.first_segment)), bytes},
+         run.first_lsn});
   }
   const base::Lsn end = log::for_each_record(runs, head, upto, [&](const log::RecordView& record) {
     if (record.stamp() > floor) return;
@@ -185,7 +190,8 @@ void Checkpointer::bring_home() {
 void Checkpointer::capture_slab(index::Slab& slab, const pool::Bitmap& named) {
   for (std::size_t word = 0; word < named.size(); ++word) {
     for (std::uint64_t bits = named[word]; bits != 0; bits &= bits - 1) {
-      capture({&slab, static_cast<std::uint32_t>(word * 64) + static_cast<std::uint32_t>(std::countr_zero(bits))});
+      capture({&slab, static_cast<std::uint32_t>(word * 64) +
+                          static_cast<std::uint32_t>(std::countr_zero(bits))});
       if (batch_.size() >= kBatchBytes) finish_batch();
     }
   }
@@ -193,7 +199,10 @@ void Checkpointer::capture_slab(index::Slab& slab, const pool::Bitmap& named) {
 
 void Checkpointer::capture(const index::Place& place) {
   emu::step(emu::Step::checkpoint_capture);
-  Captured c{place, {}, place.slab->offset_of(place.slot), batch_.size(),
+  Captured c{place,
+             {},
+             place.slab->offset_of(place.slot),
+             batch_.size(),
              static_cast<std::uint32_t>(base::round_up(place.slab->type_size, 8))};
   pool_.epochs().pin(actor_.participant);
   emu::Spin spin;
@@ -258,7 +267,8 @@ void Checkpointer::fence() {
 }
 
 void Checkpointer::write_metadata(int copy) {
-  for (const std::uint32_t number : freed_slabs_) pool_.slabs().store_freed(number, copy, actor_.counts);
+  for (const std::uint32_t number : freed_slabs_)
+    pool_.slabs().store_freed(number, copy, actor_.counts);
   for (index::Slab* slab : dirty_slabs_) pool_.slabs().store_metadata(*slab, copy, actor_.counts);
 }
 
@@ -272,7 +282,8 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
   image.heads = heads_;
   // Decided once, so that both copies say the same. Carved again: its own description follows.
   std::erase_if(freed_slabs_, [&](std::uint32_t n) { return !pool_.slabs().is_free(n); });
-  constexpr emu::Step kMetadata[2] = {emu::Step::checkpoint_metadata_a, emu::Step::checkpoint_metadata_b};
+  constexpr emu::Step kMetadata[2] = {emu::Step::checkpoint_metadata_a,
+                                      emu::Step::checkpoint_metadata_b};
   constexpr emu::Step kSuperblock[2] = {emu::Step::checkpoint_superblock_a,
                                         emu::Step::checkpoint_superblock_b};
   for (const int copy : {0, 1}) {
@@ -299,7 +310,8 @@ void Checkpointer::swing_one(const Captured& c) {
   emu::step(emu::Step::checkpoint_swing);
   std::uint64_t found = 0;
   if (!c.place.entry().try_lock(c.seen.word0, &found)) {
-    // Newer: the next checkpoint finds it in the log. Locked: perhaps only to be unlocked unchanged.
+    // Newer: the next checkpoint finds it in the log. Locked: perhaps only to be unlocked
+    // unchanged.
     if (found == (c.seen.word0 | index::kLock)) not_swung_.push_back(c.offset);
     return;
   }

@@ -1,11 +1,11 @@
 // Checkpointer: brings committed versions home, so that the log they came from can be reused.
 //
-// It runs beside transactions and never stops them. A checkpoint chooses a floor, waits until no stamp
-// up to it is in flight, writes home whatever those transactions touched, makes that durable with the
-// metadata and a superblock, and only then lets go of versions and log segments.
+// It runs beside transactions and never stops them. A checkpoint chooses a floor, waits until no
+// stamp up to it is in flight, writes home whatever those transactions touched, makes that durable
+// with the metadata and a superblock, and only then lets go of versions and log segments.
 //
-// Thread safety: run() and request() by any thread; one checkpoint at a time.
-// Durable when run() returns: everything committed before it was called, in its home.
+// Thread safety: run() and request() by any thread; one checkpoint at a time. Durable when run()
+// returns: everything committed before it was called, in its home.
 // Source: paper section III-D; docs/RECOVERY.md has the numbered flushes and what relies on each.
 #pragma once
 
@@ -88,15 +88,16 @@ class Checkpointer {
   std::mutex running_;  // held by run()
 
   // Of the checkpoint in progress; guarded by running_.
-  std::vector<pool::Bitmap> named_;           // by slab: slots that records up to the floor name
-  std::vector<std::uint32_t> named_slabs_;    // slabs with a bitmap in named_
+  std::vector<pool::Bitmap> named_;         // by slab: slots that records up to the floor name
+  std::vector<std::uint32_t> named_slabs_;  // slabs with a bitmap in named_
   std::vector<Captured> batch_captured_;
   std::vector<std::byte> batch_;
-  std::vector<Captured> captured_;            // all that was written home
-  std::vector<std::uint64_t> not_swung_;      // homes that are good but whose entry was busy: next time
-  std::vector<index::Slab*> dirty_slabs_;     // metadata to write, each once
+  std::vector<Captured> captured_;  // all that was written home
+  // homes that are good but whose entry was busy: next time
+  std::vector<std::uint64_t> not_swung_;
+  std::vector<index::Slab*> dirty_slabs_;  // metadata to write, each once
   std::vector<bool> slab_is_dirty_;
-  std::vector<std::uint32_t> freed_slabs_;    // freed at the end of the last checkpoint
+  std::vector<std::uint32_t> freed_slabs_;  // freed at the end of the last checkpoint
   std::vector<base::Lsn> heads_;
   VersionPool versions_;
 

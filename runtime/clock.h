@@ -9,13 +9,17 @@ namespace sp3::runtime {
 
 class StampClock {
  public:
-  // The clock goes on from `largest_stamp`, the largest anywhere on media, so that no stamp comes twice.
+  // The clock goes on from `largest_stamp`, the largest anywhere on media, so that no stamp comes
+  // twice.
   explicit StampClock(base::Stamp largest_stamp)
-      : shift_(largest_stamp + kFirstStamp - emu::ticks()), synchronised_(emu::clock_is_synchronised()) {}
+      : shift_(largest_stamp + kFirstStamp - emu::ticks()),
+        synchronised_(emu::clock_is_synchronised()) {}
 
   [[nodiscard]] base::Stamp now() const noexcept { return emu::ticks() + shift_; }
   // For a writer that holds its locks.
-  [[nodiscard]] base::Stamp now_after_loads() const noexcept { return emu::ticks_after_loads() + shift_; }
+  [[nodiscard]] base::Stamp now_after_loads() const noexcept {
+    return emu::ticks_after_loads() + shift_;
+  }
   // The snapshot of a reader whose later reads all come after the moment `ticks`
   // (emu::ticks_before_loads). Without synchronised clocks no version is older than it: every read
   // revalidates.

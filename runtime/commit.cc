@@ -7,8 +7,8 @@
 //   4  persist                    the record becomes durable: one flush of its lines, one fence
 //   5  wait                       until every predecessor is committed; then so are we
 //
-// CommitPolicy: `conservative` does 4 before 3; `ideal` skips locks and validation; `volatile_only` skips 0,
-// 4 and 5. docs/COMMIT_PROTOCOL.md argues why each step is where it is.
+// CommitPolicy: `conservative` does 4 before 3; `ideal` skips locks and validation; `volatile_only`
+// skips 0, 4 and 5. docs/COMMIT_PROTOCOL.md argues why each step is where it is.
 #include <algorithm>
 #include <mutex>
 
@@ -37,7 +37,7 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   if (pool_->logs() && !reserve_log()) return false;  // step 0
   if (policy != CommitPolicy::ideal && !lock_write_set()) return false;
   track();
-  const base::Stamp stamp = take_stamp();  // step 1
+  const base::Stamp stamp = take_stamp();                          // step 1
   if (policy != CommitPolicy::ideal && !validate()) return false;  // step 2
   clear_padding();
   switch (policy) {
@@ -48,14 +48,14 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
       end_reading();
       seal(stamp, durability, /*published=*/true);
       forget_writes();
-      leave_serial_gate();  // what is left concerns nobody's progress but ours
+      leave_serial_gate();        // what is left concerns nobody's progress but ours
       settle(stamp, durability);  // steps 4 and 5
       break;
     case CommitPolicy::conservative:
       compose_record();
       seal(stamp, durability, /*published=*/false);
-      persist_own();     // step 4
-      publish(stamp);    // step 3
+      persist_own();   // step 4
+      publish(stamp);  // step 3
       release_sealed();
       end_reading();
       forget_writes();
@@ -72,7 +72,8 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   return true;
 }
 
-// Tells the checkpointer that a stamp is about to be taken, before its floor is read in take_stamp().
+// Tells the checkpointer that a stamp is about to be taken, before its floor is read in
+// take_stamp().
 void SessionCore::announce() {
   if (!pool_->logs()) return;
   emu::step(emu::Step::commit_announce);
@@ -98,10 +99,17 @@ std::uint64_t SessionCore::record_bound() const {
   std::uint64_t bytes = 0;
   for (const WriteEntry& w : writes_.entries()) {
     switch (w.mode) {
-      case WriteMode::update: bytes += log::RecordBuilder::update_bytes(w.size8); break;
-      case WriteMode::make: bytes += log::RecordBuilder::make_bytes(w.size8); break;
-      case WriteMode::destroy: bytes += log::RecordBuilder::destroy_bytes(); break;
-      case WriteMode::nothing: break;
+      case WriteMode::update:
+        bytes += log::RecordBuilder::update_bytes(w.size8);
+        break;
+      case WriteMode::make:
+        bytes += log::RecordBuilder::make_bytes(w.size8);
+        break;
+      case WriteMode::destroy:
+        bytes += log::RecordBuilder::destroy_bytes();
+        break;
+      case WriteMode::nothing:
+        break;
     }
   }
   const std::uint64_t dependencies =
@@ -113,7 +121,8 @@ bool SessionCore::reserve_log() {
   emu::step(emu::Step::commit_reserve);
   const std::uint64_t bytes = record_bound();
   if (!shared_->log.could_ever_hold(bytes)) {
-    throw Error(ErrorCode::transaction_too_large, "the transaction's record would not fit into the log",
+    throw Error(ErrorCode::transaction_too_large,
+                "the transaction's record would not fit into the log",
                 {.path = pool_->path(),
                  .wanted = std::to_string(bytes) + " bytes",
                  .found = "a log of " + std::to_string(pool_->layout().log_bytes) + " bytes"});
@@ -222,7 +231,8 @@ base::Stamp SessionCore::take_stamp() {
   const base::Stamp stamp =
       std::max({pool_->clock().now_after_loads(), last + 1, newest_seen_ + 1, floor + 1});
   SP3_ASSERT(stamp <= base::kMaxStamp);
-  shared_->last_stamp.store(stamp, std::memory_order_relaxed);  // relaxed: announced with release below
+  // relaxed: announced with release below
+  shared_->last_stamp.store(stamp, std::memory_order_relaxed);
   if (pool_->logs()) shared_->announced.store(stamp, std::memory_order_release);
   return stamp;
 }
@@ -259,8 +269,9 @@ void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
   const std::uint64_t word0 = index::pack_word0(stamp);
   const std::uint64_t word1 = index::pack_word1(id_, pointer);
   index::Seen old;
-  old.word1 = pool_->options().policy == CommitPolicy::ideal ? w.entry().publish_unlocked(word0, word1)
-                                                             : w.entry().publish(word0, word1);
+  old.word1 = pool_->options().policy == CommitPolicy::ideal
+                  ? w.entry().publish_unlocked(word0, word1)
+                  : w.entry().publish(word0, word1);
   w.locked = false;
   if (!old.at_home() && !old.destroyed()) versions_.retire(old.version(), w.size8);
 }
@@ -274,7 +285,8 @@ void SessionCore::compose_record() {
         record_.add_update(w.offset, w.base, w.copy, w.size8);
         break;
       case WriteMode::make:
-        record_.add_make(w.offset, {w.place.slab->type, w.place.slab->type_size, w.place.slab->slot_size},
+        record_.add_make(w.offset,
+                         {w.place.slab->type, w.place.slab->type_size, w.place.slab->slot_size},
                          w.copy, w.size8);
         break;
       case WriteMode::destroy:
@@ -291,9 +303,11 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
   emu::step(emu::Step::commit_seal);
   SessionShared& s = *shared_;
   const bool synchronous = durability == Durability::synchronous;
-  const bool streamed = synchronous && pool_->memory().flush_instruction() == FlushInstruction::non_temporal;
+  const bool streamed =
+      synchronous && pool_->memory().flush_instruction() == FlushInstruction::non_temporal;
   // relaxed: a lower number than the true one is still true.
-  record_.seal(s.log.next_lsn(), stamp, s.persisted_lsn.load(std::memory_order_relaxed), s.log.seed());
+  record_.seal(s.log.next_lsn(), stamp, s.persisted_lsn.load(std::memory_order_relaxed),
+               s.log.seed());
   // About to flush it ourselves: helpers had better not start the moment they see it.
   if (synchronous) s.flushing.store(true, std::memory_order_relaxed);
   std::unique_lock<log::SpinLock> blocks(s.log.block_lock(), std::defer_lock);
@@ -313,8 +327,8 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
   counters_.log_bytes.add(appended.bytes);
 }
 
-// Lines take a while to reach the media: with nothing older to flush, let them start now, while we tidy
-// up, and only fence later. Blocks are written when their fence is due.
+// Lines take a while to reach the media: with nothing older to flush, let them start now, while we
+// tidy up, and only fence later. Blocks are written when their fence is due.
 void SessionCore::start_flush(const log::SessionLog::Appended& appended, bool streamed) {
   SessionShared& s = *shared_;
   // relaxed: sealed is ours, and persisted only grows towards it.
@@ -343,7 +357,8 @@ void SessionCore::push_item(const log::PendingItem& item, bool published) {
 
 // conservative: the record is durable, and visible as of now.
 void SessionCore::release_sealed() {
-  shared_->published.store(shared_->sealed.load(std::memory_order_relaxed), std::memory_order_release);
+  shared_->published.store(shared_->sealed.load(std::memory_order_relaxed),
+                           std::memory_order_release);
   withdraw();
 }
 
@@ -407,7 +422,8 @@ void SessionCore::wait_helping(base::Tid tid) {
 // A read-only transaction writes no record, but what it read must not be undone by a crash.
 bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
   // One version alone was current when it was read, and that instant is the transaction's.
-  if (reads_.size() > 1 && pool_->options().policy != CommitPolicy::ideal && !validate()) return false;
+  if (reads_.size() > 1 && pool_->options().policy != CommitPolicy::ideal && !validate())
+    return false;
   track();
   if (!writes_.empty()) abandon_writes();  // made and destroyed by the same transaction
   end_reading();
@@ -420,8 +436,8 @@ bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
   return true;
 }
 
-// The mark of a read-only transaction among the session's items: committed when everything before it,
-// and what it read, is. Nothing of it goes to the log.
+// The mark of a read-only transaction among the session's items: committed when everything before
+// it, and what it read, is. Nothing of it goes to the log.
 base::Stamp SessionCore::seal_mark() {
   const base::Stamp stamp = shared_->last_stamp.load(std::memory_order_relaxed) + 1;
   shared_->last_stamp.store(stamp, std::memory_order_relaxed);

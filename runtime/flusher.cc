@@ -14,8 +14,8 @@ namespace sp3::runtime {
 
 namespace {
 constexpr std::uint32_t kSlowTickMs = 100;  // without watermarks
-constexpr int kQuietRounds = 16;  // rounds without a group before the flusher slows down
-}
+constexpr int kQuietRounds = 16;            // rounds without a group before the flusher slows down
+}  // namespace
 
 Flusher::Flusher(PoolCore& pool) : pool_(pool), looks_(pool.layout().max_sessions) {
   actor_.participant = PoolCore::kFlusherParticipant;
@@ -125,7 +125,8 @@ void Flusher::write_watermarks() {
     if (s.get() == own_) continue;
     Look& look = looks_[s->id];
     const std::uint64_t sealed = s->sealed.load(std::memory_order_acquire);
-    const bool idle = sealed == look.sealed && s->persisted.load(std::memory_order_acquire) == sealed;
+    const bool idle =
+        sealed == look.sealed && s->persisted.load(std::memory_order_acquire) == sealed;
     look.sealed = sealed;
     const base::Lsn durable = s->persisted_lsn.load(std::memory_order_acquire);
     // A busy session's own later records say how far it is durable.
@@ -143,7 +144,8 @@ void Flusher::write_watermarks() {
 bool Flusher::seal_watermark(const std::vector<base::Tid>& marks) {
   base::Stamp idle = kIdle;
   // The checkpointer holds our last run for an instant: next time will do.
-  if (!own_->announced.compare_exchange_strong(idle, kPending, std::memory_order_seq_cst)) return false;
+  if (!own_->announced.compare_exchange_strong(idle, kPending, std::memory_order_seq_cst))
+    return false;
   const std::uint64_t bytes = log::RecordBuilder::max_record_bytes(0, marks.size());
   const bool room =
       own_->log.could_ever_hold(bytes) &&

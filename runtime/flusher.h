@@ -1,11 +1,13 @@
-// Flusher: the background thread that bounds how long a sealed record stays unflushed, and how long a
-// durable one stays without a durable watermark.
+// Flusher: the background thread that bounds how long a sealed record stays unflushed, and how long
+// a durable one stays without a durable watermark.
 //
-// - An asynchronous group that does not fill is flushed AsyncOptions::group_microseconds after it was begun.
-// - Options::watermark_ms after a session has gone idle, a watermark record in the library's own session
-//   says how far its log is durable. From then on a damaged record of it is damage, not a torn tail.
-// - A transaction that stays open beyond Options::long_transaction_ms is counted, by looking from outside,
-//   so that short ones pay nothing for it.
+// - An asynchronous group that does not fill is flushed AsyncOptions::group_microseconds after it
+//   was begun.
+// - Options::watermark_ms after a session has gone idle, a watermark record in the library's own
+//   session says how far its log is durable. From then on a damaged record of it is damage, not a
+//   torn tail.
+// - A transaction that stays open beyond Options::long_transaction_ms is counted, by looking from
+//   outside, so that short ones pay nothing for it.
 //
 // Thread safety: expect_group() by any thread; start and stop by one.
 #pragma once
@@ -37,12 +39,15 @@ class Flusher {
   // A session has sealed something it will not flush now.
   void expect_group() noexcept {
     // relaxed: a wake-up that comes a moment late is harmless; the flusher looks again by itself.
-    if (!group_expected_.load(std::memory_order_relaxed)) [[unlikely]] wake();
+    if (!group_expected_.load(std::memory_order_relaxed)) [[unlikely]]
+      wake();
   }
 
   [[nodiscard]] std::uint64_t lines() const noexcept { return lines_.get(); }
   [[nodiscard]] std::uint64_t fences() const noexcept { return fences_.get(); }
-  [[nodiscard]] std::uint64_t long_transactions() const noexcept { return long_transactions_.get(); }
+  [[nodiscard]] std::uint64_t long_transactions() const noexcept {
+    return long_transactions_.get();
+  }
   [[nodiscard]] base::SessionId long_transaction_session() const noexcept {
     return long_session_.load(std::memory_order_relaxed);  // relaxed: a hint for people
   }

@@ -2,14 +2,16 @@
 //
 // The order that everything rests on (P1 below; recovery case "torn tail"):
 //
-//   log bytes stored -> sealed raised -> bytes flushed -> fence -> persisted raised -> committed raised
+//   log bytes stored -> sealed raised -> bytes flushed -> fence -> persisted raised -> committed
+//   raised
 //
-// A helper reads `sealed`, then flushes bytes that another core stored. The stores are visible to it,
-// but nothing orders a clwb behind an earlier load, so it executes a locked RMW (the exchange on
-// `flushing`) between the two: the flush cannot run ahead of the knowledge that there is something to flush.
+// A helper reads `sealed`, then flushes bytes that another core stored. The stores are visible to
+// it, but nothing orders a clwb behind an earlier load, so it executes a locked RMW (the exchange
+// on `flushing`) between the two: the flush cannot run ahead of the knowledge that there is
+// something to flush.
 //
-// Non-temporal stores of another core may still sit in its write-combining buffers, where no flush of
-// ours reaches them: a helper stops at an item that was streamed.
+// Non-temporal stores of another core may still sit in its write-combining buffers, where no flush
+// of ours reaches them: a helper stops at an item that was streamed.
 #include "runtime/persister.h"
 
 #include <cstring>
@@ -97,7 +99,8 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
   std::uint64_t reached = from;
   base::Lsn reached_lsn = 0;
   emu::step(emu::Step::log_flush);
-  const emu::IoStatus status = flush_items(session, from, upto, owner, actor, &reached, &reached_lsn);
+  const emu::IoStatus status =
+      flush_items(session, from, upto, owner, actor, &reached, &reached_lsn);
   if (status.ok()) {
     raise_persisted(session, reached, reached_lsn, actor);
   } else {
@@ -115,7 +118,8 @@ void Persister::fence_last(SessionShared& session, Actor& actor) {
 }
 
 // Items up to `number`, the last record among them `lsn` (0: marks only), have been flushed.
-void Persister::raise_persisted(SessionShared& session, std::uint64_t number, base::Lsn lsn, Actor& actor) {
+void Persister::raise_persisted(SessionShared& session, std::uint64_t number, base::Lsn lsn,
+                                Actor& actor) {
   emu::step(emu::Step::log_fence);
   if (lsn != 0) {
     // (P1) The record is durable before anyone is told: recovery may then call its absence damage.
@@ -149,13 +153,15 @@ Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocke
     if (session.committed.load(std::memory_order_acquire) != done) continue;
     if (!free) return Advanced::blocked;
     emu::step(emu::Step::commit_committed);
-    // Stamp before number: who sees the number may reuse the slot, and must then find the stamp raised.
+    // Stamp before number: who sees the number may reuse the slot, and must then find the stamp
+    // raised.
     raise_to(session.committed_stamp, item.stamp);
     session.committed.compare_exchange_strong(done, next, std::memory_order_acq_rel);
   }
 }
 
-// Moves the chain of predecessors that `tid` waits for on by at least one step, if that can be done.
+// Moves the chain of predecessors that `tid` waits for on by at least one step, if that can be
+// done.
 void Persister::help_once(base::Tid tid, Actor& actor, bool patient) {
   // Stamps fall along the chain, so it ends; a few links at a time are enough.
   for (int link = 0; link < 64; ++link) {

@@ -4,8 +4,9 @@
 // predecessors are committed; wait() does both, for a session and for those it depends on, until a
 // stamp is committed.
 //
-// Thread safety: any thread, each with its own Actor. Helping is lock-free: several may flush the same
-// records; every one of them raises `persisted` only after its own fence, and only to what it flushed.
+// Thread safety: any thread, each with its own Actor. Helping is lock-free: several may flush the
+// same records; every one of them raises `persisted` only after its own fence, and only to what it
+// flushed.
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,8 @@ struct Actor {
 
 class Persister {
  public:
-  Persister(emu::Memory& memory, base::EpochDomain& epochs, const std::string& path, std::size_t sessions)
+  Persister(emu::Memory& memory, base::EpochDomain& epochs, const std::string& path,
+            std::size_t sessions)
       : memory_(memory),
         epochs_(epochs),
         path_(path),
@@ -43,7 +45,8 @@ class Persister {
 
   [[nodiscard]] bool is_committed(base::Tid tid) const noexcept {
     // acquire: what the transaction wrote is durable before we say so to anyone.
-    return sessions_[tid.session].load(std::memory_order_acquire)
+    return sessions_[tid.session]
+               .load(std::memory_order_acquire)
                ->committed_stamp.load(std::memory_order_acquire) >= tid.stamp;
   }
 
@@ -77,8 +80,9 @@ class Persister {
 
  private:
   void raise_persisted(SessionShared& session, std::uint64_t number, base::Lsn lsn, Actor& actor);
-  emu::IoStatus flush_items(SessionShared& session, std::uint64_t from, std::uint64_t upto, bool owner,
-                            Actor& actor, std::uint64_t* reached, base::Lsn* reached_lsn);
+  emu::IoStatus flush_items(SessionShared& session, std::uint64_t from, std::uint64_t upto,
+                            bool owner, Actor& actor, std::uint64_t* reached,
+                            base::Lsn* reached_lsn);
   void help_once(base::Tid tid, Actor& actor, bool patient);
 
   emu::Memory& memory_;

@@ -57,7 +57,8 @@ void check_options(const Options& options, const std::string& path) {
   }
   if (options.async.group_bytes == 0) refuse("async.group_bytes is zero", "at least 1", 0);
   if (options.async.group_microseconds < 1 || options.async.group_microseconds > 60'000'000) {
-    refuse("async.group_microseconds is out of range", "1 to 60000000", options.async.group_microseconds);
+    refuse("async.group_microseconds is out of range", "1 to 60000000",
+           options.async.group_microseconds);
   }
   if (options.serial_after_aborts == 0) refuse("serial_after_aborts is zero", "at least 1", 0);
   if (options.long_transaction_ms == 0) refuse("long_transaction_ms is zero", "at least 1", 0);
@@ -95,7 +96,8 @@ std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, st
   }
 }
 
-std::shared_ptr<PoolCore> PoolCore::open(const std::filesystem::path& path, const Options& options) {
+std::shared_ptr<PoolCore> PoolCore::open(const std::filesystem::path& path,
+                                         const Options& options) {
   check_options(options, path.string());
   auto file = pool::PoolFile::open(path, options, pool::PoolFile::Access::read_write);
   RecoveryReport report;
@@ -115,8 +117,8 @@ std::shared_ptr<PoolCore> PoolCore::open(const std::filesystem::path& path, cons
   return core;
 }
 
-PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options, RecoveryReport recovery,
-                   pool::SuperblockImage superblock)
+PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
+                   RecoveryReport recovery, pool::SuperblockImage superblock)
     : floor(superblock.fixed.floor),
       checkpoint_number(superblock.fixed.checkpoint_number),
       options_(options),
@@ -134,7 +136,8 @@ PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
       session_open_(layout().max_sessions, false) {
   count_forks();
   const pool::SlabShape shape = pool::slab_shape(
-      layout().slab_size, static_cast<std::uint32_t>(pool::slot_size_of(sizeof(RootNode), alignof(RootNode))));
+      layout().slab_size,
+      static_cast<std::uint32_t>(pool::slot_size_of(sizeof(RootNode), alignof(RootNode))));
   root_offset_ = layout().slab_offset(0) + shape.data;
   for (std::size_t guest = 0; guest < kGuests; ++guest) epochs_.admit(kFirstGuest + guest);
 }
@@ -176,11 +179,10 @@ void PoolCore::ensure_root() {
                   {.path = file_->path(), .offset = root_offset_, .has_offset = true});
     }
   };
-  session->run({const_cast<void*>(static_cast<const void*>(&body)),
-                [](void* context, Transaction& tx) {
-                  (*static_cast<const decltype(body)*>(context))(tx);
-                }},
-               SessionCore::Durability::synchronous);
+  session->run(
+      {const_cast<void*>(static_cast<const void*>(&body)),
+       [](void* context, Transaction& tx) { (*static_cast<const decltype(body)*>(context))(tx); }},
+      SessionCore::Durability::synchronous);
   session->close();
 }
 
@@ -222,7 +224,8 @@ std::unique_ptr<SessionCore> PoolCore::open_session() {
   std::size_t id = 0;
   {
     const std::lock_guard guard(mutex_);
-    if (closing_) throw Error(ErrorCode::pool_closed, "the pool is being closed", {.path = file_->path()});
+    if (closing_)
+      throw Error(ErrorCode::pool_closed, "the pool is being closed", {.path = file_->path()});
     while (id < session_open_.size() && session_open_[id]) ++id;
     if (id == session_open_.size()) {
       throw Error(ErrorCode::too_many_sessions, "all sessions of the pool are open",
@@ -257,8 +260,9 @@ void PoolCore::session_closed(SessionCore& session) noexcept {
 void PoolCore::throw_if_inside_body(const SessionCore* except) {
   for_each_session([&](const SessionCore& session) {
     if (&session == except || !session.runs_here()) return;
-    throw Error(ErrorCode::nested_transaction, "a checkpoint is needed inside a transaction's body",
-                {.path = file_->path(), .found = "session " + std::to_string(session.shared()->id)});
+    throw Error(
+        ErrorCode::nested_transaction, "a checkpoint is needed inside a transaction's body",
+        {.path = file_->path(), .found = "session " + std::to_string(session.shared()->id)});
   });
 }
 
@@ -299,7 +303,8 @@ void PoolCore::close() {
       throw Error(ErrorCode::sessions_open, "the pool cannot be closed while sessions are open",
                   {.path = file_->path(),
                    .wanted = "no open session",
-                   .found = std::to_string(std::count(session_open_.begin() + 1, session_open_.end(), true))});
+                   .found = std::to_string(
+                       std::count(session_open_.begin() + 1, session_open_.end(), true))});
     }
     closing_ = true;
   }

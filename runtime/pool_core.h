@@ -34,7 +34,8 @@ inline std::atomic<int> forks{0};  // counted from the first pool on
 
 // Tells handles whether they were inherited.
 inline int fork_generation() noexcept {
-  return fork_count::forks.load(std::memory_order_relaxed);  // relaxed: a child begins with one thread
+  // relaxed: a child begins with one thread
+  return fork_count::forks.load(std::memory_order_relaxed);
 }
 
 class Checkpointer;
@@ -61,26 +62,33 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
 
   // Errors: forked, outcome_unknown.
   void throw_if_unusable() const {
-    if (was_inherited() || persister_.is_poisoned()) [[unlikely]] throw_unusable();
+    if (was_inherited() || persister_.is_poisoned()) [[unlikely]]
+      throw_unusable();
   }
   // Whether this process got the pool through fork(): it may look at nothing but this.
-  [[nodiscard]] bool was_inherited() const noexcept { return fork_generation() != fork_generation_; }
+  [[nodiscard]] bool was_inherited() const noexcept {
+    return fork_generation() != fork_generation_;
+  }
 
-  // Returns when segments may be free: makes or awaits a checkpoint. REQUIRES: not pinned, nothing locked.
-  // Errors: nested_transaction if `waiter` is used inside the body of another session's transaction, whose
-  // end the checkpoint would wait for.
+  // Returns when segments may be free: makes or awaits a checkpoint. REQUIRES: not pinned, nothing
+  // locked.
+  // Errors: nested_transaction if `waiter` is used inside the body of another session's
+  // transaction, whose end the checkpoint would wait for.
   void wait_for_log_space(const SessionCore& waiter);
   // Asks for a checkpoint if the log has filled up beyond CheckpointOptions::log_percent.
   void note_log_growth() noexcept;
   // Whether a stamp was taken since the last checkpoint's floor.
   [[nodiscard]] bool has_news() const;
 
-  // Participants of the epoch domain: the checkpointer, the flusher, guests (ticket holders), sessions.
+  // Participants of the epoch domain: the checkpointer, the flusher, guests (ticket holders),
+  // sessions.
   static constexpr std::size_t kCheckpointerParticipant = 0;
   static constexpr std::size_t kFlusherParticipant = 1;
   static constexpr std::size_t kFirstGuest = 2;
   static constexpr std::size_t kGuests = 14;
-  [[nodiscard]] static std::size_t participant_of(base::SessionId id) { return kFirstGuest + kGuests + id; }
+  [[nodiscard]] static std::size_t participant_of(base::SessionId id) {
+    return kFirstGuest + kGuests + id;
+  }
   // A guest's place among the participants, or 0 if all are taken.
   std::size_t enter_guest() noexcept;
   void leave_guest(std::size_t participant) noexcept;
@@ -94,7 +102,9 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
   [[nodiscard]] emu::Memory& memory() noexcept { return file_->memory(); }
   [[nodiscard]] std::uint64_t root_offset() const noexcept { return root_offset_; }
-  [[nodiscard]] bool logs() const noexcept { return options_.policy != CommitPolicy::volatile_only; }
+  [[nodiscard]] bool logs() const noexcept {
+    return options_.policy != CommitPolicy::volatile_only;
+  }
 
   base::EpochDomain& epochs() noexcept { return epochs_; }
   StampClock& clock() noexcept { return clock_; }
@@ -145,7 +155,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   log::SegmentPool segments_;
   VersionDepot depot_;
   const std::uint64_t generation_;
-  pool::SuperblockImage superblock_;  // in force; the checkpointer's after start()
+  pool::SuperblockImage superblock_;      // in force; the checkpointer's after start()
   std::atomic<std::uint32_t> guests_{0};  // bit i: guest i is in
 
   mutable std::mutex mutex_;

@@ -1,5 +1,5 @@
-// The typed root directory: a list of ordinary objects whose first node has a known place, slot 0 of
-// slab 0, so that binding a name is a transaction like any other.
+// The typed root directory: a list of ordinary objects whose first node has a known place, slot 0
+// of slab 0, so that binding a name is a transaction like any other.
 #include "runtime/roots.h"
 
 #include <cstring>
@@ -56,7 +56,8 @@ std::uint64_t SessionCore::root(std::string_view name, const detail::TypeInfo& t
   return 0;
 }
 
-void SessionCore::set_root(std::string_view name, std::uint64_t offset, const detail::TypeInfo& type) {
+void SessionCore::set_root(std::string_view name, std::uint64_t offset,
+                           const detail::TypeInfo& type) {
   check_name(name, pool_->path());
   if (offset != 0) read(offset, type);  // a root that cannot be followed is an error now, not later
   const auto first = Ptr<RootNode>::from_offset(pool_->root_offset());

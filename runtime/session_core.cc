@@ -14,8 +14,8 @@ namespace sp3::runtime {
 
 namespace {
 
-// A transaction waits this long for another's serial gate; then it goes on. The gate is about progress,
-// not about correctness, and its holder may be waiting for this very thread.
+// A transaction waits this long for another's serial gate; then it goes on. The gate is about
+// progress, not about correctness, and its holder may be waiting for this very thread.
 constexpr double kGatePatienceNs = 50e6;
 
 constexpr std::size_t kFreeSlotsKept = 256;  // of one type, by one session
@@ -36,7 +36,8 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, std::shared_ptr<Session
 
 SessionCore::~SessionCore() {
   SP3_ASSERT(!reading_);
-  versions_.free_all();  // closed, the pool has inherited them; else (after a fork) nobody reads them
+  // closed, the pool has inherited them; else (after a fork) nobody reads them
+  versions_.free_all();
 }
 
 void SessionCore::enter() {
@@ -74,7 +75,8 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
   return ticket;
 }
 
-SessionCore::Outcome SessionCore::attempt(detail::Body body, Durability durability, base::Stamp* ticket) {
+SessionCore::Outcome SessionCore::attempt(detail::Body body, Durability durability,
+                                          base::Stamp* ticket) {
   begin_attempt();
   try {
     body.call(body.context, transaction_);
@@ -90,8 +92,8 @@ SessionCore::Outcome SessionCore::attempt(detail::Body body, Durability durabili
   return Outcome::retry;
 }
 
-// An exception of the user's (or an error of ours) leaves run() only if it comes from a consistent and
-// durable view; REQUIRES: inside its handler.
+// An exception of the user's (or an error of ours) leaves run() only if it comes from a consistent
+// and durable view; REQUIRES: inside its handler.
 SessionCore::Outcome SessionCore::finish_exception() {
   const bool published = !reading_ && writes_.empty();  // it came from step 4 or 5
   if (!published) {
@@ -122,7 +124,8 @@ void SessionCore::begin_attempt() {
                               pool_->layout().max_sessions)) [[unlikely]] {
     make_room_for_items();
   }
-  if (log_bytes_needed_ != 0) [[unlikely]] reserve_before_body();
+  if (log_bytes_needed_ != 0) [[unlikely]]
+    reserve_before_body();
 }
 
 // Too many asynchronous items in flight: make them durable before adding more.
@@ -191,9 +194,15 @@ void SessionCore::free_slot(const index::Place& place) {
 
 void SessionCore::note_conflict(Conflict reason) noexcept {
   switch (reason) {
-    case Conflict::locked: counters_.aborts_locked.add(1); break;
-    case Conflict::changed: counters_.aborts_validation.add(1); break;
-    case Conflict::log_full: counters_.aborts_log_full.add(1); break;
+    case Conflict::locked:
+      counters_.aborts_locked.add(1);
+      break;
+    case Conflict::changed:
+      counters_.aborts_validation.add(1);
+      break;
+    case Conflict::log_full:
+      counters_.aborts_log_full.add(1);
+      break;
   }
 }
 
@@ -239,7 +248,8 @@ void SessionCore::flush() {
   } const leave{*this};
   if (!pool_->logs()) return;
   // relaxed: our own numbers.
-  if (shared_->committed.load(std::memory_order_relaxed) == shared_->sealed.load(std::memory_order_relaxed)) {
+  if (shared_->committed.load(std::memory_order_relaxed) ==
+      shared_->sealed.load(std::memory_order_relaxed)) {
     return;
   }
   make_room_for_items();
@@ -250,7 +260,8 @@ void SessionCore::close() {
   try {
     flush();
   } catch (const Error& e) {
-    // A busy session is not closed under its user's feet, and an inherited one is not ours to close.
+    // A busy session is not closed under its user's feet, and an inherited one is not ours to
+    // close.
     if (e.code() != ErrorCode::outcome_unknown) throw;
     error = std::current_exception();
   }

@@ -1,15 +1,16 @@
 // SessionCore: a session at work: the attempt in progress and the way from body to commit.
 //
 // An attempt goes: reading (lazily: pinned at its first read or write) -> body -> commit() or
-// abort(). runtime/transaction.cc has the read phase, runtime/commit.cc the five steps, runtime/session_core.cc
-// the loop around them.
+// abort(). runtime/transaction.cc has the read phase, runtime/commit.cc the five steps,
+// runtime/session_core.cc the loop around them.
 //
 // Thread safety: one thread at a time.
 // Invariants:
 //   1. Pinned exactly from the first read or write to the end of publish (or abort).
-//   2. Locks are held only between lock() and publish()/abort(); under LockTiming::encounter, and for
-//      objects being made, from the write on.
-//   3. Nothing waits for a checkpoint, a predecessor or another session while pinned or holding a lock.
+//   2. Locks are held only between lock() and publish()/abort(); under LockTiming::encounter, and
+//      for objects being made, from the write on.
+//   3. Nothing waits for a checkpoint, a predecessor or another session while pinned or holding a
+//      lock.
 #pragma once
 
 #include <atomic>
@@ -47,7 +48,8 @@ class SessionCore {
   // Runs the body until it commits. Returns the stamp a ticket must wait for, 0 for none.
   base::Stamp run(detail::Body body, Durability durability);
   void flush();
-  // Commits everything and leaves the pool. Errors: outcome_unknown (the session is closed all the same).
+  // Commits everything and leaves the pool. Errors: outcome_unknown (the session is closed all the
+  // same).
   void close();
 
   // The transaction's operations; called inside a body only.
@@ -106,7 +108,8 @@ class SessionCore {
   index::Place locate(std::uint64_t offset, const detail::TypeInfo& type);
   index::Seen observe(const index::Place& place);
   void admit_to_snapshot(const index::Seen& seen);
-  const std::byte* bytes_of(const index::Place& place, const index::Seen& seen, std::uint64_t offset);
+  const std::byte* bytes_of(const index::Place& place, const index::Seen& seen,
+                            std::uint64_t offset);
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
   void lock_now(WriteEntry& entry);
   bool reads_still_hold() noexcept;
@@ -149,8 +152,8 @@ class SessionCore {
   Transaction transaction_{*this};
 
   // The attempt.
-  bool reading_ = false;   // pinned
-  bool doomed_ = false;    // a conflict was signalled; whatever the body does, it is retried
+  bool reading_ = false;  // pinned
+  bool doomed_ = false;   // a conflict was signalled; whatever the body does, it is retried
   Conflict doom_ = Conflict::changed;
   base::Stamp snapshot_ = 0;  // 0 until a second object is read
   std::vector<ReadEntry> reads_;
@@ -158,13 +161,14 @@ class SessionCore {
   std::vector<std::uint32_t> lock_order_;
   std::vector<base::Tid> dependencies_;  // per other session the largest stamp, uncommitted only
   base::Stamp newest_seen_ = 0;          // the largest stamp read or overwritten, committed or not
-  base::Stamp own_seen_ = 0;             // the largest own stamp read or overwritten, uncommitted only
+  // the largest own stamp read or overwritten, uncommitted only
+  base::Stamp own_seen_ = 0;
 
   // Across attempts.
   std::uint32_t failed_attempts_ = 0;
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
   bool holds_gate_ = false;
-  bool announced_ = false;  // to the checkpointer
+  bool announced_ = false;      // to the checkpointer
   bool flush_started_ = false;  // of the record just sealed; only the fence is missing
   std::uint64_t random_;
 

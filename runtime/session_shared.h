@@ -1,14 +1,15 @@
-// SessionShared: the part of a session that other sessions, the checkpointer and ticket holders see.
+// SessionShared: the part of a session that other sessions, the checkpointer and ticket holders
+// see.
 //
-// It lives as long as the pool is open (tickets keep it longer), so its numbers only grow, even when
-// sessions are closed and their id is used again.
+// It lives as long as the pool is open (tickets keep it longer), so its numbers only grow, even
+// when sessions are closed and their id is used again.
 //
 // Progress of the session's items (log/pending_ring.h):
 //
 //     committed <= published, committed <= persisted <= sealed
 //
 //   sealed     the owner has stored the record in the log
-//   published  the owner has made its versions visible (before sealed, but for CommitPolicy::conservative)
+//   published  the owner has made its versions visible (before sealed, unless conservative)
 //   persisted  its bytes are durable: raised by the owner or a helper, after a fence
 //   committed  and so is everything it depends on: the only thing that may be acknowledged
 //

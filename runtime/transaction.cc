@@ -1,11 +1,11 @@
 // The read phase: what a body does to objects before commit.
 //
-// Opacity. One object alone is always consistent. With the second an attempt gets a snapshot: a clock
-// value taken before everything read so far is found unchanged and unlocked. A version read later whose
-// stamp is below the snapshot was published by a transaction that held all its locks before that
-// moment, so everything it wrote is visible to us too. For a version at or above it the check is repeated,
-// with a new snapshot.
-// Strict serializability does not rest on this (clocks may lie): commit validates every read again.
+// Opacity. One object alone is always consistent. With the second an attempt gets a snapshot: a
+// clock value taken before everything read so far is found unchanged and unlocked. A version read
+// later whose stamp is below the snapshot was published by a transaction that held all its locks
+// before that moment, so everything it wrote is visible to us too. For a version at or above it the
+// check is repeated, with a new snapshot. Strict serializability does not rest on this (clocks may
+// lie): commit validates every read again.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -72,13 +72,18 @@ void SessionCore::fail(ErrorCode code, const char* message, std::uint64_t offset
                        const std::string& wanted, const std::string& found) {
   if (!reads_still_hold()) conflict(Conflict::changed);
   throw Error(code, message,
-              {.path = pool_->path(), .offset = offset, .has_offset = true, .wanted = wanted, .found = found});
+              {.path = pool_->path(),
+               .offset = offset,
+               .has_offset = true,
+               .wanted = wanted,
+               .found = found});
 }
 
 index::Place SessionCore::locate(std::uint64_t offset, const detail::TypeInfo& type) {
   const index::Place place = slabs_.find(offset);
   if (place.slab == nullptr) [[unlikely]] {
-    if (offset == 0) fail(ErrorCode::invalid_pointer, "the pointer is null", 0, "an object", "null");
+    if (offset == 0)
+      fail(ErrorCode::invalid_pointer, "the pointer is null", 0, "an object", "null");
     fail(ErrorCode::invalid_pointer, "the pointer does not name an object of this pool", offset,
          "the start of an object", "another offset");
   }
@@ -93,7 +98,8 @@ index::Place SessionCore::locate(std::uint64_t offset, const detail::TypeInfo& t
 index::Seen SessionCore::observe(const index::Place& place) {
   emu::step(emu::Step::entry_read);
   index::Seen seen;
-  if (place.entry().try_read(seen)) [[likely]] return seen;
+  if (place.entry().try_read(seen)) [[likely]]
+    return seen;
   emu::Spin spin;
   while (!place.entry().try_read(seen)) {
     if (spin.rounds() >= kLockSpins) conflict(Conflict::locked);
@@ -104,7 +110,8 @@ index::Seen SessionCore::observe(const index::Place& place) {
 
 // Called with the version in the read or write set already, so that it is validated with the rest.
 void SessionCore::admit_to_snapshot(const index::Seen& seen) {
-  if (seen.stamp() < snapshot_) [[likely]] return;
+  if (seen.stamp() < snapshot_) [[likely]]
+    return;
   if (pool_->options().policy == CommitPolicy::ideal) return;
   if (reads_.size() + writes_.size() == 1) return;  // one version alone is consistent
   const base::Stamp now = pool_->clock().snapshot_at(emu::ticks_before_loads());
@@ -126,7 +133,8 @@ const std::byte* SessionCore::bytes_of(const index::Place& place, const index::S
 }
 
 const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
-  if (doomed_) [[unlikely]] throw ConflictSignal{};
+  if (doomed_) [[unlikely]]
+    throw ConflictSignal{};
   if (!reading_) start_reading();
   if (!writes_.empty()) {
     if (const WriteEntry* own = writes_.find(offset)) {
@@ -173,7 +181,8 @@ WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::Type
 }
 
 void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
-  if (doomed_) [[unlikely]] throw ConflictSignal{};
+  if (doomed_) [[unlikely]]
+    throw ConflictSignal{};
   if (!reading_) start_reading();
   if (const WriteEntry* own = writes_.find(offset)) {
     if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
@@ -193,7 +202,8 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
     // A batch, so that the table's mutex is no hot spot; few of what is large.
     constexpr std::uint64_t kBatch = 32;
     constexpr std::uint64_t kBatchBytes = 64 * 1024;
-    const std::uint64_t batch = std::min(kBatch, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
+    const std::uint64_t batch =
+        std::min(kBatch, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
     slabs_.take(type, batch, free);
     std::reverse(free.begin(), free.end());  // ascending addresses first
   }
@@ -203,9 +213,11 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
 }
 
 std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
-  if (doomed_) [[unlikely]] throw ConflictSignal{};
+  if (doomed_) [[unlikely]]
+    throw ConflictSignal{};
   if (pool_->options().policy == CommitPolicy::ideal) {
-    throw Error(ErrorCode::unsupported, "objects cannot be made or destroyed without concurrency control",
+    throw Error(ErrorCode::unsupported,
+                "objects cannot be made or destroyed without concurrency control",
                 {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
   }
   if (!reading_) start_reading();
@@ -231,9 +243,11 @@ std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
 }
 
 void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
-  if (doomed_) [[unlikely]] throw ConflictSignal{};
+  if (doomed_) [[unlikely]]
+    throw ConflictSignal{};
   if (pool_->options().policy == CommitPolicy::ideal) {
-    throw Error(ErrorCode::unsupported, "objects cannot be made or destroyed without concurrency control",
+    throw Error(ErrorCode::unsupported,
+                "objects cannot be made or destroyed without concurrency control",
                 {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
   }
   if (!reading_) start_reading();

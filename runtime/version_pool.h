@@ -1,8 +1,9 @@
 // VersionPool: DRAM for object versions: private copies that become the newest version at publish.
 //
-// A version is a cache-line aligned block; its size follows from the object's type, so it has no header.
-// Each session (and the checkpointer) has a pool; blocks move between them in batches through the
-// pool-wide VersionDepot, because what a session publishes is mostly retired by someone else.
+// A version is a cache-line aligned block; its size follows from the object's type, so it has no
+// header. Each session (and the checkpointer) has a pool; blocks move between them in batches
+// through the pool-wide VersionDepot, because what a session publishes is mostly retired by someone
+// else.
 //
 // Reclamation: retire() remembers the epoch; collect() frees what is two epochs old.
 // Thread safety: VersionPool: one thread; VersionDepot: any.

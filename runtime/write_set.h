@@ -15,7 +15,7 @@ namespace sp3::runtime {
 struct ReadEntry {
   index::Entry* entry;
   std::uint64_t offset;  // the object's Ptr
-  index::Seen seen;  // at the read
+  index::Seen seen;      // at the read
 };
 
 enum class WriteMode : std::uint8_t {
@@ -27,11 +27,11 @@ enum class WriteMode : std::uint8_t {
 
 struct WriteEntry {
   index::Place place;
-  std::uint64_t offset = 0;          // the object's Ptr
-  std::byte* copy = nullptr;         // the private copy, size8 bytes; null for destroy
-  const std::byte* base = nullptr;   // the version it replaces; null for make
-  index::Seen seen;                  // the entry's words under that version
-  std::uint32_t size8 = 0;           // sizeof the type rounded up to 8
+  std::uint64_t offset = 0;         // the object's Ptr
+  std::byte* copy = nullptr;        // the private copy, size8 bytes; null for destroy
+  const std::byte* base = nullptr;  // the version it replaces; null for make
+  index::Seen seen;                 // the entry's words under that version
+  std::uint32_t size8 = 0;          // sizeof the type rounded up to 8
   WriteMode mode = WriteMode::update;
   bool locked = false;
   void (*clear_padding)(void*) = nullptr;
@@ -75,7 +75,9 @@ class WriteSet {
   // Up to this many entries are searched one after the other; more through a hash table.
   static constexpr std::size_t kScanned = 8;
 
-  static std::uint64_t hash(std::uint64_t offset) noexcept { return offset * 0x9E3779B97F4A7C15ULL; }
+  static std::uint64_t hash(std::uint64_t offset) noexcept {
+    return offset * 0x9E3779B97F4A7C15ULL;
+  }
   static std::uint64_t filter_bit(std::uint64_t offset) noexcept {
     return std::uint64_t{1} << (hash(offset) >> 58);
   }

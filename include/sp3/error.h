@@ -1,8 +1,7 @@
 // The errors of sp3: one exception type that carries the facts needed to act on it.
 //
-// Thread safety: an Error is a value.
-// Programmer errors inside the library assert; everything that a user, a file, a disk or a limit can
-// cause arrives here. Bytes read from a pool never assert.
+// Thread safety: an Error is a value. Programmer errors inside the library assert; everything that
+// a user, a file, a disk or a limit can cause arrives here. Bytes read from a pool never assert.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +22,14 @@ enum class ErrorCode : std::uint8_t {
   unsupported,        // this machine, memory kind or commit policy cannot do it
 
   // The file.
-  not_a_pool,           // the magic number is another's
-  wrong_version,        // a format, or an incompatible feature, this library does not know
-  wrong_size,           // the file is shorter or longer than its header says
-  damaged_superblock,   // both copies fail their checksum or contradict themselves
-  damaged_metadata,     // a slab's description or bitmap fails its checksum
-  damaged_log,          // a record that was durable cannot be read any more
-  wrong_uuid,           // the pool is not the one that was asked for
-  needs_recovery,       // a read-only tool met a pool that was not closed cleanly
+  not_a_pool,          // the magic number is another's
+  wrong_version,       // a format, or an incompatible feature, this library does not know
+  wrong_size,          // the file is shorter or longer than its header says
+  damaged_superblock,  // both copies fail their checksum or contradict themselves
+  damaged_metadata,    // a slab's description or bitmap fails its checksum
+  damaged_log,         // a record that was durable cannot be read any more
+  wrong_uuid,          // the pool is not the one that was asked for
+  needs_recovery,      // a read-only tool met a pool that was not closed cleanly
 
   // Arguments and limits.
   invalid_argument,       // zero or absurd sizes and options

@@ -15,9 +15,10 @@ namespace sp3 {
 enum class MemoryKind : std::uint8_t {
   automatic,  // dax where libpmem says the file is persistent memory, else file
   dax,        // persistent memory, flushed by the CPU; survives power loss
-  file,       // any file: the log by pwrite + fdatasync, homes by the checkpointer; survives power loss
-  emulated,   // a DRAM-backed mapping with real flush instructions and timed latency; survives a
-              // crash of the process, not of the machine
+  // any file: the log by pwrite + fdatasync, homes by the checkpointer; survives power loss
+  file,
+  emulated,  // a DRAM-backed mapping with real flush instructions and timed latency; survives a
+             // crash of the process, not of the machine
 };
 
 // When an emulated flush pays the latency that persistent memory would have.
@@ -28,7 +29,7 @@ enum class LatencyModel : std::uint8_t {
 };
 
 enum class FlushInstruction : std::uint8_t {
-  automatic,     // the best that CPUID offers: clwb, clflushopt, clflush
+  automatic,  // the best that CPUID offers: clwb, clflushopt, clflush
   clflush,
   clflushopt,
   clwb,
@@ -38,7 +39,8 @@ enum class FlushInstruction : std::uint8_t {
 
 // When a transaction's effects become visible relative to its log record becoming durable.
 enum class CommitPolicy : std::uint8_t {
-  speculative,    // SP3: visible first, durable after, acknowledged when all predecessors are durable
+  // SP3: visible first, durable after, acknowledged when all predecessors are durable
+  speculative,
   conservative,   // NVM-TX: durable first, visible after
   ideal,          // NVM-Ideal: no concurrency control. NOT SAFE with more than one session; for
                   // comparison only; make and destroy are refused
@@ -58,10 +60,10 @@ enum class RecoveryStrategy : std::uint8_t {
 // The shape of a pool file, fixed when it is created. All sizes are in bytes and powers of two
 // where noted; zero means "chosen from the size of the pool".
 struct Geometry {
-  std::uint64_t log_size = 0;       // bytes for all logs together
-  std::uint32_t segment_size = 0;   // a session's log grows by segments; power of two, >= 4096
-  std::uint32_t slab_size = 0;      // objects of one type share slabs; power of two, >= 4096
-  std::uint32_t max_sessions = 0;   // sessions that may be open at once, 1 to 16383
+  std::uint64_t log_size = 0;      // bytes for all logs together
+  std::uint32_t segment_size = 0;  // a session's log grows by segments; power of two, >= 4096
+  std::uint32_t slab_size = 0;     // objects of one type share slabs; power of two, >= 4096
+  std::uint32_t max_sessions = 0;  // sessions that may be open at once, 1 to 16383
 };
 
 struct Latency {
@@ -73,7 +75,8 @@ struct Latency {
 struct CheckpointOptions {
   std::uint32_t interval_ms = 1000;  // 0: no checkpoints by time
   std::uint32_t log_percent = 50;    // a checkpoint starts when this much of the log is in use
-  bool background = true;            // false: only on request, when a session finds the log full, and at close
+  // false: only on request, when a session finds the log full, and at close
+  bool background = true;
 };
 
 struct AsyncOptions {
@@ -84,8 +87,8 @@ struct AsyncOptions {
 
 // Progress of recovery, called from one thread at a time, often enough to draw a bar.
 struct Progress {
-  const char* phase = "";   // "scan", "cut", "replay", "flush"
-  std::uint64_t done = 0;   // bytes or records, as the phase counts them
+  const char* phase = "";  // "scan", "cut", "replay", "flush"
+  std::uint64_t done = 0;  // bytes or records, as the phase counts them
   std::uint64_t total = 0;
 };
 
@@ -106,8 +109,10 @@ struct Options {
   CheckpointOptions checkpoint;
   AsyncOptions async;
   RecoveryOptions recovery;
-  std::uint32_t watermark_ms = 10;           // how soon an idle log is covered by a durable watermark; 0: never
-  std::uint32_t serial_after_aborts = 16;    // aborts of one transaction before it takes the serial gate
+  // how soon an idle log is covered by a durable watermark; 0: never
+  std::uint32_t watermark_ms = 10;
+  // aborts of one transaction before it takes the serial gate
+  std::uint32_t serial_after_aborts = 16;
   std::uint32_t long_transaction_ms = 1000;  // a transaction pinned longer is counted in Statistics
   std::optional<std::array<std::uint8_t, 16>> expect_uuid;  // open only this very pool
 };

@@ -1,6 +1,7 @@
 // Pool: a file of persistent objects.
 //
-// Thread safety: create, open and close by one thread; session(), checkpoint(), statistics() by any.
+// Thread safety: create, open and close by one thread; session(), checkpoint(), statistics() by
+// any.
 // Ownership: a Pool owns the file's lock, its mapping and its background threads; sessions hold on
 //   to it until they are closed.
 // Invariants:
@@ -29,7 +30,8 @@ class Pool {
   // Makes a new pool file of `size` bytes, mode 0600, all its space reserved on disk, and opens it.
   // Errors: already_exists, is_a_directory, not_found (the directory), permission_denied, no_space,
   // invalid_argument (sizes, options), unsupported. Nothing is left behind on error.
-  static Pool create(const std::filesystem::path& path, std::uint64_t size, const Options& options = {});
+  static Pool create(const std::filesystem::path& path, std::uint64_t size,
+                     const Options& options = {});
 
   // Opens a pool, recovering first if it was not closed.
   // Errors: not_found, is_a_directory, permission_denied, pool_in_use, not_a_pool, wrong_version,

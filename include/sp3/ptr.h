@@ -5,8 +5,8 @@
 // null. A Ptr is a value and owns nothing.
 //
 // A Ptr to a destroyed object, to an object of another type or to no object at all is reported by
-// Transaction::read as a typed error. A Ptr whose slot was reused by a later object of the same type
-// is a dangling pointer: it reads that later object.
+// Transaction::read as a typed error. A Ptr whose slot was reused by a later object of the same
+// type is a dangling pointer: it reads that later object.
 #pragma once
 
 #include <compare>

@@ -28,12 +28,13 @@ struct RecoveryReport {
   bool was_clean = true;  // the pool had been closed; nothing was replayed
   RecoveryStrategy strategy = RecoveryStrategy::stamp;
   std::uint32_t threads = 0;
-  std::uint64_t sessions = 0;          // logs with at least one record
-  std::uint64_t records = 0;           // complete records found above the checkpoint
-  std::uint64_t replayed = 0;          // records replayed
-  std::uint64_t dropped = 0;           // complete records left out: a predecessor is missing
-  std::uint64_t torn = 0;              // logs that end in an incomplete record (normal after a crash)
-  std::uint64_t dependencies = 0;      // edges between sessions among the records
+  std::uint64_t sessions = 0;  // logs with at least one record
+  std::uint64_t records = 0;   // complete records found above the checkpoint
+  std::uint64_t replayed = 0;  // records replayed
+  std::uint64_t dropped = 0;   // complete records left out: a predecessor is missing
+  // logs that end in an incomplete record (normal after a crash)
+  std::uint64_t torn = 0;
+  std::uint64_t dependencies = 0;  // edges between sessions among the records
   std::uint64_t bytes_scanned = 0;
   std::uint64_t bytes_replayed = 0;
   std::uint64_t checkpoint_floor = 0;  // L at the start
@@ -45,14 +46,14 @@ struct RecoveryReport {
   double flush_seconds = 0;
   double total_seconds = 0;
   std::vector<DroppedRecord> dropped_records;  // the first 1000
-  std::vector<Damage> damage;  // empty unless accept_loss was given
+  std::vector<Damage> damage;                  // empty unless accept_loss was given
 };
 
 struct CheckReport {
-  bool clean = false;        // closed cleanly (not the same as sound)
-  std::uint64_t slabs = 0;   // carved slabs checked
+  bool clean = false;       // closed cleanly (not the same as sound)
+  std::uint64_t slabs = 0;  // carved slabs checked
   std::uint64_t objects = 0;
-  std::uint64_t records = 0; // complete log records found
+  std::uint64_t records = 0;  // complete log records found
   std::vector<Damage> damage;
   [[nodiscard]] bool sound() const noexcept { return damage.empty(); }
 };
@@ -72,7 +73,7 @@ struct PoolInfo {
   bool clean = false;
   std::uint64_t slabs_total = 0;
   std::uint64_t slabs_carved = 0;
-  std::uint64_t objects = 0;            // as of the last checkpoint
+  std::uint64_t objects = 0;  // as of the last checkpoint
 };
 
 // The UUID as 8-4-4-4-12 lower-case hexadecimal digits.

@@ -36,7 +36,7 @@ class Session {
   // Errors: nested_transaction, session_busy, session_closed, pool_closed, transaction_too_large,
   // pool_full, outcome_unknown, forked, and what Transaction's members throw.
   template <class F>
-    requires std::is_invocable_v<F&, Transaction&>
+  requires std::is_invocable_v<F&, Transaction&>
   auto run(F&& body) {
     using Result = std::decay_t<std::invoke_result_t<F&, Transaction&>>;
     if constexpr (std::is_void_v<Result>) {
@@ -53,8 +53,7 @@ class Session {
   // when the ticket says so. After a crash it is there whole or not at all, and only if every
   // transaction it depends on is. Errors: as run().
   template <class F>
-    requires std::is_invocable_v<F&, Transaction&>
-  Ticket run_async(F&& body) {
+  requires std::is_invocable_v<F&, Transaction&> Ticket run_async(F&& body) {
     return run_async_erased(erase(body));
   }
 

@@ -10,19 +10,21 @@
 namespace sp3 {
 
 struct SessionStatistics {
-  std::uint64_t commits = 0;            // transactions that committed, read-only ones included
-  std::uint64_t writing_commits = 0;    // those that wrote a log record
-  std::uint64_t aborts = 0;             // attempts that were thrown away and retried
-  std::uint64_t aborts_locked = 0;      // ... met a lock held by another
-  std::uint64_t aborts_validation = 0;  // ... something read had changed
-  std::uint64_t aborts_log_full = 0;    // ... waited for a checkpoint to free log space
+  std::uint64_t commits = 0;              // transactions that committed, read-only ones included
+  std::uint64_t writing_commits = 0;      // those that wrote a log record
+  std::uint64_t aborts = 0;               // attempts that were thrown away and retried
+  std::uint64_t aborts_locked = 0;        // ... met a lock held by another
+  std::uint64_t aborts_validation = 0;    // ... something read had changed
+  std::uint64_t aborts_log_full = 0;      // ... waited for a checkpoint to free log space
   std::uint64_t serial_transactions = 0;  // took the serial gate
-  std::uint64_t log_bytes = 0;          // bytes of sealed records, padding included
-  std::uint64_t lines = 0;              // cache lines (file: 64-byte units) flushed by commits of this session
-  std::uint64_t fences = 0;             // fences (file: fdatasync calls waited for) by commits of this session
-  std::uint64_t helped_lines = 0;       // lines flushed for other sessions
-  std::uint64_t helped_fences = 0;      // fences for other sessions
-  std::uint64_t waits = 0;              // times a commit had to wait for a predecessor in step 5
+  std::uint64_t log_bytes = 0;            // bytes of sealed records, padding included
+  // cache lines (file: 64-byte units) flushed by commits of this session
+  std::uint64_t lines = 0;
+  // fences (file: fdatasync calls waited for) by commits of this session
+  std::uint64_t fences = 0;
+  std::uint64_t helped_lines = 0;   // lines flushed for other sessions
+  std::uint64_t helped_fences = 0;  // fences for other sessions
+  std::uint64_t waits = 0;          // times a commit had to wait for a predecessor in step 5
 };
 
 struct PoolStatistics {
@@ -39,12 +41,13 @@ struct PoolStatistics {
   std::uint64_t checkpoint_longest_ns = 0;  // the longest checkpoint from start to end
   std::uint64_t flusher_lines = 0;          // by the background flusher
   std::uint64_t flusher_fences = 0;
-  std::uint64_t log_bytes_used = 0;    // in segments that cannot be recycled yet
+  std::uint64_t log_bytes_used = 0;  // in segments that cannot be recycled yet
   std::uint64_t log_bytes_total = 0;
   std::uint64_t slabs_used = 0;
   std::uint64_t slabs_total = 0;
-  std::uint64_t version_bytes = 0;     // DRAM held by versions that are not home yet (allocator's view)
-  std::uint64_t index_bytes = 0;       // DRAM held by index entries
+  // DRAM held by versions that are not home yet (allocator's view)
+  std::uint64_t version_bytes = 0;
+  std::uint64_t index_bytes = 0;  // DRAM held by index entries
 };
 
 }  // namespace sp3

@@ -1,14 +1,14 @@
 // Transaction: what the function given to Session::run works with.
 //
 // Thread safety: a Transaction belongs to the thread that runs it.
-// Lifetime: references returned by read() stay valid, and unchanged, to the end of the attempt; those
-//   returned by write() likewise. Neither may escape the function.
+// Lifetime: references returned by read() stay valid, and unchanged, to the end of the attempt;
+//   those returned by write() likewise. Neither may escape the function.
 // Invariants:
 //   1. Opacity: the function never sees a state that no serial order could produce, even in an
 //      attempt that is thrown away later. It may trust its own data structures' invariants.
 //   2. Nothing the function does to objects is visible to others, or durable, before it commits.
-//   3. The function may run several times: it must have no side effects outside the transaction that
-//      it cannot repeat.
+//   3. The function may run several times: it must have no side effects outside the transaction
+//      that it cannot repeat.
 // Errors: use of a bad Ptr throws Error; an exception that leaves the function aborts the
 //   transaction and leaves run(), after what it had read has been found consistent and durable.
 // Source: "Improving the Concurrency Performance of Persistent Memory Transactions on Multicores",
@@ -46,8 +46,8 @@ class Transaction {
     return *static_cast<T*>(detail::tx_write(core_, object.offset(), detail::type_info<T>));
   }
 
-  // A new object, constructed from `arguments` over zeroed memory. Free again unless the transaction
-  // commits. Errors: pool_full, object_too_large.
+  // A new object, constructed from `arguments` over zeroed memory. Free again unless the
+  // transaction commits. Errors: pool_full, object_too_large.
   template <Storable T, class... Arguments>
   Ptr<T> make(Arguments&&... arguments) {
     void* storage = nullptr;

@@ -3,8 +3,8 @@
 // Every slab of a pool holds objects of one type and remembers that type's fingerprint: a hash of
 // its name, version, size and alignment. Reading through a Ptr of another type is a typed error.
 //
-// The default name is the compiler's spelling of the type. A program that wants to rename a type, or
-// to be compiled by several compilers, specialises TypeTag:
+// The default name is the compiler's spelling of the type. A program that wants to rename a type,
+// or to be compiled by several compilers, specialises TypeTag:
 //
 //     template <> struct sp3::TypeTag<Account> {
 //       static constexpr std::string_view name = "bank.Account";
@@ -65,8 +65,8 @@ constexpr std::uint64_t fingerprint_of() {
   return hash == 0 ? 1 : hash;
 }
 
-// Zeroes the padding of an object, so that no stray bytes of the heap or the stack reach media. GCC can;
-// with a compiler that cannot, padding holds whatever the program's own copies left there.
+// Zeroes the padding of an object, so that no stray bytes of the heap or the stack reach media. GCC
+// can; with a compiler that cannot, padding holds whatever the program's own copies left there.
 template <Storable T>
 void clear_padding_of([[maybe_unused]] void* object) {
 #if __has_builtin(__builtin_clear_padding)
