@@ -191,7 +191,9 @@ TEST_CASE("a version pool leaves what it retired to its heir") {
   runtime::VersionPool heir(depot, epochs);
   {
     runtime::VersionPool pool(depot, epochs);
-    for (int i = 0; i < 1000; ++i) pool.retire(pool.allocate(100), 100);
+    std::vector<std::byte*> blocks;
+    for (int i = 0; i < 1000; ++i) blocks.push_back(pool.allocate(100));
+    for (std::byte* block : blocks) pool.retire(block, 100);
     pool.bequeath(heir);
     CHECK_FALSE(pool.has_retired());
   }
