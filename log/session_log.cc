@@ -1,5 +1,7 @@
 #include "log/session_log.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 
 namespace sp3::log {
@@ -76,10 +78,19 @@ SessionLog::Appended SessionLog::append(const std::byte* record, std::uint32_t b
   SP3_ASSERT(cursor_ + bytes <= run_end_);
   memory_.log_store(cursor_, record, bytes, streaming);
   cursor_ += bytes;
+  // The next record will want lines that left the cache when the log last came by here: ask for as
+  // many again now, while we flush, wait and run the next body. Streamed lines are not read at all.
+  if (!streaming) prefetch(bytes);
   appended.bytes = static_cast<std::uint32_t>(cursor_ - appended.offset);
   ++next_lsn_;
   last_stamp_.store(stamp, std::memory_order_relaxed);  // relaxed: published by the announcement
   return appended;
+}
+
+void SessionLog::prefetch(std::uint32_t bytes) const noexcept {
+  constexpr std::uint32_t kMostBytes = 1024;
+  const std::uint64_t end = std::min(cursor_ + std::min(bytes, kMostBytes), run_end_);
+  for (std::uint64_t at = cursor_; at < end; at += kRecordAlignment) memory_.prefetch_store(at);
 }
 
 std::vector<SessionLog::Run> SessionLog::runs() const {

@@ -88,6 +88,7 @@ class SessionLog {
  private:
   [[nodiscard]] std::uint64_t room_for(std::uint64_t record_bytes) const noexcept;
   void release(const Run& run);
+  void prefetch(std::uint32_t bytes) const noexcept;
 
   emu::Memory& memory_;
   const pool::Layout& layout_;

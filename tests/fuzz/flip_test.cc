@@ -1,8 +1,8 @@
-// Flipped bytes anywhere in a pool file: a typed error, or the data as it was. Homes carry no checksums
-// yet, so inside them a flip may change data, and nothing else may happen.
+// Flipped bytes anywhere in a pool file: a typed error, or the data as it was. Homes carry no
+// checksums yet, so inside them a flip may change data, and nothing else may happen.
 //
-// "As it was" for a pool that was not closed: the last records of a log may have been cut off by the
-// crash itself, so a state as of an earlier transaction is accepted there, a mixture never.
+// "As it was" for a pool that was not closed: the last records of a log may have been cut off by
+// the crash itself, so a state as of an earlier transaction is accepted there, a mixture never.
 #include <string>
 #include <vector>
 
@@ -58,8 +58,8 @@ void fuzz(State state, Where where, std::uint64_t mutations, std::uint64_t seed,
     std::string flips;
     for (std::uint64_t n = random.below(8) == 0 ? 1 + random.below(20) : 1; n > 0; --n) {
       const std::uint64_t at = pick_telling(pool, random, where);
-      const auto bits = static_cast<char>(random.below(3) == 0 ? 1U << random.below(8)
-                                                               : 1 + random.below(255));
+      const auto bits =
+          static_cast<char>(random.below(3) == 0 ? 1U << random.below(8) : 1 + random.below(255));
       bytes[at] = static_cast<char>(bytes[at] ^ bits);
       flips += " " + std::to_string(at) + "^" + std::to_string(static_cast<unsigned char>(bits));
     }
@@ -73,9 +73,10 @@ void fuzz(State state, Where where, std::uint64_t mutations, std::uint64_t seed,
     if (where == Where::anywhere) continue;
     const bool may_be_older = state != State::clean;
     if (verdict != Verdict::wrong && (verdict != Verdict::older || may_be_older)) continue;
-    FAIL_CHECK("seed " << seed << ", state " << static_cast<int>(state) << ", flips at" << flips
-                       << (accept_loss ? ", accept_loss" : "") << ": "
-                       << (verdict == Verdict::older ? "transactions of a clean pool are gone" : why));
+    FAIL_CHECK(
+        "seed " << seed << ", state " << static_cast<int>(state) << ", flips at" << flips
+                << (accept_loss ? ", accept_loss" : "") << ": "
+                << (verdict == Verdict::older ? "transactions of a clean pool are gone" : why));
   }
 }
 
@@ -107,8 +108,6 @@ TEST_CASE("flipped bytes of header, metadata and log, at length", "[.full]") {
   fuzz_all(140'000, 20, Where::metadata);
 }
 
-TEST_CASE("flipped bytes anywhere, at length", "[.full]") {
-  fuzz_all(80'000, 20, Where::anywhere);
-}
+TEST_CASE("flipped bytes anywhere, at length", "[.full]") { fuzz_all(80'000, 20, Where::anywhere); }
 
 }  // namespace sp3::test

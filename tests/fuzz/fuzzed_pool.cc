@@ -1,5 +1,5 @@
-// The list grows by one node in each transaction, and node n holds n: so a prefix of the transactions is
-// recognised by its length, and everything in it can be checked.
+// The list grows by one node in each transaction, and node n holds n: so a prefix of the
+// transactions is recognised by its length, and everything in it can be checked.
 #include "tests/fuzz/fuzzed_pool.h"
 
 #include "pool/pool_file.h"
@@ -7,7 +7,9 @@
 namespace sp3::test {
 namespace {
 
-constexpr std::uint64_t check_of(std::uint64_t number) { return (number + 1) * 0x9E3779B97F4A7C15ULL; }
+constexpr std::uint64_t check_of(std::uint64_t number) {
+  return (number + 1) * 0x9E3779B97F4A7C15ULL;
+}
 
 // Makes the list longer by one transaction each.
 void grow(Session& session, std::uint64_t transactions) {
@@ -50,7 +52,8 @@ Options FuzzedPool::options(RecoveryStrategy strategy, bool accept_loss) {
 FuzzedPool::FuzzedPool(State state, std::uint64_t seed) : length_(20 + seed % 20) {
   if (in_child([&] { return build(path_.path(), state, length_); }) != 1) return;
   image_ = read_bytes(path_.path());
-  const auto file = pool::PoolFile::open(path_.path(), options(), pool::PoolFile::Access::read_only);
+  const auto file =
+      pool::PoolFile::open(path_.path(), options(), pool::PoolFile::Access::read_only);
   const pool::Layout& layout = file->layout();
   slabs_offset_ = layout.slabs_offset;
   home_bytes_.assign(image_.size() - slabs_offset_, false);

@@ -50,14 +50,15 @@ class FuzzedPool {
   // Opens `bytes` as a pool, reads everything, and closes it. `why` explains.
   Verdict examine(const std::vector<char>& bytes, const Options& options, std::string* why) const;
 
-  static Options options(RecoveryStrategy strategy = RecoveryStrategy::stamp, bool accept_loss = false);
+  static Options options(RecoveryStrategy strategy = RecoveryStrategy::stamp,
+                         bool accept_loss = false);
 
  private:
   TempPath path_;
   std::vector<char> image_;
   std::uint64_t slabs_offset_ = 0;
-  std::uint64_t length_ = 0;       // of the list at the end
-  std::vector<bool> home_bytes_;   // of the region behind slabs_offset_
+  std::uint64_t length_ = 0;      // of the list at the end
+  std::vector<bool> home_bytes_;  // of the region behind slabs_offset_
 };
 
 }  // namespace sp3::test

@@ -70,9 +70,15 @@ TEST_CASE("whole blocks that are lost, swapped or repeated are never taken for d
       const auto b = static_cast<std::ptrdiff_t>(random.below(blocks) * kBlock);
       const auto at = [&](std::ptrdiff_t offset) { return bytes.begin() + offset; };
       switch (random.below(3)) {
-        case 0: std::fill(at(a), at(a) + kBlock, '\0'); break;
-        case 1: std::swap_ranges(at(a), at(a) + kBlock, at(b)); break;
-        case 2: std::copy(at(a), at(a) + kBlock, at(b)); break;
+        case 0:
+          std::fill(at(a), at(a) + kBlock, '\0');
+          break;
+        case 1:
+          std::swap_ranges(at(a), at(a) + kBlock, at(b));
+          break;
+        case 2:
+          std::copy(at(a), at(a) + kBlock, at(b));
+          break;
       }
       const Verdict verdict = pool.examine(bytes, FuzzedPool::options(), &why);
       INFO("state " << static_cast<int>(state) << ", blocks " << a << " and " << b << ": " << why);

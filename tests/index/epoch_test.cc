@@ -21,7 +21,8 @@ using base::EpochDomain;
 constexpr std::uint64_t kAlive = 0xA11FEA11FEA11FE0ULL;
 constexpr std::uint64_t kPoison = 0xDEADDEADDEADDEADULL;
 
-// Freed blocks are poisoned and used again, never returned: a late reader meets the poison, not a fault.
+// Freed blocks are poisoned and used again, never returned: a late reader meets the poison, not a
+// fault.
 struct Block {
   std::array<std::atomic<std::uint64_t>, 4> words{};
 };
@@ -118,7 +119,8 @@ TEST_CASE("what was pinned before is never freed under its reader") {
     participants.push_back(std::make_unique<Participant>(epochs, shared, i));
   }
   std::atomic<int> poisoned{0};
-  on_threads(kThreads, [&](int i) { poisoned += participants[static_cast<std::size_t>(i)]->run(40'000); });
+  on_threads(kThreads,
+             [&](int i) { poisoned += participants[static_cast<std::size_t>(i)]->run(40'000); });
   CHECK(poisoned == 0);
   CHECK(epochs.current() > 100);
 }

@@ -41,7 +41,8 @@ struct Fixture {
     load(0);
   }
   void load(int copy) {
-    table = std::make_unique<SlabTable>(file->memory(), file->layout(), file->identity(), copy, epochs);
+    table =
+        std::make_unique<SlabTable>(file->memory(), file->layout(), file->identity(), copy, epochs);
   }
   std::vector<Place> take(const detail::TypeInfo& type, std::size_t count) {
     std::vector<Place> places;
@@ -92,9 +93,9 @@ TEST_CASE("a full pool throws, and slots that are given back are taken again") {
   Fixture f;
   std::vector<Place> places;
   REQUIRE(code_of([&] {
-    while (true) f.table->take(info<Page>, 1, places);
-    return 0;
-  }) == "pool_full");
+            while (true) f.table->take(info<Page>, 1, places);
+            return 0;
+          }) == "pool_full");
   CHECK(places.size() == f.slabs());
   CHECK(f.table->slabs_used() == f.slabs());
   CHECK(code_of([&] { return f.take(info<A>, 1); }) == "pool_full");
@@ -204,7 +205,8 @@ TEST_CASE("threads that take and give back never hold the same slot") {
         f.table->take(random.below(2) == 0 ? info<A> : info<B>, 1 + random.below(8), places);
       }
     }
-    for (const Place& place : places) held[static_cast<std::size_t>(thread)].push_back(offset_of(place));
+    for (const Place& place : places)
+      held[static_cast<std::size_t>(thread)].push_back(offset_of(place));
   });
   std::set<std::uint64_t> all;
   std::size_t count = 0;

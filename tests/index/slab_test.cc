@@ -129,8 +129,8 @@ TEST_CASE("an entry is read whole, locked once, and published with both words") 
   entry.unlock(pack_word0(9));
   CHECK(entry.word0() == pack_word0(9));
   REQUIRE(entry.try_lock(pack_word0(9), &found));
-  CHECK((entry.publish(pack_word0(base::kMaxStamp), pack_word1(0xFFFF, kTombstone)) & kPointerMask) ==
-        0x1234'5678'9ABCULL);
+  CHECK((entry.publish(pack_word0(base::kMaxStamp), pack_word1(0xFFFF, kTombstone)) &
+         kPointerMask) == 0x1234'5678'9ABCULL);
   REQUIRE(entry.try_read(seen));
   CHECK(seen.stamp() == base::kMaxStamp);
   CHECK(seen.session() == 0xFFFF);

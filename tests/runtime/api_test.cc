@@ -150,18 +150,20 @@ TEST_CASE("write and then destroy in one transaction leaves nothing") {
     tx.write(a).balance = 6;
     tx.destroy(a);
     CHECK(code_of([&] { return tx.write(a).balance; }) == "destroyed_object");
-    CHECK(code_of([&] { tx.destroy(a); return 0; }) == "destroyed_object");
+    CHECK(code_of([&] {
+            tx.destroy(a);
+            return 0;
+          }) == "destroyed_object");
   });
   CHECK(code_of([&] {
-    return p.session.run([&](Transaction& tx) { return tx.read(a).balance; });
-  }) == "destroyed_object");
+          return p.session.run([&](Transaction& tx) { return tx.read(a).balance; });
+        }) == "destroyed_object");
 }
 
 TEST_CASE("roots are bound, rebound and unbound by transactions") {
   OnePool p;
-  const auto [a, b] = p.session.run([](Transaction& tx) {
-    return std::pair(tx.make<Account>(1, 0U), tx.make<Account>(2, 0U));
-  });
+  const auto [a, b] = p.session.run(
+      [](Transaction& tx) { return std::pair(tx.make<Account>(1, 0U), tx.make<Account>(2, 0U)); });
   p.session.run([&](Transaction& tx) {
     CHECK_FALSE(tx.root<Account>("one"));
     tx.set_root("one", a);
@@ -186,16 +188,16 @@ TEST_CASE("roots are bound, rebound and unbound by transactions") {
   CHECK_THROWS_AS(p.session.run([&](Transaction& tx) {
     tx.set_root("one", a);
     tx.cancel();
-  }), Cancelled);
+  }),
+                  Cancelled);
   CHECK(p.session.run([](Transaction& tx) { return tx.root<Account>("one"); }) == b);
 }
 
 TEST_CASE("a root knows its type") {
   OnePool p;
   p.session.run([](Transaction& tx) { tx.set_root("account", tx.make<Account>()); });
-  const auto error = error_of([&] {
-    return p.session.run([](Transaction& tx) { return tx.root<Padded>("account"); });
-  });
+  const auto error = error_of(
+      [&] { return p.session.run([](Transaction& tx) { return tx.root<Padded>("account"); }); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::wrong_type);
   CHECK(error->facts().path == p.path.string());
@@ -212,9 +214,8 @@ TEST_CASE("a root's name has 1 to 47 bytes") {
     });
   };
   const auto look = [&](std::string_view name) {
-    return code_of([&] {
-      return p.session.run([&](Transaction& tx) { return tx.root<Account>(name); });
-    });
+    return code_of(
+        [&] { return p.session.run([&](Transaction& tx) { return tx.root<Account>(name); }); });
   };
   CHECK(bind("x") == "no error");
   CHECK(bind(std::string(47, 'n')) == "no error");
@@ -269,7 +270,9 @@ TEST_CASE("an object of 1 MiB keeps every byte") {
 TEST_CASE("alignment up to 64 is kept in copies and at home") {
   OnePool p;
   std::vector<Ptr<Aligned>> made;
-  const auto aligned = [](const Aligned& a) { return reinterpret_cast<std::uintptr_t>(&a) % 64 == 0; };
+  const auto aligned = [](const Aligned& a) {
+    return reinterpret_cast<std::uintptr_t>(&a) % 64 == 0;
+  };
   for (int i = 0; i < 100; ++i) {
     made.push_back(p.session.run([&](Transaction& tx) {
       const auto a = tx.make<Aligned>(static_cast<std::uint64_t>(i));
@@ -323,13 +326,22 @@ TEST_CASE("moved-from handles say so, and the moved-to ones work") {
   OnePool p;
   Session other = std::move(p.session);
   CHECK_FALSE(p.session.is_open());
-  CHECK(code_of([&] { p.session.run([](Transaction&) {}); return 0; }) == "session_closed");
-  CHECK(code_of([&] { p.session.flush(); return 0; }) == "session_closed");
+  CHECK(code_of([&] {
+          p.session.run([](Transaction&) {});
+          return 0;
+        }) == "session_closed");
+  CHECK(code_of([&] {
+          p.session.flush();
+          return 0;
+        }) == "session_closed");
   CHECK(other.run([](Transaction&) { return 1; }) == 1);
   Pool moved = std::move(p.pool);
   CHECK_FALSE(p.pool.is_open());
   CHECK(code_of([&] { return p.pool.session(); }) == "pool_closed");
-  CHECK(code_of([&] { p.pool.checkpoint(); return 0; }) == "pool_closed");
+  CHECK(code_of([&] {
+          p.pool.checkpoint();
+          return 0;
+        }) == "pool_closed");
   CHECK(code_of([&] { return p.pool.info(); }) == "pool_closed");
   CHECK(code_of([&] { return p.pool.statistics(); }) == "pool_closed");
   p.pool.close();  // harmless

@@ -13,10 +13,14 @@ std::size_t type_of(std::uint64_t sequence) { return sequence / kSameType % kTyp
 template <class Call>
 auto with_node(std::uint64_t sequence, std::uint64_t offset, Call&& call) {
   switch (type_of(sequence)) {
-    case 0: return call(Ptr<BankNode<8>>::from_offset(offset));
-    case 1: return call(Ptr<BankNode<88>>::from_offset(offset));
-    case 2: return call(Ptr<BankNode<480>>::from_offset(offset));
-    default: return call(Ptr<BankNode<1400>>::from_offset(offset));
+    case 0:
+      return call(Ptr<BankNode<8>>::from_offset(offset));
+    case 1:
+      return call(Ptr<BankNode<88>>::from_offset(offset));
+    case 2:
+      return call(Ptr<BankNode<480>>::from_offset(offset));
+    default:
+      return call(Ptr<BankNode<1400>>::from_offset(offset));
   }
 }
 
@@ -108,15 +112,17 @@ std::string find_fault_in(Transaction& tx, const BankDirectory& directory, std::
   const std::string who = "thread " + std::to_string(thread);
   for (std::size_t other = 0; other < kBankThreads; ++other) {
     if (witness.seen[other] > tx.read(directory.witnesses[other]).sequence) {
-      return who + " depends on transaction " + std::to_string(witness.seen[other]) + " of thread " +
-             std::to_string(other) + ", which is not there";
+      return who + " depends on transaction " + std::to_string(witness.seen[other]) +
+             " of thread " + std::to_string(other) + ", which is not there";
     }
   }
   for (std::uint64_t i = 0; i < kQueue && i < witness.sequence; ++i) {
     const std::uint64_t sequence = witness.sequence - i;
     const std::uint64_t at = witness.nodes[sequence % kQueue];
-    if (!with_node(sequence, at, [&](auto node) { return node_is_good(tx, node, thread, sequence); })) {
-      return who + "'s node of transaction " + std::to_string(sequence) + " is not what was written";
+    if (!with_node(sequence, at,
+                   [&](auto node) { return node_is_good(tx, node, thread, sequence); })) {
+      return who + "'s node of transaction " + std::to_string(sequence) +
+             " is not what was written";
     }
   }
   return {};

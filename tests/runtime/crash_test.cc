@@ -1,7 +1,8 @@
-// Crashes at every named step of commit, checkpoint, recovery, creation, opening and closing. A child
-// runs the bank, tells the parent through a pipe what was acknowledged, and is killed when it reaches the step
-// for the n-th time. The parent reopens the pool and finds every acknowledged transaction, every other
-// one whole or not at all, none without its predecessors, and no slot lost; and goes on from there.
+// Crashes at every named step of commit, checkpoint, recovery, creation, opening and closing. A
+// child runs the bank, tells the parent through a pipe what was acknowledged, and is killed when it
+// reaches the step for the n-th time. The parent reopens the pool and finds every acknowledged
+// transaction, every other one whole or not at all, none without its predecessors, and no slot
+// lost; and goes on from there.
 #include <algorithm>
 #include <csignal>
 #include <string>
@@ -121,24 +122,39 @@ class Victim {
 };
 
 const std::vector<Step>& running_steps() {
-  static const std::vector<Step> steps{
-      Step::entry_read,           Step::epoch_pin,            Step::commit_reserve,
-      Step::commit_lock,          Step::commit_announce,      Step::commit_stamp,
-      Step::commit_validate,      Step::commit_publish,       Step::commit_seal,
-      Step::log_store,            Step::log_flush,            Step::log_fence,
-      Step::commit_persisted,     Step::commit_wait,          Step::commit_committed,
-      Step::checkpoint_floor,     Step::checkpoint_collect,   Step::checkpoint_capture,
-      Step::checkpoint_home,      Step::checkpoint_metadata_a, Step::checkpoint_superblock_a,
-      Step::checkpoint_metadata_b, Step::checkpoint_superblock_b, Step::checkpoint_swing,
-      Step::checkpoint_recycle};
+  static const std::vector<Step> steps{Step::entry_read,
+                                       Step::epoch_pin,
+                                       Step::commit_reserve,
+                                       Step::commit_lock,
+                                       Step::commit_announce,
+                                       Step::commit_stamp,
+                                       Step::commit_validate,
+                                       Step::commit_publish,
+                                       Step::commit_seal,
+                                       Step::log_store,
+                                       Step::log_flush,
+                                       Step::log_fence,
+                                       Step::commit_persisted,
+                                       Step::commit_wait,
+                                       Step::commit_committed,
+                                       Step::checkpoint_floor,
+                                       Step::checkpoint_collect,
+                                       Step::checkpoint_capture,
+                                       Step::checkpoint_home,
+                                       Step::checkpoint_metadata_a,
+                                       Step::checkpoint_superblock_a,
+                                       Step::checkpoint_metadata_b,
+                                       Step::checkpoint_superblock_b,
+                                       Step::checkpoint_swing,
+                                       Step::checkpoint_recycle};
   return steps;
 }
 
 const std::vector<Step>& recovery_steps() {
-  static const std::vector<Step> steps{
-      Step::recovery_scanned,    Step::recovery_log_flushed, Step::recovery_replay,
-      Step::recovery_homes_flushed, Step::recovery_metadata_a, Step::recovery_superblock_a,
-      Step::recovery_metadata_b, Step::recovery_superblock_b};
+  static const std::vector<Step> steps{Step::recovery_scanned,    Step::recovery_log_flushed,
+                                       Step::recovery_replay,     Step::recovery_homes_flushed,
+                                       Step::recovery_metadata_a, Step::recovery_superblock_a,
+                                       Step::recovery_metadata_b, Step::recovery_superblock_b};
   return steps;
 }
 
@@ -147,19 +163,22 @@ RecoveryStrategy strategy_of(std::uint64_t n) {
 }
 
 // Kills the mode's pool at each running step, with countdowns that grow, one crash after the other.
-void crash_everywhere(const Mode& mode, std::uint64_t seed, const std::vector<std::uint64_t>& countdowns) {
+void crash_everywhere(const Mode& mode, std::uint64_t seed,
+                      const std::vector<std::uint64_t>& countdowns) {
   Victim victim(mode, seed);
   std::uint64_t n = seed;
   for (const std::uint64_t countdown : countdowns) {
     for (const Step step : running_steps()) {
-      const Crash crash{step, countdown + n % 3, false, 60 + countdown, 1 + static_cast<int>(n % 3)};
+      const Crash crash{step, countdown + n % 3, false, 60 + countdown,
+                        1 + static_cast<int>(n % 3)};
       INFO(mode.name() << ", seed " << seed << ", killed at " << emu::step_name(step) << " number "
                        << crash.countdown << ", " << crash.threads << " threads");
       const int ended = victim.run(crash);
       CHECK((ended == 0 || ended == kKilled));
       const std::string fault = victim.find_fault(strategy_of(++n));
       CHECK(fault == "");
-      if (!fault.empty() || (ended != 0 && ended != kKilled)) return;  // what follows would follow from it
+      if (!fault.empty() || (ended != 0 && ended != kKilled))
+        return;  // what follows would follow from it
     }
   }
 }
@@ -230,8 +249,9 @@ TEST_CASE("a kill at any step of recovery, in every mode", "[.full]") {
 
 TEST_CASE("a kill while a pool is created leaves no file or a whole pool") {
   for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
-    for (const Step step : {Step::pool_create, Step::recovery_superblock_a, Step::recovery_superblock_b,
-                            Step::commit_seal, Step::log_flush, Step::commit_committed}) {
+    for (const Step step :
+         {Step::pool_create, Step::recovery_superblock_a, Step::recovery_superblock_b,
+          Step::commit_seal, Step::log_flush, Step::commit_committed}) {
       for (std::uint64_t countdown = 1; countdown <= 4; ++countdown) {
         INFO(emu::step_name(step) << " number " << countdown);
         TempPath path;
@@ -260,10 +280,10 @@ TEST_CASE("a kill while a pool is created leaves no file or a whole pool") {
 TEST_CASE("a kill while a clean pool is opened or closed loses nothing") {
   for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
     Victim victim({memory, CommitPolicy::speculative, LockTiming::commit, false}, 5);
-    for (const Step step : {Step::pool_open, Step::pool_close, Step::recovery_superblock_a,
-                            Step::recovery_superblock_b, Step::checkpoint_superblock_a,
-                            Step::checkpoint_superblock_b, Step::checkpoint_metadata_b,
-                            Step::checkpoint_swing, Step::checkpoint_recycle}) {
+    for (const Step step :
+         {Step::pool_open, Step::pool_close, Step::recovery_superblock_a,
+          Step::recovery_superblock_b, Step::checkpoint_superblock_a, Step::checkpoint_superblock_b,
+          Step::checkpoint_metadata_b, Step::checkpoint_swing, Step::checkpoint_recycle}) {
       INFO(emu::step_name(step));
       CHECK(victim.run({step, 1, true, 20, 1}) == kKilled);
       const std::string fault = victim.find_fault(RecoveryStrategy::stamp);

@@ -5,8 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "pool/format.h"
-#include "tests/support/pools.h"
+#include "tests/runtime/one_pool.h"
 
 namespace sp3::test {
 namespace {
@@ -14,32 +13,9 @@ namespace {
 struct Cell {
   std::uint64_t value = 0;
 };
-struct Other {
-  std::uint64_t value = 0;
-};
 template <std::size_t kBytes>
 struct Blob {
   std::array<unsigned char, kBytes> bytes{};
-};
-
-struct OnePool {
-  TempPath path;
-  Pool pool;
-  Session session;
-  explicit OnePool(const Options& options = quiet_options(), std::uint64_t size = kTinyPool)
-      : pool(Pool::create(path.path(), size, options)), session(pool.session()) {}
-  template <class Body>
-  std::optional<Error> error(Body&& body) {
-    return error_of([&] {
-      session.run([&](Transaction& tx) { static_cast<void>(body(tx)); });
-      return 0;
-    });
-  }
-  template <class Body>
-  std::string code(Body&& body) {
-    const auto found = error(body);
-    return found ? to_string(found->code()) : "no error";
-  }
 };
 
 std::string create_code(std::uint64_t size, const Options& options) {
@@ -55,9 +31,9 @@ std::string create_code(std::uint64_t size, const Options& options) {
 }  // namespace
 
 TEST_CASE("absurd sizes and geometries are refused with what is wanted and what was found") {
-  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4096},
-                                   std::uint64_t{64 * 1024 - 1}, std::uint64_t{1} << 50,
-                                   ~std::uint64_t{0}}) {
+  for (const std::uint64_t size :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4096}, std::uint64_t{64 * 1024 - 1},
+        std::uint64_t{1} << 50, ~std::uint64_t{0}}) {
     INFO("size " << size);
     Options options;
     options.memory = MemoryKind::emulated;
@@ -110,16 +86,17 @@ TEST_CASE("an enumerator that does not exist is refused") {
   const auto refused = [](auto&& change) {
     Options options = quiet_options();
     change(options);
-    return in_child([&] { return create_code(kTinyPool, options) == "invalid_argument" ? 0 : 1; }, 5);
+    return in_child([&] { return create_code(kTinyPool, options) == "invalid_argument" ? 0 : 1; },
+                    5);
   };
   CHECK(refused([](Options& o) { o.memory = static_cast<MemoryKind>(77); }) == 0);
   CHECK(refused([](Options& o) { o.policy = static_cast<CommitPolicy>(77); }) == 0);
   CHECK(refused([](Options& o) { o.locks = static_cast<LockTiming>(77); }) == 0);
   CHECK(refused([](Options& o) { o.flush = static_cast<FlushInstruction>(77); }) == 0);
   CHECK(refused([](Options& o) {
-    o.latency.model = static_cast<LatencyModel>(77);
-    o.latency.nanoseconds = 10;
-  }) == 0);
+          o.latency.model = static_cast<LatencyModel>(77);
+          o.latency.nanoseconds = 10;
+        }) == 0);
   CHECK(refused([](Options& o) { o.recovery.strategy = static_cast<RecoveryStrategy>(77); }) == 0);
 }
 
@@ -213,87 +190,16 @@ TEST_CASE("a full pool says so, stays readable, and takes objects again when som
   CHECK(p.code([](Transaction& tx) { return tx.make<Cell>(); }) == "no error");
 }
 
-TEST_CASE("use after destroy is an error that names the object") {
-  OnePool p;
-  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(1U); });
-  p.session.run([&](Transaction& tx) { tx.destroy(cell); });
-  for (int round = 0; round < 2; ++round) {
-    const auto read = p.error([&](Transaction& tx) { return tx.read(cell).value; });
-    REQUIRE(read);
-    CHECK(read->code() == ErrorCode::destroyed_object);
-    CHECK(read->facts().has_offset);
-    CHECK(read->facts().offset == cell.offset());
-    CHECK(read->facts().path == p.path.string());
-    CHECK(p.code([&](Transaction& tx) { return tx.write(cell).value; }) == "destroyed_object");
-    CHECK(p.code([&](Transaction& tx) { tx.destroy(cell); return 0; }) == "destroyed_object");
-    p.pool.checkpoint();  // now it is the home that says so
-  }
-}
-
-TEST_CASE("every offset that is not the start of an object of the type is refused") {
-  OnePool p;
-  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(1U); });
-  const auto other = p.session.run([](Transaction& tx) { return tx.make<Other>(2U); });
-  const std::uint64_t slab = cell.offset() / 4096 * 4096;
-  int allowed = 0;
-  for (std::uint64_t offset = slab; offset < slab + 4096; ++offset) {
-    const auto error =
-        p.error([&](Transaction& tx) { return tx.read(Ptr<Cell>::from_offset(offset)).value; });
-    if (!error) {
-      ++allowed;
-      REQUIRE(offset == cell.offset());
-      continue;
-    }
-    INFO("offset " << offset << ", the object at " << cell.offset());
-    const bool slot = offset >= cell.offset() && (offset - cell.offset()) % 8 == 0 &&
-                      (offset - cell.offset()) / 8 < pool::slab_shape(4096, 8).slots;
-    REQUIRE(error->code() == (slot ? ErrorCode::destroyed_object : ErrorCode::invalid_pointer));
-    REQUIRE(error->facts().offset == offset);
-    REQUIRE(error->facts().has_offset);
-  }
-  CHECK(allowed == 1);
-  std::vector<std::uint64_t> wild{0, 1, 7, 8, 4095, 4096, 8192, kTinyPool - 8, kTinyPool - 1,
-                                  kTinyPool, kTinyPool + 8, ~std::uint64_t{0},
-                                  ~std::uint64_t{7}, std::uint64_t{1} << 47};
-  for (std::uint64_t at = 0; at < slab; at += 520) wild.push_back(at);  // header, directory, log
-  for (const std::uint64_t offset : wild) {
-    if (offset / 4096 * 4096 == slab) continue;
-    INFO("offset " << offset);
-    const auto object = Ptr<Cell>::from_offset(offset);
-    const bool root_slab = offset >= slab - 4096 && offset < slab;
-    const std::string read = p.code([&](Transaction& tx) { return tx.read(object).value; });
-    if (!root_slab || read != "wrong_type") CHECK(read == "invalid_pointer");
-    CHECK(p.code([&](Transaction& tx) { return tx.write(object).value; }) == read);
-    CHECK(p.code([&](Transaction& tx) { tx.destroy(object); return 0; }) == read);
-  }
-  const auto wrong = p.error([&](Transaction& tx) {
-    return tx.read(Ptr<Cell>::from_offset(other.offset())).value;
-  });
-  REQUIRE(wrong);
-  CHECK(wrong->code() == ErrorCode::wrong_type);
-  CHECK(wrong->facts().offset == other.offset());
-  CHECK_FALSE(wrong->facts().wanted.empty());
-  CHECK(wrong->facts().wanted != wrong->facts().found);
-}
-
-TEST_CASE("an object opened for writing is not handed out as another type") {
-  OnePool p;
-  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(1U); });
-  const auto as_other = Ptr<Other>::from_offset(cell.offset());
-  p.session.run([&](Transaction& tx) {
-    tx.write(cell).value = 3;
-    CHECK(code_of([&] { return tx.read(as_other).value; }) == "wrong_type");
-    CHECK(code_of([&] { return tx.write(as_other).value; }) == "wrong_type");
-    CHECK(code_of([&] { tx.destroy(as_other); return 0; }) == "wrong_type");
-  });
-  CHECK(p.session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 3);
-}
-
 TEST_CASE("run inside run of the same session is an error, and the outer one goes on") {
   OnePool p;
   const auto cell = p.session.run([&](Transaction& tx) {
     const auto made = tx.make<Cell>(1U);
-    const auto inside = [&](auto&& call) { return code_of([&] { call(); return 0; }); };
+    const auto inside = [&](auto&& call) {
+      return code_of([&] {
+        call();
+        return 0;
+      });
+    };
     CHECK(inside([&] { p.session.run([](Transaction&) {}); }) == "nested_transaction");
     CHECK(inside([&] { (void)p.session.run_async([](Transaction&) {}); }) == "nested_transaction");
     CHECK(inside([&] { p.session.flush(); }) == "nested_transaction");
@@ -307,12 +213,21 @@ TEST_CASE("a session used by a second thread says that it is busy") {
   OnePool p;
   p.session.run([&](Transaction& tx) {
     std::thread([&] {
-      const auto error = error_of([&] { p.session.run([](Transaction&) {}); return 0; });
+      const auto error = error_of([&] {
+        p.session.run([](Transaction&) {});
+        return 0;
+      });
       REQUIRE(error);
       CHECK(error->code() == ErrorCode::session_busy);
       CHECK(error->facts().path == p.path.string());
-      CHECK(code_of([&] { p.session.flush(); return 0; }) == "session_busy");
-      CHECK(code_of([&] { p.session.close(); return 0; }) == "session_busy");
+      CHECK(code_of([&] {
+              p.session.flush();
+              return 0;
+            }) == "session_busy");
+      CHECK(code_of([&] {
+              p.session.close();
+              return 0;
+            }) == "session_busy");
     }).join();
     (void)tx.make<Cell>();
   });
@@ -322,7 +237,10 @@ TEST_CASE("a session used by a second thread says that it is busy") {
 TEST_CASE("a pool is not closed while sessions are open") {
   OnePool p;
   Session second = p.pool.session();
-  const auto error = error_of([&] { p.pool.close(); return 0; });
+  const auto error = error_of([&] {
+    p.pool.close();
+    return 0;
+  });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::sessions_open);
   CHECK(error->facts().path == p.path.string());
@@ -363,7 +281,10 @@ TEST_CASE("objects are neither made nor destroyed without concurrency control") 
   p.pool = Pool::open(p.path.path(), options);
   p.session = p.pool.session();
   CHECK(p.code([](Transaction& tx) { return tx.make<Cell>(); }) == "unsupported");
-  CHECK(p.code([&](Transaction& tx) { tx.destroy(cell); return 0; }) == "unsupported");
+  CHECK(p.code([&](Transaction& tx) {
+    tx.destroy(cell);
+    return 0;
+  }) == "unsupported");
   p.session.run([&](Transaction& tx) { tx.write(cell).value = 5; });
   CHECK(p.session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 5);
 }

@@ -37,7 +37,10 @@ struct BrokenDisk {
 
 template <class Call>
 std::string outcome(Call&& call) {
-  return code_of([&] { call(); return 0; });
+  return code_of([&] {
+    call();
+    return 0;
+  });
 }
 
 }  // namespace
@@ -49,29 +52,44 @@ TEST_CASE("a child made by fork cannot use what it inherited, and ends without h
     auto session = std::make_unique<Session>(pool->session());
     const auto cell = make_cell(*session);
     Ticket ticket = session->run_async([&](Transaction& tx) { tx.write(cell).value = 4; });
-    const int code = in_child([&] {
-      int failed = 0;
-      const auto want_forked = [&](int bit, const std::string& found) {
-        if (found != "forked") failed |= 1 << bit;
-      };
-      want_forked(0, outcome([&] { session->run([](Transaction&) {}); }));
-      want_forked(1, outcome([&] { (void)session->run_async([](Transaction&) {}); }));
-      want_forked(2, outcome([&] { session->flush(); }));
-      want_forked(3, outcome([&] { session->close(); }));
-      want_forked(4, outcome([&] { (void)pool->session(); }));
-      want_forked(5, outcome([&] { pool->checkpoint(); }));
-      want_forked(6, outcome([&] { pool->close(); }));
-      if (outcome([&] { (void)Pool::open(path.path(), quiet_options(memory)); }) != "pool_in_use") {
-        failed |= 1 << 7;
-      }
-      return failed;
-    }, 4);
+    const int code = in_child(
+        [&] {
+          int failed = 0;
+          const auto want_forked = [&](int bit, const std::string& found) {
+            if (found != "forked") failed |= 1 << bit;
+          };
+          want_forked(0, outcome([&] { session->run([](Transaction&) {}); }));
+          want_forked(1, outcome([&] { (void)session->run_async([](Transaction&) {}); }));
+          want_forked(2, outcome([&] { session->flush(); }));
+          want_forked(3, outcome([&] { session->close(); }));
+          want_forked(4, outcome([&] { (void)pool->session(); }));
+          want_forked(5, outcome([&] { pool->checkpoint(); }));
+          want_forked(6, outcome([&] { pool->close(); }));
+          if (outcome([&] { (void)Pool::open(path.path(), quiet_options(memory)); }) !=
+              "pool_in_use") {
+            failed |= 1 << 7;
+          }
+          return failed;
+        },
+        4);
     CHECK(code == 0);
     // Its ticket is the parent's too.
     CHECK(in_child([&] { return outcome([&] { ticket.wait(); }) == "forked" ? 0 : 1; }, 4) == 0);
     // Destroying the handles, as a child that returns from main does with static ones.
-    CHECK(in_child([&] { session.reset(); pool.reset(); return 0; }, 4) == 0);
-    CHECK(in_child([&] { pool.reset(); session.reset(); return 0; }, 4) == 0);
+    CHECK(in_child(
+              [&] {
+                session.reset();
+                pool.reset();
+                return 0;
+              },
+              4) == 0);
+    CHECK(in_child(
+              [&] {
+                pool.reset();
+                session.reset();
+                return 0;
+              },
+              4) == 0);
     ticket.wait();
     CHECK(read_cell(*session) == 4);
     CHECK(outcome([&] { (void)Pool::open(path.path(), quiet_options(memory)); }) == "pool_in_use");
@@ -91,7 +109,13 @@ TEST_CASE("a child of a pool with background threads ends without hanging") {
   const auto cell = make_cell(*session);
   for (int i = 0; i < 20; ++i) {
     session->run([&](Transaction& tx) { tx.write(cell).value += 1; });
-    REQUIRE(in_child([&] { session.reset(); pool.reset(); return 0; }, 4) == 0);
+    REQUIRE(in_child(
+                [&] {
+                  session.reset();
+                  pool.reset();
+                  return 0;
+                },
+                4) == 0);
   }
   CHECK(read_cell(*session) == 20);
 }
@@ -261,11 +285,11 @@ TEST_CASE("opening on a disk that fails is an error, and opening later succeeds"
   TempPath path;
   const Options options = quiet_options(MemoryKind::file);
   CHECK(in_child([&]() -> int {
-    Pool pool = Pool::create(path.path(), kTinyPool, options);
-    Session session = pool.session();
-    session.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>(12U)); });
-    ::_exit(3);
-  }) == 3);
+          Pool pool = Pool::create(path.path(), kTinyPool, options);
+          Session session = pool.session();
+          session.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>(12U)); });
+          ::_exit(3);
+        }) == 3);
   std::uint64_t countdown = 1;
   for (; countdown <= 20; ++countdown) {
     const BrokenDisk broken(EIO, countdown);
@@ -285,8 +309,8 @@ TEST_CASE("creating on a disk that fails leaves nothing behind") {
   for (std::uint64_t countdown = 1; countdown <= 4; ++countdown) {
     TempPath path;
     const BrokenDisk broken(ENOSPC, countdown);
-    const std::string code =
-        outcome([&] { (void)Pool::create(path.path(), kTinyPool, quiet_options(MemoryKind::file)); });
+    const std::string code = outcome(
+        [&] { (void)Pool::create(path.path(), kTinyPool, quiet_options(MemoryKind::file)); });
     INFO("countdown " << countdown << ": " << code);
     CHECK((code == "no_space" || code == "io_error" || code == "outcome_unknown"));
     CHECK_FALSE(std::filesystem::exists(path.path()));

@@ -49,8 +49,8 @@ std::uint64_t value_after_crash(const OneCell& p, const Options& options) {
   write_bytes(copy.path(), read_bytes(p.path.path()));
   Pool pool = Pool::open(copy.path(), options);
   Session session = pool.session();
-  const std::uint64_t value = session.run(
-      [](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; });
+  const std::uint64_t value =
+      session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; });
   session.close();
   pool.close();
   return value;
@@ -94,7 +94,8 @@ TEST_CASE("cancel leaves run as Cancelled and has no effect") {
     tx.write(p.cell).value = 2;
     tx.destroy(p.cell);
     tx.cancel();
-  }), Cancelled);
+  }),
+                  Cancelled);
   CHECK_THROWS_AS(p.session.run_async([&](Transaction& tx) { tx.cancel(); }), Cancelled);
   CHECK(p.value() == 1);
 }
@@ -146,7 +147,8 @@ TEST_CASE("a conflict that user code swallows is retried all the same") {
       (void)tx.read(p.cell);
       if (attempts == 1) other.run([&](Transaction& theirs) { theirs.write(p.cell).value += 1; });
       throw Complaint{attempts};
-    }), Complaint);
+    }),
+                    Complaint);
     CHECK(attempts == 2);  // the first view was not consistent any more
   }
 }
@@ -162,11 +164,20 @@ TEST_CASE("a ticket is ready and waited for once") {
   Ticket moved = std::move(second);
   CHECK_FALSE(second.valid());
   CHECK_FALSE(second.ready());
-  CHECK(code_of([&] { second.wait(); return 0; }) == "ticket_spent");
+  CHECK(code_of([&] {
+          second.wait();
+          return 0;
+        }) == "ticket_spent");
   moved.wait();
   CHECK_FALSE(moved.valid());
-  CHECK(code_of([&] { moved.wait(); return 0; }) == "ticket_spent");
-  CHECK(code_of([] { Ticket().wait(); return 0; }) == "ticket_spent");
+  CHECK(code_of([&] {
+          moved.wait();
+          return 0;
+        }) == "ticket_spent");
+  CHECK(code_of([] {
+          Ticket().wait();
+          return 0;
+        }) == "ticket_spent");
 }
 
 TEST_CASE("a ticket may be waited for on any thread, after its session and after its pool") {
@@ -280,17 +291,18 @@ TEST_CASE("a pool that was abandoned is recovered, one that was closed is not") 
       Options options = quiet_options(memory);
       options.recovery.strategy = strategy;
       CHECK(in_child([&]() -> int {
-        Pool pool = Pool::create(path.path(), kTinyPool, options);
-        Session session = pool.session();
-        session.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>(42U)); });
-        ::_exit(7);
-      }) == 7);
+              Pool pool = Pool::create(path.path(), kTinyPool, options);
+              Session session = pool.session();
+              session.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>(42U)); });
+              ::_exit(7);
+            }) == 7);
       Pool pool = Pool::open(path.path(), options);
       CHECK_FALSE(pool.recovery_report().was_clean);
       CHECK(pool.recovery_report().strategy == strategy);
       CHECK(pool.recovery_report().replayed == 2);
       Session session = pool.session();
-      CHECK(session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; }) == 42);
+      CHECK(session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; }) ==
+            42);
       session.close();
       const auto generation = pool.info().generation;
       pool.close();

@@ -27,7 +27,8 @@ std::uint64_t value_after_crash(const std::filesystem::path& path, const Options
   return session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; });
 }
 
-// A group in an old run is flushed after its owner has reserved a new run and before it has used it.
+// A group in an old run is flushed after its owner has reserved a new run and before it has used
+// it.
 int flush_behind_a_new_run() {
   const Options options = quiet_options(MemoryKind::file);
   TempPath path;
@@ -49,7 +50,8 @@ int flush_behind_a_new_run() {
       (void)tx.read(contended);
       tx.write(cell).value = 2 * i - 1;
       // The first attempt fails at commit, with its log space reserved.
-      if (++attempt == 1) other.run([&](Transaction& theirs) { theirs.write(contended).value = i; });
+      if (++attempt == 1)
+        other.run([&](Transaction& theirs) { theirs.write(contended).value = i; });
       if (attempt == 2) old.wait();
     });
     Ticket second = session.run_async([&](Transaction& tx) { tx.write(cell).value = 2 * i; });

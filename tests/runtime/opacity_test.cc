@@ -1,5 +1,5 @@
-// Opacity: code inside a transaction never meets a broken invariant, also in attempts that are thrown
-// away later. Each thread checks what it reads, in the middle of its transaction.
+// Opacity: code inside a transaction never meets a broken invariant, also in attempts that are
+// thrown away later. Each thread checks what it reads, in the middle of its transaction.
 #include <array>
 #include <atomic>
 #include <string>
@@ -65,9 +65,15 @@ class Worker {
     bool good = true;
     for (int i = 0; i < 3; ++i) {
       switch (choice.below(3)) {
-        case 0: good = twins(tx, choice) && good; break;
-        case 1: good = accounts(tx, choice) && good; break;
-        case 2: good = chains(tx, choice) && good; break;
+        case 0:
+          good = twins(tx, choice) && good;
+          break;
+        case 1:
+          good = accounts(tx, choice) && good;
+          break;
+        case 2:
+          good = chains(tx, choice) && good;
+          break;
       }
     }
     return good;
@@ -97,8 +103,8 @@ class Worker {
     return sum == 0;
   }
 
-  // Walks both chains, then moves the first node of one to the end of the other: made anew there, so
-  // that slots are used again all the time.
+  // Walks both chains, then moves the first node of one to the end of the other: made anew there,
+  // so that slots are used again all the time.
   bool chains(Transaction& tx, Random& choice) {
     std::uint64_t nodes = 0;
     for (const auto at : world_.chains) {

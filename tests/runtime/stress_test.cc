@@ -1,5 +1,5 @@
-// Strict serializability under stress: threads read, append to, make and destroy a few hot objects in a
-// tiny pool that is checkpointed all the time; the history checker looks for a serial order.
+// Strict serializability under stress: threads read, append to, make and destroy a few hot objects
+// in a tiny pool that is checkpointed all the time; the history checker looks for a serial order.
 #include <array>
 #include <deque>
 #include <mutex>

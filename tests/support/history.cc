@@ -20,7 +20,8 @@ constexpr std::size_t kNobody = std::numeric_limits<std::size_t>::max();
 
 std::string to_text(const Values& list) {
   std::string text = "[";
-  for (const std::uint64_t value : list) text += (text.size() > 1 ? " " : "") + std::to_string(value);
+  for (const std::uint64_t value : list)
+    text += (text.size() > 1 ? " " : "") + std::to_string(value);
   return text + "]";
 }
 
@@ -28,7 +29,8 @@ std::string to_text(const Values& list) {
 struct Versions {
   std::unordered_map<std::uint64_t, std::size_t> writer;  // by value
   Values order;                                           // of a list: the longest read
-  std::map<std::uint64_t, std::vector<std::size_t>> replaced;  // register: version -> who overwrote it
+  std::map<std::uint64_t, std::vector<std::size_t>>
+      replaced;  // register: version -> who overwrote it
 };
 
 class Analysis {
@@ -103,8 +105,8 @@ class Analysis {
     std::map<std::uint64_t, Values> appended;
     std::map<std::uint64_t, std::uint64_t> written;
     for (const HistoryOp& op : all_[t].ops) {
-      const std::string what = name(t) + " read " + to_text(seen_by(op)) + " of object " +
-                               std::to_string(op.object);
+      const std::string what =
+          name(t) + " read " + to_text(seen_by(op)) + " of object " + std::to_string(op.object);
       if (op.kind == Kind::append) appended[op.object].push_back(op.value);
       if (op.kind == Kind::write_register) written[op.object] = op.value;
       if (op.kind == Kind::read_register && written.contains(op.object)) {
@@ -245,9 +247,8 @@ class Analysis {
     }
     for (std::size_t u = 0; u < all_.size(); ++u) {
       if (!counts(u)) continue;
-      const auto after = std::partition_point(by_end.begin(), by_end.end(), [&](std::size_t t) {
-        return all_[t].end < all_[u].begin;
-      });
+      const auto after = std::partition_point(
+          by_end.begin(), by_end.end(), [&](std::size_t t) { return all_[t].end < all_[u].begin; });
       if (after == by_end.begin()) continue;
       const auto last = static_cast<std::size_t>(after - by_end.begin()) - 1;
       graph.add(moments[last], u, HistoryGraph::Edge::rt, "");

@@ -1,14 +1,15 @@
 // History: what transactions saw and did, and whether any strict serial order explains it.
 //
 // Objects are append-only lists and registers, named by numbers; every value is written once, so a
-// read says whose write it saw. From the lists' contents follow the version orders, and from them the
-// edges between transactions:
+// read says whose write it saw. From the lists' contents follow the version orders, and from them
+// the edges between transactions:
 //
 //   ww   the next version of something it wrote     wr   read what it wrote
 //   rw   overwrote what it read                     rt   began after it had returned
 //
-// A history without a cycle (and without impossible reads) is strictly serializable as far as its reads
-// tell. Registers give version orders only where a transaction read a register before it wrote it.
+// A history without a cycle (and without impossible reads) is strictly serializable as far as its
+// reads tell. Registers give version orders only where a transaction read a register before it
+// wrote it.
 //
 // Thread safety: a Transaction belongs to its thread; add() by one thread, after the run.
 #pragma once
@@ -26,8 +27,8 @@ struct HistoryOp {
   enum class Kind : std::uint8_t { append, read_list, write_register, read_register };
   Kind kind;
   std::uint64_t object;
-  std::uint64_t value = 0;                // of all kinds but read_list; 0: never written
-  std::vector<std::uint64_t> list;        // of read_list
+  std::uint64_t value = 0;          // of all kinds but read_list; 0: never written
+  std::vector<std::uint64_t> list;  // of read_list
 };
 
 struct HistoryTransaction {
@@ -73,7 +74,9 @@ class History {
 
   void add(HistoryTransaction transaction) { transactions_.push_back(std::move(transaction)); }
   [[nodiscard]] std::size_t size() const { return transactions_.size(); }
-  [[nodiscard]] const std::vector<HistoryTransaction>& transactions() const { return transactions_; }
+  [[nodiscard]] const std::vector<HistoryTransaction>& transactions() const {
+    return transactions_;
+  }
 
   // The first anomaly found, worst first; nothing if the history is strictly serializable.
   [[nodiscard]] std::optional<Anomaly> find_anomaly() const;

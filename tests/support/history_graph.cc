@@ -1,4 +1,5 @@
-// Cycles: strongly connected components say where there are any; a breadth-first search finds a short one.
+// Cycles: strongly connected components say where there are any; a breadth-first search finds a
+// short one.
 #include "tests/support/history_graph.h"
 
 #include <algorithm>
@@ -14,10 +15,14 @@ constexpr unsigned bit(HistoryGraph::Edge kind) { return static_cast<unsigned>(k
 
 const char* name_of(HistoryGraph::Edge kind) {
   switch (kind) {
-    case HistoryGraph::Edge::ww: return "ww";
-    case HistoryGraph::Edge::wr: return "wr";
-    case HistoryGraph::Edge::rw: return "rw";
-    case HistoryGraph::Edge::rt: return "rt";
+    case HistoryGraph::Edge::ww:
+      return "ww";
+    case HistoryGraph::Edge::wr:
+      return "wr";
+    case HistoryGraph::Edge::rw:
+      return "rw";
+    case HistoryGraph::Edge::rt:
+      return "rt";
   }
   return "";
 }

@@ -19,7 +19,8 @@ class HistoryGraph {
  public:
   enum class Edge : std::uint8_t { ww = 1, wr = 2, rw = 4, rt = 8 };
 
-  explicit HistoryGraph(std::size_t transactions) : transactions_(transactions), edges_(transactions) {}
+  explicit HistoryGraph(std::size_t transactions)
+      : transactions_(transactions), edges_(transactions) {}
 
   // A point in time, that real-time edges go through.
   std::size_t add_moment() {
@@ -28,7 +29,8 @@ class HistoryGraph {
   }
 
   void add(std::size_t from, std::size_t to, Edge kind, const std::string& object) {
-    if (from != to && from < edges_.size() && to < edges_.size()) edges_[from].push_back({to, kind, object});
+    if (from != to && from < edges_.size() && to < edges_.size())
+      edges_[from].push_back({to, kind, object});
   }
 
   [[nodiscard]] std::optional<Anomaly> find_cycle() const;
@@ -47,7 +49,8 @@ class HistoryGraph {
   using Path = std::vector<Step>;
 
   [[nodiscard]] std::vector<std::size_t> components(Kinds kinds) const;
-  [[nodiscard]] std::optional<Path> shortest_path(std::size_t from, std::size_t to, Kinds kinds) const;
+  [[nodiscard]] std::optional<Path> shortest_path(std::size_t from, std::size_t to,
+                                                  Kinds kinds) const;
   [[nodiscard]] std::optional<Path> cycle_within(Kinds kinds, Kinds one_of) const;
   [[nodiscard]] std::string describe(const Path& cycle) const;
 

@@ -96,8 +96,8 @@ std::string code_of(Function&& function) {
   return error ? to_string(error->code()) : "no error";
 }
 
-// Runs `body` in a child; its exit code, or 128 + the signal that ended it. After `seconds` the child is
-// killed and 1000 returned: it hung. REQUIRES in sanitized builds: no other thread runs.
+// Runs `body` in a child; its exit code, or 128 + the signal that ended it. After `seconds` the
+// child is killed and 1000 returned: it hung. REQUIRES in sanitized builds: no other thread runs.
 inline int in_child(const std::function<int()>& body, int seconds = 60) {
   const pid_t child = ::fork();
   if (child == 0) {
