@@ -122,17 +122,21 @@ struct SlabShape {
 
 constexpr SlabShape slab_shape(std::uint32_t slab_size, std::uint32_t slot_size) {
   SlabShape shape;
-  // A first guess without bitmaps is at most a few slots too large; step down to what fits.
+  // A first guess without bitmaps is too large; step down to the most that fit.
   std::uint64_t slots = slab_size / slot_size;
-  for (; slots > 0; --slots) {
+  while (slots > 0) {
     const std::uint64_t bitmap = base::round_up((slots + 7) / 8, base::kCacheLine);
     const std::uint64_t used = 2 * bitmap + slots * slot_size;
     if (used <= slab_size) {
       shape.bitmap_bytes = static_cast<std::uint32_t>(bitmap);
       break;
     }
-    const std::uint64_t excess = (used - slab_size) / slot_size;  // skip most of the way at once
-    slots -= excess < slots ? excess : slots - 1;
+    // k slots less free at most k (slot_size + 1) bytes and a line of each bitmap: stepping by what
+    // that bound needs at least never steps over the answer.
+    const std::uint64_t excess = used - slab_size;
+    const std::uint64_t lines = 2 * base::kCacheLine;
+    const std::uint64_t step = excess > lines ? (excess - lines) / (slot_size + 1) : 0;
+    slots -= step > 1 ? step : 1;
   }
   shape.slots = static_cast<std::uint32_t>(slots);
   shape.data = 2 * shape.bitmap_bytes;

@@ -87,6 +87,8 @@ TEST_CASE(
     TempPath path;
     Options options = tiny_options();
     mode.apply(options);
+    // Slow flushes, so that transactions do meet predecessors that are not committed yet.
+    if (options.memory == MemoryKind::emulated) options.latency.nanoseconds = 20'000;
     Pool pool = Pool::create(path.path(), kTinyPool, options);
     make_bank(pool);
     pool.close();
