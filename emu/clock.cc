@@ -13,6 +13,8 @@
 namespace sp3::emu {
 namespace {
 
+std::atomic<bool> forced_apart{false};
+
 using SteadyClock = std::chrono::steady_clock;
 
 struct Sample {
@@ -153,7 +155,11 @@ double nanoseconds_from_ticks(std::uint64_t ticks) noexcept {
 
 bool clock_is_synchronised() noexcept {
   static const bool agree = cores_agree();
-  return agree;
+  return agree && !forced_apart.load(std::memory_order_relaxed);
+}
+
+void force_unsynchronised_clock(bool apart) noexcept {
+  forced_apart.store(apart, std::memory_order_relaxed);  // relaxed: set before a pool is opened
 }
 
 }  // namespace sp3::emu

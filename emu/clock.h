@@ -35,4 +35,7 @@ double nanoseconds_from_ticks(std::uint64_t ticks) noexcept;
 // relies on it.
 bool clock_is_synchronised() noexcept;
 
+// Tests: pools opened from now on are told that the counters disagree.
+void force_unsynchronised_clock(bool apart) noexcept;
+
 }  // namespace sp3::emu

@@ -100,7 +100,10 @@ class SessionCore {
   void close_quietly() noexcept;
 
   // The read phase (transaction.cc).
+  void begin_operation();
   void start_reading();
+  std::byte* own_copy(std::uint64_t offset, const detail::TypeInfo& type);
+  void refuse_without_locks() const;
   [[noreturn]] void conflict(Conflict reason);
   [[noreturn]] void fail(ErrorCode code, const char* message, std::uint64_t offset,
                          const std::string& wanted, const std::string& found);

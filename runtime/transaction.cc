@@ -132,18 +132,28 @@ const std::byte* SessionCore::bytes_of(const index::Place& place, const index::S
        "a free slot");
 }
 
-const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
+// What every operation does first. A doomed attempt gets no further, even if its body swallowed the
+// signal.
+void SessionCore::begin_operation() {
   if (doomed_) [[unlikely]]
     throw ConflictSignal{};
   if (!reading_) start_reading();
-  if (!writes_.empty()) {
-    if (const WriteEntry* own = writes_.find(offset)) {
-      if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
-      if (own->mode == WriteMode::update || own->mode == WriteMode::make) return own->copy;
-      fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", offset,
-           "an object", "a destroyed one");
-    }
-  }
+}
+
+// The transaction's private copy of the object; null if it has none.
+std::byte* SessionCore::own_copy(std::uint64_t offset, const detail::TypeInfo& type) {
+  if (writes_.empty()) return nullptr;
+  const WriteEntry* own = writes_.find(offset);
+  if (own == nullptr) return nullptr;
+  if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
+  if (own->mode == WriteMode::update || own->mode == WriteMode::make) return own->copy;
+  fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", offset,
+       "an object", "a destroyed one");
+}
+
+const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
+  begin_operation();
+  if (const std::byte* copy = own_copy(offset, type)) return copy;
   const index::Place place = locate(offset, type);
   const index::Seen seen = observe(place);
   reads_.push_back({&place.entry(), offset, seen});
@@ -181,15 +191,8 @@ WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::Type
 }
 
 void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
-  if (doomed_) [[unlikely]]
-    throw ConflictSignal{};
-  if (!reading_) start_reading();
-  if (const WriteEntry* own = writes_.find(offset)) {
-    if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
-    if (own->mode == WriteMode::update || own->mode == WriteMode::make) return own->copy;
-    fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", offset,
-         "an object", "a destroyed one");
-  }
+  begin_operation();
+  if (std::byte* copy = own_copy(offset, type)) return copy;
   WriteEntry& entry = open_for_write(offset, type, WriteMode::update);
   entry.copy = versions_.allocate(entry.size8);
   std::memcpy(entry.copy, entry.base, entry.size8);
@@ -212,15 +215,16 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
   return place;
 }
 
+void SessionCore::refuse_without_locks() const {
+  if (pool_->options().policy != CommitPolicy::ideal) return;
+  throw Error(ErrorCode::unsupported,
+              "objects cannot be made or destroyed without concurrency control",
+              {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
+}
+
 std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
-  if (doomed_) [[unlikely]]
-    throw ConflictSignal{};
-  if (pool_->options().policy == CommitPolicy::ideal) {
-    throw Error(ErrorCode::unsupported,
-                "objects cannot be made or destroyed without concurrency control",
-                {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
-  }
-  if (!reading_) start_reading();
+  begin_operation();
+  refuse_without_locks();
   WriteEntry fresh;
   fresh.place = take_slot(type);
   fresh.offset = fresh.place.slab->offset_of(fresh.place.slot);
@@ -243,14 +247,8 @@ std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
 }
 
 void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
-  if (doomed_) [[unlikely]]
-    throw ConflictSignal{};
-  if (pool_->options().policy == CommitPolicy::ideal) {
-    throw Error(ErrorCode::unsupported,
-                "objects cannot be made or destroyed without concurrency control",
-                {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
-  }
-  if (!reading_) start_reading();
+  begin_operation();
+  refuse_without_locks();
   WriteEntry* own = writes_.find(offset);
   if (own == nullptr) {
     open_for_write(offset, type, WriteMode::destroy);

@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "emu/clock.h"
 #include "tests/support/history.h"
 #include "tests/support/pools.h"
 
@@ -232,6 +233,14 @@ void stress_all(int transactions, std::uint64_t seeds) {
 }  // namespace
 
 TEST_CASE("committed transactions have a strict serial order") { stress_all(8000, 1); }
+
+TEST_CASE("committed transactions have a strict serial order whatever the clocks say") {
+  struct Apart {
+    Apart() { emu::force_unsynchronised_clock(true); }
+    ~Apart() { emu::force_unsynchronised_clock(false); }
+  } const apart;
+  stress_all(2000, 1);
+}
 
 TEST_CASE("committed transactions have a strict serial order, at length", "[.full]") {
   stress_all(16000, 5);
