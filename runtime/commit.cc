@@ -22,10 +22,6 @@
 
 namespace sp3::runtime {
 
-namespace {
-constexpr std::uint32_t kLockSpins = 32;  // as in the read phase
-}
-
 bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   if (!reading_) return true;  // it touched nothing
   const bool writes = std::any_of(writes_.entries().begin(), writes_.entries().end(),
@@ -169,21 +165,10 @@ bool SessionCore::lock_write_set() {
 // The lock is taken on the very version the private copy was made from, which validates it.
 bool SessionCore::lock_one(WriteEntry& entry) {
   emu::step(emu::Step::commit_lock);
-  emu::Spin spin;
-  std::uint64_t found = 0;
-  while (!entry.entry().try_lock(entry.seen.word0, &found)) {
-    if (found != (entry.seen.word0 | index::kLock)) {
-      note_conflict(Conflict::changed);
-      return false;
-    }
-    if (spin.rounds() >= kLockSpins) {
-      note_conflict(Conflict::locked);
-      return false;
-    }
-    spin.pause();
-  }
-  entry.locked = true;
-  return true;
+  const std::optional<Conflict> met = try_lock(entry);
+  if (!met) return true;
+  note_conflict(*met);
+  return false;
 }
 
 void SessionCore::track_version(const index::Seen& seen) {

@@ -114,7 +114,7 @@ class SessionCore {
   const std::byte* bytes_of(const index::Place& place, const index::Seen& seen,
                             std::uint64_t offset);
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
-  void lock_now(WriteEntry& entry);
+  std::optional<Conflict> try_lock(WriteEntry& entry);
   bool reads_still_hold() noexcept;
   index::Place take_slot(const detail::TypeInfo& type);
 

@@ -161,16 +161,18 @@ const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type
   return bytes_of(place, seen, offset);
 }
 
-// Takes the entry's lock now, waiting a little. A version that changed meanwhile is a conflict.
-void SessionCore::lock_now(WriteEntry& entry) {
+// Takes the entry's lock, waiting a little; or says what stood in the way: another's lock, or
+// another version than the one that was seen.
+std::optional<SessionCore::Conflict> SessionCore::try_lock(WriteEntry& entry) {
   emu::Spin spin;
   std::uint64_t found = 0;
   while (!entry.entry().try_lock(entry.seen.word0, &found)) {
-    if (found != (entry.seen.word0 | index::kLock)) conflict(Conflict::changed);
-    if (spin.rounds() >= kLockSpins) conflict(Conflict::locked);
+    if (found != (entry.seen.word0 | index::kLock)) return Conflict::changed;
+    if (spin.rounds() >= kLockSpins) return Conflict::locked;
     spin.pause();
   }
   entry.locked = true;
+  return std::nullopt;
 }
 
 WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::TypeInfo& type,
@@ -186,7 +188,9 @@ WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::Type
   fresh.base = bytes_of(place, fresh.seen, offset);
   WriteEntry& entry = writes_.add(fresh);
   admit_to_snapshot(entry.seen);
-  if (!locks_at_commit_ && pool_->options().policy != CommitPolicy::ideal) lock_now(entry);
+  if (!locks_at_commit_ && pool_->options().policy != CommitPolicy::ideal) {
+    if (const std::optional<Conflict> met = try_lock(entry)) conflict(*met);
+  }
   return entry;
 }
 
