@@ -1,8 +1,18 @@
 // EpochDomain: epoch-based reclamation for versions, slabs and log segments.
 //
-// A participant pins before it follows a shared pointer and unpins when it holds none. What was
-// made unreachable at epoch e may be freed when current() >= e + 2: the epoch only advances when
-// every pinned participant has seen the current one, so by then nobody pinned can have met it.
+// A participant pins before it follows a shared pointer and unpins when it holds none. The epoch
+// advances only when every pinned participant has seen the current one, so while someone is pinned
+// at epoch p, current() <= p + 1.
+//
+// Something is made unreachable, given a retirement epoch e, and freed when current() >= e + 2.
+// Whoever still holds it met it before that store was visible. So e must be at least the largest
+// epoch r that was current at any moment before then: the holder is pinned at most at r, and keeps
+// current() at most at r + 1.
+//
+// - retirement_epoch() fences, and so reads an epoch that is current after the store is visible.
+// - retirement_epoch_of(who) is for a participant that is pinned, at p, and stays pinned behind its
+//   stores: until they are visible current() is at most p + 1. Reading the epoch without a fence
+//   would not do: the load may pass the store.
 //
 // Thread safety: a participant number belongs to one thread at a time; everything else by any
 // thread.
@@ -56,8 +66,24 @@ class EpochDomain {
     return slots_[who].pinned.load(std::memory_order_relaxed) != kUnpinned;
   }
 
-  // The epoch to remember with something just made unreachable.
   [[nodiscard]] Epoch current() const noexcept { return global_.load(std::memory_order_seq_cst); }
+
+  // The epoch to remember with something just made unreachable.
+  [[nodiscard]] Epoch retirement_epoch() const noexcept {
+    // A locked instruction rather than std::atomic_thread_fence, which ThreadSanitizer does not
+    // know.
+    std::atomic<int> any{0};
+    any.exchange(1, std::memory_order_seq_cst);
+    return current();
+  }
+  // REQUIRES: who is pinned, and stays so to the end of its stores.
+  [[nodiscard]] Epoch retirement_epoch_of(std::size_t who) const noexcept {
+    SP3_ASSERT(is_pinned(who));
+    return slots_[who].pinned.load(std::memory_order_relaxed) + 1;  // relaxed: our own store
+  }
+  [[nodiscard]] static bool may_free(Epoch retired, Epoch current) noexcept {
+    return current >= retired + 2;
+  }
 
   // Advances the epoch if every pinned participant has seen the current one.
   bool try_advance() noexcept {

@@ -159,11 +159,11 @@ std::vector<std::uint32_t> SlabTable::free_empty_slabs(base::Stamp floor) {
     std::vector<std::uint32_t>& partial = partial_[slab->type];
     partial.erase(std::remove(partial.begin(), partial.end(), n), partial.end());
     std::erase(newly_carved_, slab);
-    slabs_[n].store(nullptr, std::memory_order_seq_cst);  // before reading the epoch it retires at
+    slabs_[n].store(nullptr, std::memory_order_release);
     is_free_[n] = true;
     free_.push_back(n);
     index_bytes_ -= slab->index_bytes();
-    retired_.push_back({std::unique_ptr<Slab>(slab), epochs_.current()});
+    retired_.push_back({std::unique_ptr<Slab>(slab), epochs_.retirement_epoch()});
     freed.push_back(n);
   }
   return freed;
@@ -194,7 +194,7 @@ std::vector<Slab*> SlabTable::take_newly_carved() {
 void SlabTable::reclaim() {
   const std::lock_guard guard(mutex_);
   const auto now = epochs_.current();
-  std::erase_if(retired_, [&](const Retired& r) { return now >= r.epoch + 2; });
+  std::erase_if(retired_, [&](const Retired& r) { return epochs_.may_free(r.epoch, now); });
 }
 
 std::uint64_t SlabTable::index_bytes() const {

@@ -317,7 +317,8 @@ void Checkpointer::swing_one(const Captured& c) {
   }
   // The stamp stays, so that a later writer gets a larger one and readers are not disturbed.
   c.place.entry().publish(c.seen.word0, index::pack_word1(c.seen.session(), 0));
-  if (!c.seen.destroyed()) versions_.retire(c.seen.version(), c.size8);
+  if (!c.seen.destroyed())
+    versions_.retire(c.seen.version(), c.size8, pool_.epochs().retirement_epoch());
 }
 
 void Checkpointer::recycle(base::Stamp floor) {

@@ -96,7 +96,7 @@ void VersionPool::collect_now() {
   epochs_.try_advance();
   const auto now = epochs_.current();
   std::size_t old = 0;
-  for (; old < retired_.size() && now >= retired_[old].epoch + 2; ++old) {
+  for (; old < retired_.size() && epochs_.may_free(retired_[old].epoch, now); ++old) {
     retired_bytes_ -= retired_[old].bytes;
     free(retired_[old].block, retired_[old].bytes);
   }
@@ -110,8 +110,8 @@ void VersionPool::free_all() {
 }
 
 void VersionPool::bequeath(VersionPool& heir) {
-  // Our epochs are at most the current one: restamped, the heir's list stays in order.
-  const auto now = epochs_.current();
+  // Restamped, the heir's list stays in order.
+  const auto now = epochs_.retirement_epoch();
   for (const Retired& r : retired_) heir.retired_.push_back({r.block, r.bytes, now});
   heir.retired_bytes_ += retired_bytes_;
   retired_.clear();

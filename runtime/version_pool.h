@@ -5,7 +5,7 @@
 // through the pool-wide VersionDepot, because what a session publishes is mostly retired by someone
 // else.
 //
-// Reclamation: retire() remembers the epoch; collect() frees what is two epochs old.
+// Reclamation: retire() remembers an epoch (base/epoch.h); collect() frees what is old enough.
 // Thread safety: VersionPool: one thread; VersionDepot: any.
 #pragma once
 
@@ -68,9 +68,10 @@ class VersionPool {
       retired_.reserve(2 * (retired_.size() + blocks));
     }
   }
-  // A block that pinned readers may still hold.
-  void retire(std::byte* block, std::size_t bytes) {
-    retired_.push_back({block, bytes, epochs_.current()});
+  // A block that pinned readers may still hold, with its retirement epoch: never a smaller one than
+  // of the block before.
+  void retire(std::byte* block, std::size_t bytes, base::EpochDomain::Epoch epoch) {
+    retired_.push_back({block, bytes, epoch});
     retired_bytes_ += bytes;
   }
   // Frees what is old enough, if there is enough of it to be worth looking.
@@ -89,6 +90,7 @@ class VersionPool {
     std::size_t bytes;
     base::EpochDomain::Epoch epoch;
   };
+  // Little, so that what is handed out again is still in the cache.
   static constexpr std::size_t kCollectAt = 64;
   static constexpr std::size_t kCollectAtBytes = 1 << 20;
 

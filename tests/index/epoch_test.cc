@@ -65,12 +65,12 @@ class Participant {
     spare_.pop_back();
     for (auto& word : fresh->words) word.store(kAlive, std::memory_order_relaxed);
     Block* old = shared_[random_.below(shared_.size())].exchange(fresh, std::memory_order_seq_cst);
-    if (old != nullptr) retired_.push_back({old, epochs_.current()});
+    if (old != nullptr) retired_.push_back({old, epochs_.retirement_epoch()});
   }
 
   void reclaim() {
     epochs_.try_advance();
-    while (!retired_.empty() && epochs_.current() >= retired_.front().epoch + 2) {
+    while (!retired_.empty() && epochs_.may_free(retired_.front().epoch, epochs_.current())) {
       Block* block = retired_.front().block;
       for (auto& word : block->words) word.store(kPoison, std::memory_order_relaxed);
       spare_.push_back(block);
@@ -166,7 +166,7 @@ TEST_CASE("a retired version is not handed out while somebody is pinned, and is 
   std::set<std::byte*> retired;
   for (int i = 0; i < kMany; ++i) retired.insert(pool.allocate(64));
   epochs.pin(1);
-  for (std::byte* block : retired) pool.retire(block, 64);
+  for (std::byte* block : retired) pool.retire(block, 64, epochs.retirement_epoch());
   CHECK(pool.has_retired());
   std::vector<std::byte*> fresh;
   for (int i = 0; i < 2 * kMany; ++i) {
@@ -175,12 +175,16 @@ TEST_CASE("a retired version is not handed out while somebody is pinned, and is 
     REQUIRE_FALSE(retired.contains(fresh.back()));
   }
   epochs.unpin(1);
-  for (std::byte* block : fresh) pool.retire(block, 64);
+  for (std::byte* block : fresh) pool.retire(block, 64, epochs.retirement_epoch());
+  const auto turn_over = [&] {
+    for (int i = 0; i < 20 * kMany; ++i) {
+      pool.collect();
+      pool.retire(pool.allocate(64), 64, epochs.retirement_epoch());
+    }
+  };
+  turn_over();
   const auto bytes = depot.bytes();
-  for (int i = 0; i < 20 * kMany; ++i) {
-    pool.collect();
-    pool.retire(pool.allocate(64), 64);
-  }
+  turn_over();
   CHECK(depot.bytes() == bytes);
   pool.free_all();
   CHECK_FALSE(pool.has_retired());
@@ -195,7 +199,7 @@ TEST_CASE("a version pool leaves what it retired to its heir") {
     runtime::VersionPool pool(depot, epochs);
     std::vector<std::byte*> blocks;
     for (int i = 0; i < 1000; ++i) blocks.push_back(pool.allocate(100));
-    for (std::byte* block : blocks) pool.retire(block, 100);
+    for (std::byte* block : blocks) pool.retire(block, 100, epochs.retirement_epoch());
     pool.bequeath(heir);
     CHECK_FALSE(pool.has_retired());
   }
