@@ -49,9 +49,14 @@ class SlabTable {
       slab = load(number);
       if (slab == nullptr) return {};
     }
-    const std::uint32_t slot = slab->slot_at(offset);
-    if (slot == slab->slots) return {};
-    return {slab, slot};
+    return place_in(*slab, offset);
+  }
+
+  // The same without reading the file: {} as well for a slab that was not touched yet.
+  [[nodiscard]] Place find_loaded(std::uint64_t offset) const noexcept {
+    if (!layout_.in_slabs(offset)) return {};
+    Slab* slab = at(static_cast<std::uint32_t>((offset - layout_.slabs_offset) >> slab_shift_));
+    return slab == nullptr ? Place{} : place_in(*slab, offset);
   }
 
   // The DRAM side of slab `number`, null if it has none (yet).
@@ -89,6 +94,11 @@ class SlabTable {
     std::unique_ptr<Slab> slab;
     base::EpochDomain::Epoch epoch;
   };
+
+  static Place place_in(Slab& slab, std::uint64_t offset) noexcept {
+    const std::uint32_t slot = slab.slot_at(offset);
+    return slot == slab.slots ? Place{} : Place{&slab, slot};
+  }
 
   Slab* load(std::uint32_t number);
   Slab* load_locked(std::uint32_t number);

@@ -11,6 +11,7 @@
 // skips 0, 4 and 5. docs/COMMIT_PROTOCOL.md argues why each step is where it is.
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 
 #include <sp3/error.h>
 
@@ -143,32 +144,35 @@ bool SessionCore::take_log_space(std::uint64_t bytes) {
 // In address order, so that committers wait for each other without deadlock.
 bool SessionCore::lock_write_set() {
   std::vector<WriteEntry>& entries = writes_.entries();
-  lock_order_.clear();
-  for (std::uint32_t i = 0; i < entries.size(); ++i) {
-    if (!entries[i].locked) lock_order_.push_back(i);
+  if (entries.size() == 1) return lock_one(entries[0]);
+  if (entries.size() == 2) {
+    const bool ascending = entries[0].offset < entries[1].offset;
+    return lock_one(entries[ascending ? 0 : 1]) && lock_one(entries[ascending ? 1 : 0]);
   }
-  if (lock_order_.size() == 2) {
-    if (entries[lock_order_[0]].offset > entries[lock_order_[1]].offset) {
-      std::swap(lock_order_[0], lock_order_[1]);
-    }
-  } else if (lock_order_.size() > 2) {
-    std::sort(lock_order_.begin(), lock_order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return entries[a].offset < entries[b].offset;
-    });
-  }
-  for (const std::uint32_t i : lock_order_) {
-    if (!lock_one(entries[i])) return false;
-  }
-  return true;
+  lock_order_.resize(entries.size());
+  std::iota(lock_order_.begin(), lock_order_.end(), 0U);
+  std::sort(lock_order_.begin(), lock_order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return entries[a].offset < entries[b].offset;
+  });
+  return std::all_of(lock_order_.begin(), lock_order_.end(),
+                     [&](std::uint32_t i) { return lock_one(entries[i]); });
 }
 
 // The lock is taken on the very version the private copy was made from, which validates it.
 bool SessionCore::lock_one(WriteEntry& entry) {
+  if (entry.locked) return true;  // since the write, or since it was made
   emu::step(emu::Step::commit_lock);
   const std::optional<Conflict> met = try_lock(entry);
   if (!met) return true;
   note_conflict(*met);
   return false;
+}
+
+bool SessionCore::is_committed(base::Tid tid) noexcept {
+  base::Stamp& known = known_committed_[tid.session];
+  if (tid.stamp <= known) return true;
+  known = persister_.committed_stamp(tid.session);
+  return tid.stamp <= known;
 }
 
 void SessionCore::track_version(const index::Seen& seen) {
@@ -184,7 +188,7 @@ void SessionCore::track_version(const index::Seen& seen) {
     }
     return;
   }
-  if (persister_.is_committed({stamp, session})) return;
+  if (is_committed({stamp, session})) return;
   for (base::Tid& known : dependencies_) {
     if (known.session != session) continue;
     known.stamp = std::max(known.stamp, stamp);
@@ -258,7 +262,10 @@ void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
                   ? w.entry().publish_unlocked(word0, word1)
                   : w.entry().publish(word0, word1);
   w.locked = false;
-  if (!old.at_home() && !old.destroyed()) versions_.retire(old.version(), w.size8);
+  if (!old.at_home() && !old.destroyed()) {
+    versions_.retire(old.version(), w.size8,
+                     pool_->epochs().retirement_epoch_of(actor_.participant));
+  }
 }
 
 // REQUIRES: pinned, so that the replaced versions are still there to compare with.
@@ -389,6 +396,7 @@ void SessionCore::settle(base::Stamp stamp, Durability durability) {
   } else {
     shared_->flushing.store(false, std::memory_order_relaxed);  // relaxed: a hint
   }
+  if (persister_.commit_last(*shared_, stamp, dependencies_)) return;
   if (persister_.advance(*shared_, &blocked_on) == Persister::Advanced::everything) {
     persister_.throw_if_poisoned();
     return;

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "base/counter.h"
 #include "base/epoch.h"
@@ -43,11 +44,13 @@ class Persister {
     return sessions_[id].load(std::memory_order_acquire);
   }
 
-  [[nodiscard]] bool is_committed(base::Tid tid) const noexcept {
+  // Everything of the session up to this stamp is committed.
+  [[nodiscard]] base::Stamp committed_stamp(base::SessionId id) const noexcept {
     // acquire: what the transaction wrote is durable before we say so to anyone.
-    return sessions_[tid.session]
-               .load(std::memory_order_acquire)
-               ->committed_stamp.load(std::memory_order_acquire) >= tid.stamp;
+    return session(id)->committed_stamp.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] bool is_committed(base::Tid tid) const noexcept {
+    return committed_stamp(tid.session) >= tid.stamp;
   }
 
   // Flushes everything `session` has sealed so far. An owner that is about to flush a record of its
@@ -58,6 +61,11 @@ class Persister {
   // The owner's, after it has flushed the last item itself: fences, and raises persisted to it.
   // REQUIRES: everything before the last item is persisted.
   void fence_last(SessionShared& session, Actor& actor);
+
+  // The owner's: commits the last item if nothing stands in its way any more. REQUIRES: it is
+  // published, has this stamp and these predecessors.
+  bool commit_last(SessionShared& session, base::Stamp stamp,
+                   std::span<const base::Tid> dependencies);
 
   // Commits as many of the session's items as can be; if it ends at one whose predecessor is not
   // committed, *blocked_on names it.

@@ -29,6 +29,7 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, std::shared_ptr<Session
       slabs_(pool_->slabs()),
       id_(shared_->id),
       locks_at_commit_(pool_->options().locks == LockTiming::commit),
+      known_committed_(pool_->layout().max_sessions),
       random_(0x9E3779B97F4A7C15ULL * (id_ + 1U)),
       versions_(pool_->versions(), pool_->epochs()) {
   actor_.participant = PoolCore::participant_of(id_);

@@ -55,6 +55,7 @@ class SessionCore {
   // The transaction's operations; called inside a body only.
   const void* read(std::uint64_t offset, const detail::TypeInfo& type);
   void* write(std::uint64_t offset, const detail::TypeInfo& type);
+  void prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_write) noexcept;
   std::uint64_t make(const detail::TypeInfo& type, void** storage);
   void destroy(std::uint64_t offset, const detail::TypeInfo& type);
   std::uint64_t root(std::string_view name, const detail::TypeInfo& type);
@@ -103,20 +104,36 @@ class SessionCore {
   void begin_operation();
   void start_reading();
   std::byte* own_copy(std::uint64_t offset, const detail::TypeInfo& type);
+  std::byte* copy_of(const WriteEntry& entry, const detail::TypeInfo& type);
   void refuse_without_locks() const;
   [[noreturn]] void conflict(Conflict reason);
   [[noreturn]] void fail(ErrorCode code, const char* message, std::uint64_t offset,
                          const std::string& wanted, const std::string& found);
   [[noreturn]] void fail_on_cycle(std::uint64_t offset);
+  [[noreturn]] void fail_to_locate(const index::Place& place, std::uint64_t offset,
+                                   const detail::TypeInfo& type);
+  [[noreturn]] void fail_on_free_slot(const index::Place& place, const index::Seen& seen,
+                                      std::uint64_t offset);
   index::Place locate(std::uint64_t offset, const detail::TypeInfo& type);
   index::Seen observe(const index::Place& place);
+  index::Seen observe_patiently(const index::Place& place);
   void admit_to_snapshot(const index::Seen& seen);
+  void revalidate();
   const std::byte* bytes_of(const index::Place& place, const index::Seen& seen,
                             std::uint64_t offset);
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
-  std::optional<Conflict> try_lock(WriteEntry& entry);
+  std::optional<Conflict> try_lock(WriteEntry& entry) {
+    std::uint64_t found = 0;
+    if (!entry.entry().try_lock(entry.seen.word0, &found)) [[unlikely]]
+      return try_lock_patiently(entry);
+    entry.locked = true;
+    return std::nullopt;
+  }
+  std::optional<Conflict> try_lock_patiently(WriteEntry& entry);
   bool reads_still_hold() noexcept;
   index::Place take_slot(const detail::TypeInfo& type);
+
+  [[nodiscard]] bool is_committed(base::Tid tid) noexcept;
 
   // The five steps (commit.cc).
   bool commit(Durability durability, base::Stamp* ticket);
@@ -158,10 +175,13 @@ class SessionCore {
   bool reading_ = false;  // pinned
   bool doomed_ = false;   // a conflict was signalled; whatever the body does, it is retried
   Conflict doom_ = Conflict::changed;
-  base::Stamp snapshot_ = 0;  // 0 until a second object is read
+  base::Stamp snapshot_ = 0;  // 0 until more than a few objects are read
   std::vector<ReadEntry> reads_;
   WriteSet writes_;
   std::vector<std::uint32_t> lock_order_;
+  // Of each session, a stamp up to which all is known to be committed: spares a look at a line that
+  // its owner writes with every transaction.
+  std::vector<base::Stamp> known_committed_;
   std::vector<base::Tid> dependencies_;  // per other session the largest stamp, uncommitted only
   base::Stamp newest_seen_ = 0;          // the largest stamp read or overwritten, committed or not
   // the largest own stamp read or overwritten, uncommitted only

@@ -1,7 +1,8 @@
 // The read phase: what a body does to objects before commit.
 //
-// Opacity. One object alone is always consistent. With the second an attempt gets a snapshot: a
-// clock value taken before everything read so far is found unchanged and unlocked. A version read
+// Opacity. One object alone is always consistent; with each of the next few, everything read before
+// is found unchanged and unlocked. With more an attempt gets a snapshot: a clock value taken before
+// everything read so far is found unchanged and unlocked. A version read
 // later whose stamp is below the snapshot was published by a transaction that held all its locks
 // before that moment, so everything it wrote is visible to us too. For a version at or above it the
 // check is repeated, with a new snapshot. Strict serializability does not rest on this (clocks may
@@ -27,6 +28,10 @@ namespace {
 // A lock is held for the few hundred nanoseconds between lock and publish (conservative: plus a
 // flush). Whoever holds it longer has probably lost its core; then it is cheaper to start over.
 constexpr std::uint32_t kLockSpins = 32;
+
+// Up to this many objects, comparing all versions again costs less than reading the clock, which
+// must wait for every load before it.
+constexpr std::size_t kReadWithoutSnapshot = 4;
 
 std::string hex(std::uint64_t number) {
   char text[24];
@@ -79,27 +84,27 @@ void SessionCore::fail(ErrorCode code, const char* message, std::uint64_t offset
                .found = found});
 }
 
-index::Place SessionCore::locate(std::uint64_t offset, const detail::TypeInfo& type) {
-  const index::Place place = slabs_.find(offset);
-  if (place.slab == nullptr) [[unlikely]] {
-    if (offset == 0)
-      fail(ErrorCode::invalid_pointer, "the pointer is null", 0, "an object", "null");
+void SessionCore::fail_to_locate(const index::Place& place, std::uint64_t offset,
+                                 const detail::TypeInfo& type) {
+  if (offset == 0) fail(ErrorCode::invalid_pointer, "the pointer is null", 0, "an object", "null");
+  if (place.slab == nullptr) {
     fail(ErrorCode::invalid_pointer, "the pointer does not name an object of this pool", offset,
          "the start of an object", "another offset");
   }
-  if (place.slab->type != type.fingerprint) [[unlikely]] {
-    fail(ErrorCode::wrong_type, "the object has another type", offset,
-         hex(type.fingerprint) + " (" + std::to_string(type.size) + " bytes)",
-         hex(place.slab->type) + " (" + std::to_string(place.slab->type_size) + " bytes)");
-  }
+  fail(ErrorCode::wrong_type, "the object has another type", offset,
+       hex(type.fingerprint) + " (" + std::to_string(type.size) + " bytes)",
+       hex(place.slab->type) + " (" + std::to_string(place.slab->type_size) + " bytes)");
+}
+
+inline index::Place SessionCore::locate(std::uint64_t offset, const detail::TypeInfo& type) {
+  const index::Place place = slabs_.find(offset);
+  if (place.slab == nullptr || place.slab->type != type.fingerprint) [[unlikely]]
+    fail_to_locate(place, offset, type);
   return place;
 }
 
-index::Seen SessionCore::observe(const index::Place& place) {
-  emu::step(emu::Step::entry_read);
+index::Seen SessionCore::observe_patiently(const index::Place& place) {
   index::Seen seen;
-  if (place.entry().try_read(seen)) [[likely]]
-    return seen;
   emu::Spin spin;
   while (!place.entry().try_read(seen)) {
     if (spin.rounds() >= kLockSpins) conflict(Conflict::locked);
@@ -108,24 +113,48 @@ index::Seen SessionCore::observe(const index::Place& place) {
   return seen;
 }
 
+inline index::Seen SessionCore::observe(const index::Place& place) {
+  emu::step(emu::Step::entry_read);
+  index::Seen seen;
+  if (place.entry().try_read(seen)) [[likely]]
+    return seen;
+  return observe_patiently(place);
+}
+
 // Called with the version in the read or write set already, so that it is validated with the rest.
-void SessionCore::admit_to_snapshot(const index::Seen& seen) {
+inline void SessionCore::admit_to_snapshot(const index::Seen& seen) {
   if (seen.stamp() < snapshot_) [[likely]]
     return;
-  if (pool_->options().policy == CommitPolicy::ideal) return;
   if (reads_.size() + writes_.size() == 1) return;  // one version alone is consistent
+  revalidate();
+}
+
+// What was read before is still current, so all of it was when the newest was read. A few versions
+// are compared again each time, which costs less than the clock; more of them buy a snapshot, below
+// which nothing needs a comparison.
+void SessionCore::revalidate() {
+  if (pool_->options().policy == CommitPolicy::ideal) return;
+  if (reads_.size() + writes_.size() <= kReadWithoutSnapshot) {
+    if (!reads_still_hold()) conflict(Conflict::changed);
+    return;
+  }
   const base::Stamp now = pool_->clock().snapshot_at(emu::ticks_before_loads());
   if (!reads_still_hold()) conflict(Conflict::changed);
   snapshot_ = now;
 }
 
 // The version's bytes: in DRAM, or at home.
-const std::byte* SessionCore::bytes_of(const index::Place& place, const index::Seen& seen,
-                                       std::uint64_t offset) {
+inline const std::byte* SessionCore::bytes_of(const index::Place& place, const index::Seen& seen,
+                                              std::uint64_t offset) {
   if (!seen.at_home() && !seen.destroyed()) return seen.version();
   if (seen.at_home() && place.slab->home_holds_object(place.slot)) [[likely]] {
     return pool_->memory().view() + offset;
   }
+  fail_on_free_slot(place, seen, offset);
+}
+
+void SessionCore::fail_on_free_slot(const index::Place& place, const index::Seen& seen,
+                                    std::uint64_t offset) {
   // What we know about the object is part of what must be consistent.
   reads_.push_back({&place.entry(), offset, seen});
   fail(ErrorCode::destroyed_object, "the object was destroyed, or never made", offset, "an object",
@@ -134,17 +163,21 @@ const std::byte* SessionCore::bytes_of(const index::Place& place, const index::S
 
 // What every operation does first. A doomed attempt gets no further, even if its body swallowed the
 // signal.
-void SessionCore::begin_operation() {
+inline void SessionCore::begin_operation() {
   if (doomed_) [[unlikely]]
     throw ConflictSignal{};
   if (!reading_) start_reading();
 }
 
 // The transaction's private copy of the object; null if it has none.
-std::byte* SessionCore::own_copy(std::uint64_t offset, const detail::TypeInfo& type) {
-  if (writes_.empty()) return nullptr;
+inline std::byte* SessionCore::own_copy(std::uint64_t offset, const detail::TypeInfo& type) {
   const WriteEntry* own = writes_.find(offset);
-  if (own == nullptr) return nullptr;
+  return own == nullptr ? nullptr : copy_of(*own, type);
+}
+
+std::byte* SessionCore::copy_of(const WriteEntry& entry, const detail::TypeInfo& type) {
+  const WriteEntry* own = &entry;
+  const std::uint64_t offset = own->offset;
   if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
   if (own->mode == WriteMode::update || own->mode == WriteMode::make) return own->copy;
   fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", offset,
@@ -161,9 +194,23 @@ const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type
   return bytes_of(place, seen, offset);
 }
 
+void SessionCore::prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_write) noexcept {
+  constexpr std::uint64_t kMostBytes = 512;  // the hardware follows a longer run by itself
+  if (doomed_) return;
+  if (!reading_) start_reading();
+  const index::Place place = slabs_.find_loaded(offset);
+  if (place.slab == nullptr) return;
+  if (for_write) place.entry().prefetch_for_lock();
+  const std::byte* at = place.entry().newest_version();
+  if (at == nullptr) at = pool_->memory().view() + offset;
+  for (std::uint64_t i = 0; i < std::min(bytes, kMostBytes); i += base::kCacheLine) {
+    __builtin_prefetch(at + i);
+  }
+}
+
 // Takes the entry's lock, waiting a little; or says what stood in the way: another's lock, or
 // another version than the one that was seen.
-std::optional<SessionCore::Conflict> SessionCore::try_lock(WriteEntry& entry) {
+std::optional<SessionCore::Conflict> SessionCore::try_lock_patiently(WriteEntry& entry) {
   emu::Spin spin;
   std::uint64_t found = 0;
   while (!entry.entry().try_lock(entry.seen.word0, &found)) {
@@ -175,18 +222,19 @@ std::optional<SessionCore::Conflict> SessionCore::try_lock(WriteEntry& entry) {
   return std::nullopt;
 }
 
-WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::TypeInfo& type,
-                                        WriteMode mode) {
+inline WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::TypeInfo& type,
+                                               WriteMode mode) {
   const index::Place place = locate(offset, type);
-  WriteEntry fresh;
-  fresh.place = place;
-  fresh.offset = offset;
-  fresh.seen = observe(place);
-  fresh.size8 = size8_of(type);
-  fresh.mode = mode;
-  fresh.clear_padding = type.clear_padding;
-  fresh.base = bytes_of(place, fresh.seen, offset);
-  WriteEntry& entry = writes_.add(fresh);
+  place.entry().prefetch_for_lock();
+  const index::Seen seen = observe(place);
+  const std::byte* base = bytes_of(place, seen, offset);
+  WriteEntry& entry = writes_.add(offset);
+  entry.place = place;
+  entry.base = base;
+  entry.seen = seen;
+  entry.size8 = size8_of(type);
+  entry.mode = mode;
+  entry.clear_padding = type.clear_padding;
   admit_to_snapshot(entry.seen);
   if (!locks_at_commit_ && pool_->options().policy != CommitPolicy::ideal) {
     if (const std::optional<Conflict> met = try_lock(entry)) conflict(*met);
@@ -229,13 +277,12 @@ void SessionCore::refuse_without_locks() const {
 std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
   begin_operation();
   refuse_without_locks();
-  WriteEntry fresh;
-  fresh.place = take_slot(type);
-  fresh.offset = fresh.place.slab->offset_of(fresh.place.slot);
-  fresh.size8 = size8_of(type);
-  fresh.mode = WriteMode::make;
-  fresh.clear_padding = type.clear_padding;
-  WriteEntry& entry = writes_.add(fresh);
+  const index::Place place = take_slot(type);
+  WriteEntry& entry = writes_.add(place.slab->offset_of(place.slot));
+  entry.place = place;
+  entry.size8 = size8_of(type);
+  entry.mode = WriteMode::make;
+  entry.clear_padding = type.clear_padding;
   // The slot is ours alone; only the checkpointer may hold the lock, for an instant. Locked until
   // publish, so that no reader meets a half-born object.
   emu::Spin spin;
@@ -282,6 +329,10 @@ const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const Type
 }
 void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
   return core.write(offset, type);
+}
+void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
+                 bool for_write) noexcept {
+  core.prefetch(offset, bytes, for_write);
 }
 std::uint64_t tx_make(runtime::SessionCore& core, const TypeInfo& type, void** storage) {
   return core.make(type, storage);

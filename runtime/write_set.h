@@ -47,11 +47,14 @@ class WriteSet {
     return find_slowly(offset);
   }
 
-  WriteEntry& add(const WriteEntry& entry) {
-    filter_ |= filter_bit(entry.offset);
-    entries_.push_back(entry);
-    if (entries_.size() > kScanned) index_last();
-    return entries_.back();
+  // A new entry, empty but for its offset.
+  WriteEntry& add(std::uint64_t offset) {
+    filter_ |= filter_bit(offset);
+    WriteEntry& entry = entries_.emplace_back();
+    entry.offset = offset;
+    if (entries_.size() > kScanned) [[unlikely]]
+      index_last();
+    return entry;
   }
 
   void clear() noexcept {

@@ -46,6 +46,17 @@ class Transaction {
     return *static_cast<T*>(detail::tx_write(core_, object.offset(), detail::type_info<T>));
   }
 
+  // A hint that the object will soon be read or written: several objects named together come from
+  // memory at the same time instead of one after the other. Reads nothing, reports nothing.
+  template <Storable T>
+  void prefetch(Ptr<T> object) noexcept {
+    detail::tx_prefetch(core_, object.offset(), sizeof(T), false);
+  }
+  template <Storable T>
+  void prefetch_for_write(Ptr<T> object) noexcept {
+    detail::tx_prefetch(core_, object.offset(), sizeof(T), true);
+  }
+
   // A new object, constructed from `arguments` over zeroed memory. Free again unless the
   // transaction commits. Errors: pool_full, object_too_large.
   template <Storable T, class... Arguments>

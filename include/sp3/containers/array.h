@@ -144,6 +144,8 @@ class Array {
     const Ptr<T> a = at(tx, i);
     const Ptr<T> b = at(tx, j);
     if (a == b) return;
+    tx.prefetch_for_write(a);
+    tx.prefetch_for_write(b);
     std::swap(tx.write(a), tx.write(b));
   }
 

@@ -22,6 +22,8 @@ namespace detail {
 // The untyped transaction. `core` is the session that runs it.
 const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
 void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
+void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
+                 bool for_write) noexcept;
 // Returns the new object's offset; *storage is its zeroed private copy.
 std::uint64_t tx_make(runtime::SessionCore& core, const TypeInfo& type, void** storage);
 void tx_destroy(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
