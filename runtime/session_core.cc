@@ -51,7 +51,7 @@ void SessionCore::enter() {
                 {.path = pool_->path(), .found = "session " + std::to_string(id_)});
   }
   running_.store(true, std::memory_order_relaxed);
-  runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  runner_.store(emu::this_thread_id(), std::memory_order_relaxed);
 }
 
 base::Stamp SessionCore::run(detail::Body body, Durability durability) {
