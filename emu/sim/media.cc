@@ -27,6 +27,12 @@ void apply(std::byte* unit, std::uint16_t word, std::uint64_t value, std::uint64
 
 }  // namespace
 
+// Tells whom a follower has followed; an address may be another Media's by now.
+Media::Media() {
+  static std::uint64_t made = 0;
+  identity_ = ++made;
+}
+
 void Media::resize(std::uint64_t bytes) {
   SP3_CHECK(bytes % kSector == 0 && now_.empty());
   now_.resize(bytes);
@@ -52,7 +58,7 @@ void Media::use_as(Medium medium) {
     hash_ = hash_ ^ unit_hash_[unit];
     note_change(unit);
   }
-  follows_ = false;
+  followed_ = 0;
 }
 
 Hash128 Media::hash_of(std::uint32_t unit, const std::byte* bytes) const noexcept {
@@ -211,11 +217,14 @@ std::uint64_t subsets(std::size_t pieces, Medium medium) {
 
 }  // namespace
 
-std::vector<Media::Pending> Media::pending() const {
+std::vector<Media::Pending> Media::pending() {
+  std::erase_if(pending_units_, [this](std::uint32_t unit) {
+    units_[unit].listed = !units_[unit].pieces.empty();
+    return !units_[unit].listed;
+  });
   std::vector<Pending> result;
   for (const std::uint32_t number : pending_units_) {
     const std::vector<Piece>& pieces = units_[number].pieces;
-    if (pieces.empty()) continue;
     Pending pending{number, 1};
     for (std::size_t begin = 0, end = 0; begin < pieces.size(); begin = end) {
       while (end < pieces.size() && pieces[end].group == pieces[begin].group) ++end;
@@ -257,12 +266,9 @@ void Media::copy_unit(const Media& base, std::uint32_t unit) {
 
 // Makes everything equal to certain() of the base.
 void Media::return_to(Media& base) {
-  if (!follows_ || medium_ != base.medium_ || now_.size() != base.now_.size()) {
-    now_ = base.media_;
-    media_ = base.media_;
-    for (Unit& unit : units_) unit.pieces.clear();
-    use_as(base.medium_);
-    follows_ = true;
+  if (followed_ != base.identity_ || medium_ != base.medium_) {
+    copy_all(base);
+    followed_ = base.identity_;
   } else {
     for (const std::uint32_t unit : differs_) copy_unit(base, unit);
     for (const std::uint32_t unit : base.changed_) copy_unit(base, unit);
@@ -280,8 +286,24 @@ void Media::return_to(Media& base) {
   ++version_;
 }
 
+void Media::copy_all(const Media& base) {
+  now_ = base.media_;
+  media_ = base.media_;
+  for (Unit& unit : units_) unit.pieces.clear();
+  use_as(base.medium_);
+}
+
 void Media::follow(Media& base, const std::vector<Choice>& choices) {
   return_to(base);
+  choose(base, choices);
+}
+
+void Media::copy(const Media& base, const std::vector<Choice>& choices) {
+  copy_all(base);
+  choose(base, choices);
+}
+
+void Media::choose(const Media& base, const std::vector<Choice>& choices) {
   std::array<std::byte, kSector> bytes{};
   for (const Choice& choice : choices) {
     base.content_of(choice.unit, choice.content, bytes.data());

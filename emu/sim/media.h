@@ -36,7 +36,9 @@ class Media {
  public:
   using Core = std::uint32_t;
 
-  Media() = default;
+  Media();
+  Media(const Media&) = delete;
+  Media& operator=(const Media&) = delete;
 
   // All zero. Must be done before anything else. REQUIRES: bytes is a multiple of 512.
   void resize(std::uint64_t bytes);
@@ -67,7 +69,7 @@ class Media {
     std::uint32_t unit = 0;
     std::uint64_t contents = 1;  // how many there are, at most 2^32
   };
-  [[nodiscard]] std::vector<Pending> pending() const;
+  [[nodiscard]] std::vector<Pending> pending();
   // Content number `content` of a pending unit, into `to` (one unit long).
   void content_of(std::uint32_t unit, std::uint64_t content, std::byte* to) const;
   [[nodiscard]] Hash128 hash_of(std::uint32_t unit, const std::byte* bytes) const noexcept;
@@ -81,7 +83,9 @@ class Media {
     std::uint32_t unit;
     std::uint64_t content;
   };
+  // One Media at a time follows another; copy() may be used besides.
   void follow(Media& base, const std::vector<Choice>& choices);
+  void copy(const Media& base, const std::vector<Choice>& choices);
   // What the death of a process left: now() of `base`, none of it certain that is not in `base`.
   void follow_killed(Media& base);
 
@@ -120,6 +124,8 @@ class Media {
   void copy_unit(const Media& base, std::uint32_t unit);
   void note_change(std::uint32_t unit);
   void return_to(Media& base);
+  void copy_all(const Media& base);
+  void choose(const Media& base, const std::vector<Choice>& choices);
   [[nodiscard]] std::byte* at(std::vector<std::byte>& bytes, std::uint32_t unit) noexcept {
     return bytes.data() + std::uint64_t{unit} * unit_;
   }
@@ -146,7 +152,8 @@ class Media {
   // As a follower: units that may differ from certain() of the base.
   std::vector<std::uint32_t> differs_;
   std::vector<bool> is_different_;
-  bool follows_ = false;
+  std::uint64_t followed_ = 0;  // identity_ of the base; 0: none
+  std::uint64_t identity_;
 };
 
 }  // namespace sp3::emu::sim
