@@ -57,7 +57,7 @@ class Flusher {
     base::Lsn watermark = 0;  // covered by a durable watermark
     std::uint64_t attempts = 0;
     emu::SteadyClock::time_point attempt_seen{};  // when this attempt was first met
-    bool counted = false;                                  // as a long one
+    bool counted = false;                         // as a long one
   };
 
   void wake() noexcept;

@@ -21,6 +21,7 @@
 
 #include "emu/spin.h"
 #include "emu/step.h"
+#include "emu/touch.h"
 
 namespace sp3::runtime {
 
@@ -129,6 +130,7 @@ void Persister::raise_persisted(SessionShared& session, std::uint64_t number, ba
     }
     raise_to(session.persisted_lsn, lsn);
   }
+  emu::touch(emu::Line::session_persisted, session.id, emu::Access::exchange);
   raise_to(session.persisted, number);
 }
 
@@ -139,6 +141,7 @@ Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocke
     if (next > session.sealed.load(std::memory_order_acquire)) return Advanced::everything;
     if (next > session.persisted.load(std::memory_order_acquire)) return Advanced::not_persisted;
     if (next > session.published.load(std::memory_order_acquire)) return Advanced::everything;
+    emu::touch(emu::Line::session_ring, session.id, emu::Access::load);
     const log::PendingItem item = session.ring.read(next);
     bool free = true;
     for (std::uint32_t i = 0; i < item.dependencies && free; ++i) {
@@ -155,7 +158,9 @@ Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocke
     emu::step(emu::Step::commit_committed);
     // Stamp before number: who sees the number may reuse the slot, and must then find the stamp
     // raised.
+    emu::touch(emu::Line::session_committed, session.id, emu::Access::exchange);
     raise_to(session.committed_stamp, item.stamp);
+    emu::interleave();
     session.committed.compare_exchange_strong(done, next, std::memory_order_acq_rel);
   }
 }
@@ -184,6 +189,7 @@ void Persister::help_once(base::Tid tid, Actor& actor, bool patient) {
 void Persister::wait(base::Tid tid, Actor& actor) {
   emu::Spin spin;
   while (!is_committed(tid)) {
+    emu::touch(emu::Line::session_committed, tid.session, emu::Access::load);
     throw_if_poisoned();
     help_once(tid, actor, !spin.is_long());
     if (is_committed(tid)) return;

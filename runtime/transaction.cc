@@ -17,6 +17,7 @@
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/step.h"
+#include "emu/touch.h"
 #include "runtime/pool_core.h"
 #include "runtime/session_core.h"
 
@@ -42,6 +43,8 @@ std::uint32_t size8_of(const detail::TypeInfo& type) {
 
 void SessionCore::start_reading() {
   emu::step(emu::Step::epoch_pin);
+  emu::touch(emu::Line::epoch_global, 0, emu::Access::load);
+  emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::exchange);
   pool_->epochs().pin(actor_.participant);
   snapshot_ = 0;
   reading_ = true;
@@ -55,6 +58,7 @@ void SessionCore::conflict(Conflict reason) {
 
 bool SessionCore::reads_still_hold() noexcept {
   for (const ReadEntry& read : reads_) {
+    emu::touch(emu::Line::entry, read.offset, emu::Access::load);
     const std::uint64_t now = read.entry->word0();
     if (now == read.seen.word0) continue;
     if (now == (read.seen.word0 | index::kLock) && writes_.holds_lock(read.offset)) continue;
@@ -97,6 +101,7 @@ index::Place SessionCore::locate(std::uint64_t offset, const detail::TypeInfo& t
 
 index::Seen SessionCore::observe(const index::Place& place) {
   emu::step(emu::Step::entry_read);
+  emu::touch(emu::Line::entry, place.slab->offset_of(place.slot), emu::Access::load);
   index::Seen seen;
   if (place.entry().try_read(seen)) [[likely]]
     return seen;
@@ -122,6 +127,7 @@ void SessionCore::admit_to_snapshot(const index::Seen& seen) {
 // The version's bytes: in DRAM, or at home.
 const std::byte* SessionCore::bytes_of(const index::Place& place, const index::Seen& seen,
                                        std::uint64_t offset) {
+  emu::touch(emu::Line::version, offset, emu::Access::load, place.slab->type_size);
   if (!seen.at_home() && !seen.destroyed()) return seen.version();
   if (seen.at_home() && place.slab->home_holds_object(place.slot)) [[likely]] {
     return pool_->memory().view() + offset;
@@ -164,6 +170,7 @@ const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type
 // Takes the entry's lock, waiting a little; or says what stood in the way: another's lock, or
 // another version than the one that was seen.
 std::optional<SessionCore::Conflict> SessionCore::try_lock(WriteEntry& entry) {
+  emu::touch(emu::Line::entry, entry.offset, emu::Access::exchange);
   emu::Spin spin;
   std::uint64_t found = 0;
   while (!entry.entry().try_lock(entry.seen.word0, &found)) {

@@ -31,8 +31,9 @@ struct CrashOptions {
   std::uint32_t nested_one_in = 40;    // images whose recovery is watched
   std::uint32_t nested_samples = 4;    // images of a point inside recovery
   std::uint32_t nested_depth = 3;
-  std::uint32_t continued_one_in = 400;
-  std::uint32_t killed_one_in = 8;  // points at which the process is killed as well
+  std::uint32_t continued_one_in = 400;       // images on which another program runs
+  std::uint32_t continued_clean_one_in = 20;  // of those of a closed pool
+  std::uint32_t killed_one_in = 8;            // points at which the process is killed as well
 };
 
 struct CrashCounts {
@@ -57,11 +58,15 @@ class Bench {
 
   [[nodiscard]] const CrashOptions& options() const noexcept { return options_; }
   [[nodiscard]] const CrashCounts& counts() const noexcept { return counts_; }
+  // Of the traces of all programs so far.
+  [[nodiscard]] std::uint64_t trace_hash() const noexcept { return trace_; }
   // The first one; a campaign stops at it.
   [[nodiscard]] const std::optional<Violation>& violation() const noexcept { return violation_; }
 
   // Runs a case to its end with crashes all along. False if there is a violation.
   bool run(const Case& c);
+  // The same without a crash: only the interleaving is tried, and the history checked.
+  bool explore(const Case& c);
 
  private:
   friend class Crasher;
@@ -76,10 +81,16 @@ class Bench {
 
   Level& level(std::uint32_t depth);
   void report(const Case& c, std::string what, std::string where);
-  // Runs the case's program on a machine of its own; `base`: the image it starts from.
-  State run_case(const Case& c, std::uint32_t run, const emu::sim::Media* base,
-                 const std::vector<emu::sim::Media::Choice>& choices, std::optional<State> found,
-                 std::uint32_t depth, const std::string& history);
+  // Where a program starts: an image, and what recovery made of it; or nothing yet.
+  struct Start {
+    const emu::sim::Media* base = nullptr;
+    const std::vector<emu::sim::Media::Choice>* choices = nullptr;
+    std::optional<State> found;
+    std::uint32_t run = 0;    // programs that ran on this pool before
+    std::uint32_t depth = 0;  // runs that stand still meanwhile
+    std::string history;      // how it came to this
+  };
+  void run_program(const Case& c, const Start& start, bool crash);
 
   CrashOptions options_;
   CrashCounts counts_;
@@ -87,6 +98,7 @@ class Bench {
   std::vector<std::unique_ptr<Level>> levels_;
   std::unordered_set<emu::sim::Hash128, Hash> images_;
   std::unordered_set<emu::sim::Hash128, Hash> checked_;
+  std::uint64_t trace_ = 0;
 };
 
 }  // namespace sp3::sim
