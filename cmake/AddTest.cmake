@@ -1,13 +1,15 @@
-# sp3_add_test(<name> SOURCES <file>... [LIBS <target>...] [LABELS <label>...] [TIMEOUT <s>] [FULL])
+# sp3_add_test(<name> SOURCES <file>... [LIBS <target>...] [LABELS <label>...] [TIMEOUT <s>] [FULL]
+#              [SIMULATED])
 #
 # Makes one Catch2 executable and registers each of its test cases with ctest as "<name>/<case>".
 # Test cases get the label "quick" and the given LABELS. With FULL, the hidden test cases, those
 # tagged [.full], are registered as well, under the label "full" instead; only './dev test --all'
-# runs them. A single test case may take TIMEOUT seconds, 300 unless said otherwise.
+# runs them. A single test case may take TIMEOUT seconds, 300 unless said otherwise. With SIMULATED
+# the test runs on the simulated machine: it is linked with sp3_sim_lab instead of the library.
 include(Catch)
 
 function(sp3_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "FULL" "TIMEOUT" "SOURCES;LIBS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "FULL;SIMULATED" "TIMEOUT" "SOURCES;LIBS;LABELS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "sp3_add_test(${name}): want SOURCES, got '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -16,7 +18,12 @@ function(sp3_add_test name)
   endif()
 
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE sp3_internal sp3_catch_main ${arg_LIBS})
+  if(arg_SIMULATED)
+    set(library sp3_sim_lab)
+  else()
+    set(library sp3_internal)
+  endif()
+  target_link_libraries(${name} PRIVATE ${library} sp3_catch_main ${arg_LIBS})
 
   sp3_discover_tests(${name} ${arg_TIMEOUT} "quick;${arg_LABELS}")
   if(arg_FULL)

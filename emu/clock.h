@@ -3,9 +3,20 @@
 
 #include <cstdint>
 
+#ifdef SP3_SIMULATED
+#include "emu/sim/machine.h"
+#else
 #include <x86intrin.h>
+#endif
 
 namespace sp3::emu {
+
+#ifdef SP3_SIMULATED
+// Of the running core: a virtual clock of one tick a nanosecond.
+inline std::uint64_t ticks() noexcept { return sim::machine().ticks(); }
+inline std::uint64_t ticks_after_loads() noexcept { return ticks(); }
+inline std::uint64_t ticks_before_loads() noexcept { return ticks(); }
+#else
 
 // Ticks now, in no particular order with the surrounding instructions.
 inline std::uint64_t ticks() noexcept { return __rdtsc(); }
@@ -23,6 +34,7 @@ inline std::uint64_t ticks_before_loads() noexcept {
   _mm_lfence();
   return now;
 }
+#endif
 
 // Ticks per second, measured once per process (a few milliseconds).
 double ticks_per_second() noexcept;

@@ -35,8 +35,10 @@
 
 #include "base/align.h"
 #include "base/assert.h"
+#ifndef SP3_SIMULATED
 #include "emu/flush.h"
 #include "emu/latency.h"
+#endif
 
 namespace sp3::emu {
 
@@ -64,6 +66,18 @@ struct MemoryOptions {
       0;  // the log region: only ranges inside it may use log_store/log_flush
   std::uint64_t log_length = 0;
 };
+
+// Tests: the `countdown`-th fence or log_flush from now on fails with `error` (errno), as do all
+// later ones, until disarmed with error 0. Works for every kind.
+void inject_io_error(int error, std::uint64_t countdown) noexcept;
+
+}  // namespace sp3::emu
+
+#ifdef SP3_SIMULATED
+#include "emu/sim/memory.h"
+#else
+
+namespace sp3::emu {
 
 namespace detail {
 inline std::atomic<int> injected_error{0};
@@ -171,10 +185,6 @@ class Memory {
   std::unique_ptr<Cold> cold_;
 };
 
-// Tests: the `countdown`-th fence or log_flush from now on fails with `error` (errno), as do all
-// later ones, until disarmed with error 0. Works for every kind.
-void inject_io_error(int error, std::uint64_t countdown) noexcept;
-
 // Implementation of the commit path.
 
 inline void Memory::log_store(std::uint64_t offset, const void* source, std::size_t bytes,
@@ -240,3 +250,5 @@ inline IoStatus Memory::fence(FlushCounts& counts) noexcept {
 }
 
 }  // namespace sp3::emu
+
+#endif  // SP3_SIMULATED

@@ -4,6 +4,8 @@
 // batch grows with the device's latency and nobody waits for more than two syncs.
 #include "emu/shared_sync.h"
 
+#include <mutex>
+
 #include "base/assert.h"
 
 namespace sp3::emu {

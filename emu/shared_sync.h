@@ -9,10 +9,11 @@
 //      failed fdatasync nobody knows which dirty pages the kernel has dropped.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
+#include <utility>
+
+#include "emu/threads.h"
 
 namespace sp3::emu {
 
@@ -30,8 +31,8 @@ class SharedSync {
 
  private:
   const std::function<int()> sync_;
-  mutable std::mutex mutex_;  // guards all below
-  std::condition_variable finished_one_;
+  mutable Mutex mutex_;  // guards all below
+  ConditionVariable finished_one_;
   std::uint64_t started_ = 0;
   std::uint64_t finished_ = 0;
   std::uint64_t first_failed_ = ~std::uint64_t{0};

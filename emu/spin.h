@@ -3,8 +3,12 @@
 
 #include <cstdint>
 
+#ifdef SP3_SIMULATED
+#include "emu/sim/machine.h"
+#else
 #include <sched.h>
 #include <x86intrin.h>
+#endif
 
 namespace sp3::emu {
 
@@ -13,18 +17,27 @@ namespace sp3::emu {
 class Spin {
  public:
   void pause() noexcept {
+#ifdef SP3_SIMULATED
+    ++rounds_;
+    sim::machine().pause();
+#else
     if (++rounds_ < kSpins) {
       _mm_pause();
     } else {
       sched_yield();
     }
+#endif
   }
   [[nodiscard]] std::uint32_t rounds() const noexcept { return rounds_; }
   // Long enough that whoever we wait for has probably lost its core.
   [[nodiscard]] bool is_long() const noexcept { return rounds_ >= kSpins; }
 
  private:
+#ifdef SP3_SIMULATED
+  static constexpr std::uint32_t kSpins = 8;  // virtual cores are never taken away unseen
+#else
   static constexpr std::uint32_t kSpins = 256;
+#endif
   std::uint32_t rounds_ = 0;
 };
 

@@ -9,6 +9,10 @@
 #include <cstdint>
 #include <string_view>
 
+#ifdef SP3_SIMULATED
+#include "emu/sim/machine.h"
+#endif
+
 namespace sp3::emu {
 
 enum class Step : std::uint8_t {
@@ -72,11 +76,15 @@ void armed_step_reached() noexcept;  // counts down, kills at zero
 }  // namespace detail
 
 inline void step(Step at) noexcept {
+#ifdef SP3_SIMULATED
+  sim::machine().event(sim::Event::step, static_cast<std::uint64_t>(at));
+#else
   // relaxed: arming happens before the run or at a random moment; either is a good test.
   if (detail::armed_step.load(std::memory_order_relaxed) == static_cast<std::uint8_t>(at))
       [[unlikely]] {
     detail::armed_step_reached();
   }
+#endif
 }
 
 }  // namespace sp3::emu

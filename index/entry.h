@@ -26,6 +26,7 @@
 
 #include "base/assert.h"
 #include "base/tid.h"
+#include "emu/touch.h"
 
 namespace sp3::index {
 
@@ -61,6 +62,7 @@ class Entry {
   bool try_read(Seen& seen) const noexcept {
     seen.word0 = word0_.load(std::memory_order_acquire);
     if (seen.locked()) return false;
+    emu::interleave();
     seen.word1 = word1_.load(std::memory_order_acquire);  // (2)
     // relaxed: (2) orders it; equal stamps mean that word1 belongs to them.
     return word0_.load(std::memory_order_relaxed) == seen.word0;
@@ -104,6 +106,7 @@ class Entry {
     SP3_ASSERT((word0_.load(std::memory_order_relaxed) & kLock) != 0);
     const std::uint64_t old = word1_.load(std::memory_order_relaxed);  // relaxed: ours while locked
     word1_.store(word1, std::memory_order_release);                    // (1)
+    emu::interleave();
     word0_.store(word0, std::memory_order_release);
     return old;
   }

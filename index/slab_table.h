@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -18,6 +17,7 @@
 
 #include "base/epoch.h"
 #include "emu/memory.h"
+#include "emu/threads.h"
 #include "index/slab.h"
 #include "pool/layout.h"
 #include "pool/slab_directory.h"
@@ -111,7 +111,7 @@ class SlabTable {
   std::string path_;
   std::unique_ptr<std::atomic<Slab*>[]> slabs_;
 
-  mutable std::mutex mutex_;
+  mutable emu::Mutex mutex_;
   pool::SlabDirectory directory_;    // guarded by mutex_
   std::vector<std::uint32_t> free_;  // guarded by mutex_; lowest last
   std::vector<bool> is_free_;        // guarded by mutex_

@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "emu/threads.h"
+
 namespace sp3::log {
 namespace {
 
@@ -109,7 +111,7 @@ void Scan::walk_all() {
       total += candidates_[i].runs[j].bytes;
     }
   }
-  std::mutex mutex;
+  emu::Mutex mutex;
   std::uint64_t done = 0;
   executor_.parallel_for(tasks.size(), [&](std::size_t task) {
     Candidates& candidates = candidates_[tasks[task].first];

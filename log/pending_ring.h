@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/tid.h"
+#include "emu/touch.h"
 
 namespace sp3::log {
 
@@ -89,6 +90,7 @@ inline void PendingRing::push(std::uint64_t number, PendingItem item,
   slot.stamp.store(item.stamp, std::memory_order_release);
   slot.lsn.store(item.lsn, std::memory_order_release);
   slot.offset.store(item.offset, std::memory_order_release);
+  emu::interleave();
   slot.bytes.store(item.bytes, std::memory_order_release);
   slot.dependencies.store(
       static_cast<std::uint32_t>(dependencies.size()) | (item.streamed ? kStreamed : 0),
@@ -107,6 +109,7 @@ inline PendingItem PendingRing::read(std::uint64_t number) const noexcept {
   item.stamp = slot.stamp.load(std::memory_order_acquire);
   item.lsn = slot.lsn.load(std::memory_order_acquire);
   item.offset = slot.offset.load(std::memory_order_acquire);
+  emu::interleave();
   item.bytes = slot.bytes.load(std::memory_order_acquire);
   const std::uint32_t dependencies = slot.dependencies.load(std::memory_order_acquire);
   item.streamed = (dependencies & kStreamed) != 0;

@@ -6,9 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
+
+#include "emu/threads.h"
 
 namespace sp3::log {
 
@@ -27,7 +28,7 @@ class SegmentPool {
   [[nodiscard]] std::uint32_t used() const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable emu::Mutex mutex_;
   std::vector<bool> used_;
   std::uint32_t free_count_;
   std::uint32_t next_ = 0;

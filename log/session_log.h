@@ -14,12 +14,12 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <vector>
 
 #include "base/tid.h"
 #include "emu/memory.h"
 #include "emu/spin.h"
+#include "emu/threads.h"
 #include "log/format.h"
 #include "log/segment_pool.h"
 #include "pool/layout.h"
@@ -110,7 +110,7 @@ class SessionLog {
   std::uint64_t append_begin_ = 0;  // the last run, for those who hold block_lock_
   std::uint64_t append_end_ = 0;
 
-  mutable std::mutex mutex_;
+  mutable emu::Mutex mutex_;
   std::deque<Run> runs_;  // guarded by mutex_
 };
 

@@ -1,9 +1,4 @@
 // Creating a pool: everything is written and durable before the file has a name.
-#include <cerrno>
-
-#include <sys/random.h>
-#include <unistd.h>
-
 #include "pool/file_system.h"
 #include "pool/pool_file.h"
 
@@ -13,10 +8,7 @@ namespace {
 // A random UUID, version 4.
 std::array<std::uint8_t, 16> make_uuid(const std::string& path) {
   std::array<std::uint8_t, 16> uuid{};
-  // Requests this small are answered whole once the kernel has its entropy.
-  while (::getrandom(uuid.data(), uuid.size(), 0) != static_cast<::ssize_t>(uuid.size())) {
-    if (errno != EINTR) throw_system_error(errno, "getrandom", path);
-  }
+  random_bytes(uuid.data(), uuid.size(), path);
   uuid[6] = static_cast<std::uint8_t>((uuid[6] & 0x0F) | 0x40);
   uuid[8] = static_cast<std::uint8_t>((uuid[8] & 0x3F) | 0x80);
   return uuid;

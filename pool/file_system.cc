@@ -102,8 +102,7 @@ int sync_file(int fd) {
 
 std::string random_name() {
   std::uint64_t number = 0;
-  while (::getrandom(&number, sizeof number, 0) != static_cast<::ssize_t>(sizeof number)) {
-  }
+  random_bytes(&number, sizeof number, ".");
   return fmt::format(".sp3-{:016x}.tmp", number);
 }
 
@@ -148,6 +147,8 @@ void lock_file(int fd, bool exclusive, const std::string& path) {
   }
 }
 
+void unlock_file(int fd) noexcept { ::flock(fd, LOCK_UN); }
+
 std::uint64_t file_size(int fd, const std::string& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) throw_system_error(errno, "fstat", path);
@@ -180,6 +181,15 @@ void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::s
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) throw_system_error(n < 0 ? errno : EIO, "pwrite", path);
     done += static_cast<std::uint64_t>(n);
+  }
+}
+
+void remove_file(const std::filesystem::path& path) noexcept { ::unlink(path.c_str()); }
+
+void random_bytes(void* to, std::size_t bytes, const std::string& path) {
+  // Requests this small are answered whole once the kernel has its entropy.
+  while (::getrandom(to, bytes, 0) != static_cast<::ssize_t>(bytes)) {
+    if (errno != EINTR) throw_system_error(errno, "getrandom", path);
   }
 }
 

@@ -42,6 +42,9 @@ Descriptor open_regular_file(const std::filesystem::path& path, bool writable);
 // only).
 void lock_file(int fd, bool exclusive, const std::string& path);
 
+// Lets others in, even while a child made by fork() still has the file open.
+void unlock_file(int fd) noexcept;
+
 std::uint64_t file_size(int fd, const std::string& path);
 
 // Reads exactly `bytes` bytes from the start of the file.
@@ -49,6 +52,12 @@ void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path)
 
 // Writes zeros. Errors: no_space, io_error.
 void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::string& path);
+
+// Removes the name if it is there.
+void remove_file(const std::filesystem::path& path) noexcept;
+
+// Bytes nobody can foresee. `path` is for messages. Errors: io_error.
+void random_bytes(void* to, std::size_t bytes, const std::string& path);
 
 // A file that has no name, or a temporary one, until publish() gives it its own. Locked from the
 // start, so that nobody can open it before its creator is done with it.

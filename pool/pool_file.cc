@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -66,8 +65,8 @@ PoolFile::~PoolFile() {
   memory_.reset();
   // Children share the open file and with it the lock. Unlocking, not only closing, frees the
   // pool even while a child lives; and only the parent may, for the lock is its.
-  if (!inherited) ::flock(fd_, LOCK_UN);
-  ::close(fd_);
+  if (!inherited) unlock_file(fd_);
+  const Descriptor closing(fd_);
 }
 
 emu::MemoryOptions PoolFile::memory_options(const Layout& layout, const Options& options) {

@@ -40,9 +40,21 @@ void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const 
   fence(file, counts);  // (P8, P10) a copy's metadata before the superblock that vouches for it
 }
 
+// (P12) A process that was killed may have left a superblock in caches only. The other copy must not
+// be touched before the one that was read is on media, or a power cut could go back to the other.
+void settle_superblocks(pool::PoolFile& file) {
+  const pool::Layout& layout = file.layout();
+  emu::FlushCounts counts;
+  for (const int copy : {0, 1}) {
+    file.memory().flush(layout.superblock_offset(copy), layout.superblock_bytes, counts);
+  }
+  fence(file, counts);
+}
+
 // (P8) to (P11) of docs/RECOVERY.md.
 void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
                 const pool::SuperblockImage& image) {
+  settle_superblocks(file);
   const int first = 1 - file.current_copy();
   for (const int copy : {first, 1 - first}) {
     emu::FlushCounts counts;

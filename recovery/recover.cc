@@ -20,6 +20,7 @@
 #include "emu/clock.h"
 #include "emu/executor.h"
 #include "emu/step.h"
+#include "emu/threads.h"
 #include "recovery/assessment.h"
 #include "recovery/finish.h"
 #include "recovery/replay.h"
@@ -108,7 +109,7 @@ void Recovery::assess() {
 void Recovery::make_log_durable() {
   const std::uint64_t start = emu::ticks();
   const auto& prefixes = assessment_.prefixes();
-  std::mutex mutex;
+  emu::Mutex mutex;
   emu::IoStatus status;
   executor_.parallel_for(prefixes.size(), [&](std::size_t i) {
     emu::FlushCounts counts;

@@ -21,6 +21,7 @@
 
 #include "base/assert.h"
 #include "emu/clock.h"
+#include "emu/threads.h"
 #include "recovery/apply.h"
 #include "recovery/merge.h"
 #include "recovery/replay.h"
@@ -243,7 +244,7 @@ class Dag {
 // A fence orders the flushes of its own thread only, and tasks wander between threads. So the
 // flushing is a pass of its own, in which each task fences what it flushed.
 emu::IoStatus flush_all(const ReplayContext& context) {
-  std::mutex mutex;
+  emu::Mutex mutex;
   emu::IoStatus status;
   context.executor.parallel_for(context.shards, [&](std::size_t shard) {
     emu::FlushCounts counts;

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "emu/clock.h"
+#include "emu/threads.h"
 #include "recovery/apply.h"
 #include "recovery/merge.h"
 #include "recovery/replay.h"
@@ -83,7 +84,7 @@ class Shard {
 emu::IoStatus replay_by_stamp(const ReplayContext& context, ReplayTimes& times) {
   const std::uint64_t start = emu::ticks();
   populate_homes(context);
-  std::mutex mutex;
+  emu::Mutex mutex;
   std::uint64_t done = 0;
   emu::IoStatus status;
   context.executor.parallel_for(context.shards, [&](std::size_t number) {

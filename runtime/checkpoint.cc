@@ -359,7 +359,7 @@ void Checkpointer::inherit(VersionPool& versions) {
 
 void Checkpointer::start() {
   if (!pool_.options().checkpoint.background || !pool_.logs()) return;
-  thread_ = std::thread([this] { work(); });
+  thread_ = emu::Thread([this] { work(); });
 }
 
 void Checkpointer::stop() noexcept {

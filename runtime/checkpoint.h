@@ -9,14 +9,12 @@
 // Source: paper section III-D; docs/RECOVERY.md has the numbered flushes and what relies on each.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "base/counter.h"
+#include "emu/threads.h"
 #include "index/slab_table.h"
 #include "pool/superblock.h"
 #include "runtime/persister.h"
@@ -85,7 +83,7 @@ class Checkpointer {
 
   PoolCore& pool_;
   Actor actor_;
-  std::mutex running_;  // held by run()
+  emu::Mutex running_;  // held by run()
 
   // Of the checkpoint in progress; guarded by running_.
   std::vector<pool::Bitmap> named_;         // by slab: slots that records up to the floor name
@@ -101,16 +99,16 @@ class Checkpointer {
   std::vector<base::Lsn> heads_;
   VersionPool versions_;
 
-  std::mutex orphans_mutex_;
+  emu::Mutex orphans_mutex_;
   VersionPool orphans_;  // of closed sessions; guarded by orphans_mutex_
 
   base::Counter count_, objects_, bytes_, lines_, fences_, longest_ns_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  emu::Mutex mutex_;
+  emu::ConditionVariable changed_;
   bool stopping_ = false;   // guarded by mutex_
   bool requested_ = false;  // guarded by mutex_
-  std::thread thread_;
+  emu::Thread thread_;
 };
 
 }  // namespace sp3::runtime

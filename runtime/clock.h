@@ -15,10 +15,10 @@ class StampClock {
       : shift_(largest_stamp + kFirstStamp - emu::ticks()),
         synchronised_(emu::clock_is_synchronised()) {}
 
-  [[nodiscard]] base::Stamp now() const noexcept { return emu::ticks() + shift_; }
+  [[nodiscard]] base::Stamp now() const noexcept { return stamp_at(emu::ticks()); }
   // For a writer that holds its locks.
   [[nodiscard]] base::Stamp now_after_loads() const noexcept {
-    return emu::ticks_after_loads() + shift_;
+    return stamp_at(emu::ticks_after_loads());
   }
   // The snapshot of a reader whose later reads all come after the moment `ticks`
   // (emu::ticks_before_loads). Without synchronised clocks no version is older than it: every read
@@ -28,6 +28,13 @@ class StampClock {
   }
 
  private:
+  // Where counters disagree a core may read a moment from before the pool was opened, in a new pool
+  // even one from before the first stamp, which would wrap around to a huge number.
+  [[nodiscard]] base::Stamp stamp_at(std::uint64_t ticks) const noexcept {
+    const base::Stamp stamp = ticks + shift_;
+    return stamp <= base::kMaxStamp ? stamp : kFirstStamp;
+  }
+
   std::uint64_t shift_;  // modulo 2^64
   bool synchronised_;
 };

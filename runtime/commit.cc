@@ -17,6 +17,7 @@
 
 #include "emu/spin.h"
 #include "emu/step.h"
+#include "emu/touch.h"
 #include "runtime/flusher.h"
 #include "runtime/pool_core.h"
 #include "runtime/session_core.h"
@@ -74,6 +75,7 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
 void SessionCore::announce() {
   if (!pool_->logs()) return;
   emu::step(emu::Step::commit_announce);
+  emu::touch(emu::Line::session_announced, id_, emu::Access::exchange);
   emu::Spin spin;
   base::Stamp idle = kIdle;
   // (1) seq_cst, Dekker with Checkpointer::raise_floor: either we see its floor, or it sees us.
@@ -88,6 +90,7 @@ void SessionCore::announce() {
 void SessionCore::withdraw() noexcept {
   if (!announced_) return;
   announced_ = false;
+  emu::touch(emu::Line::session_announced, id_, emu::Access::store);
   // release: the record, if there is one, is in the log before the checkpointer looks for it.
   shared_->announced.store(kIdle, std::memory_order_release);
 }
@@ -171,6 +174,7 @@ bool SessionCore::lock_one(WriteEntry& entry) {
 bool SessionCore::is_committed(base::Tid tid) noexcept {
   base::Stamp& known = known_committed_[tid.session];
   if (tid.stamp <= known) return true;
+  emu::touch(emu::Line::session_committed, tid.session, emu::Access::load);
   known = persister_.committed_stamp(tid.session);
   return tid.stamp <= known;
 }
@@ -214,6 +218,7 @@ void SessionCore::track() {
 
 base::Stamp SessionCore::take_stamp() {
   emu::step(emu::Step::commit_stamp);
+  emu::touch(emu::Line::floor, 0, emu::Access::load);
   // relaxed: our own store. seq_cst: Dekker, see announce().
   const base::Stamp last = shared_->last_stamp.load(std::memory_order_relaxed);
   const base::Stamp floor = pool_->floor.load(std::memory_order_seq_cst);
@@ -255,6 +260,8 @@ void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
   }
   const std::uint64_t pointer =
       w.mode == WriteMode::destroy ? index::kTombstone : reinterpret_cast<std::uint64_t>(w.copy);
+  emu::touch(emu::Line::version, w.offset, emu::Access::store, w.size8);
+  emu::touch(emu::Line::entry, w.offset, emu::Access::store);
   const std::uint64_t word0 = index::pack_word0(stamp);
   const std::uint64_t word1 = index::pack_word1(id_, pointer);
   index::Seen old;
@@ -342,7 +349,9 @@ void SessionCore::start_flush(const log::SessionLog::Appended& appended, bool st
 void SessionCore::push_item(const log::PendingItem& item, bool published) {
   SessionShared& s = *shared_;
   const std::uint64_t number = s.sealed.load(std::memory_order_relaxed) + 1;  // relaxed: our own
+  emu::touch(emu::Line::session_ring, id_, emu::Access::store);
   s.ring.push(number, item, dependencies_);
+  emu::touch(emu::Line::session_sealed, id_, emu::Access::store);
   if (published) s.published.store(number, std::memory_order_release);
   s.sealed.store(number, std::memory_order_release);
 }

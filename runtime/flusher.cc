@@ -26,7 +26,7 @@ Flusher::Flusher(PoolCore& pool) : pool_(pool), looks_(pool.layout().max_session
 Flusher::~Flusher() { stop(); }
 
 void Flusher::start() {
-  thread_ = std::thread([this] { work(); });
+  thread_ = emu::Thread([this] { work(); });
 }
 
 void Flusher::stop() noexcept {
@@ -47,16 +47,16 @@ void Flusher::wake() noexcept {
 }
 
 void Flusher::work() {
-  using std::chrono::steady_clock;
   const auto group_period = std::chrono::microseconds(pool_.options().async.group_microseconds);
   const std::uint32_t tick_ms =
       pool_.options().watermark_ms != 0 ? pool_.options().watermark_ms : kSlowTickMs;
-  auto next_tick = steady_clock::now() + std::chrono::milliseconds(tick_ms);
+  auto next_tick = emu::SteadyClock::now() + std::chrono::milliseconds(tick_ms);
   int quiet = 0;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const bool groups = group_expected_.load(std::memory_order_relaxed);
-    const auto until = groups ? std::min(next_tick, steady_clock::now() + group_period) : next_tick;
+    const auto until =
+        groups ? std::min(next_tick, emu::SteadyClock::now() + group_period) : next_tick;
     wake_up_.wait_until(lock, until, [&] {
       return stopping_ || (!groups && group_expected_.load(std::memory_order_relaxed));
     });
@@ -70,12 +70,12 @@ void Flusher::work() {
         group_expected_.store(false, std::memory_order_relaxed);
       }
     }
-    if (steady_clock::now() >= next_tick) {
+    if (emu::SteadyClock::now() >= next_tick) {
       if (pool_.options().watermark_ms != 0 && pool_.logs()) write_watermarks();
       look_for_long_transactions();
       // A group begun as the flag went down, unseen by either side, is found here at the latest.
       if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
-      next_tick = steady_clock::now() + std::chrono::milliseconds(tick_ms);
+      next_tick = emu::SteadyClock::now() + std::chrono::milliseconds(tick_ms);
     }
     lines_.raise_to(actor_.counts.lines);
     fences_.raise_to(actor_.counts.fences);
@@ -84,7 +84,7 @@ void Flusher::work() {
 }
 
 void Flusher::look_for_long_transactions() {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = emu::SteadyClock::now();
   const auto limit = std::chrono::milliseconds(pool_.options().long_transaction_ms);
   pool_.for_each_session([&](SessionCore& session) {
     Look& look = looks_[session.shared()->id];

@@ -14,13 +14,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
+#include "emu/threads.h"
 #include "log/record_builder.h"
 #include "runtime/persister.h"
 
@@ -58,8 +56,8 @@ class Flusher {
     std::uint64_t sealed = 0;
     base::Lsn watermark = 0;  // covered by a durable watermark
     std::uint64_t attempts = 0;
-    std::chrono::steady_clock::time_point attempt_seen{};  // when this attempt was first met
-    bool counted = false;                                  // as a long one
+    emu::SteadyClock::time_point attempt_seen{};  // when this attempt was first met
+    bool counted = false;                         // as a long one
   };
 
   void wake() noexcept;
@@ -80,10 +78,10 @@ class Flusher {
   std::atomic<base::SessionId> long_session_{0};
 
   std::atomic<bool> group_expected_{false};
-  std::mutex mutex_;
-  std::condition_variable wake_up_;
+  emu::Mutex mutex_;
+  emu::ConditionVariable wake_up_;
   bool stopping_ = false;  // guarded by mutex_
-  std::thread thread_;
+  emu::Thread thread_;
 };
 
 }  // namespace sp3::runtime

@@ -21,6 +21,7 @@
 
 #include "emu/spin.h"
 #include "emu/step.h"
+#include "emu/touch.h"
 
 namespace sp3::runtime {
 
@@ -115,6 +116,7 @@ void Persister::fence_last(SessionShared& session, Actor& actor) {
   // (P1) as in raise_persisted().
   if (const emu::IoStatus status = memory_.fence(actor.counts); status.ok()) {
     // Plain stores: nobody can have raised the numbers beyond the owner's last item.
+    emu::touch(emu::Line::session_persisted, session.id, emu::Access::store);
     session.persisted_lsn.store(session.log.next_lsn() - 1, std::memory_order_release);
     // relaxed: the owner's own.
     session.persisted.store(session.sealed.load(std::memory_order_relaxed),
@@ -137,7 +139,9 @@ bool Persister::commit_last(SessionShared& session, base::Stamp stamp,
   }
   emu::step(emu::Step::commit_committed);
   // Stamp before number, as in advance(); plain stores, as in fence_last().
+  emu::touch(emu::Line::session_committed, session.id, emu::Access::store);
   session.committed_stamp.store(stamp, std::memory_order_release);
+  emu::interleave();
   session.committed.store(last, std::memory_order_release);
   return true;
 }
@@ -154,6 +158,7 @@ void Persister::raise_persisted(SessionShared& session, std::uint64_t number, ba
     }
     raise_to(session.persisted_lsn, lsn);
   }
+  emu::touch(emu::Line::session_persisted, session.id, emu::Access::exchange);
   raise_to(session.persisted, number);
 }
 
@@ -164,6 +169,7 @@ Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocke
     if (next > session.sealed.load(std::memory_order_acquire)) return Advanced::everything;
     if (next > session.persisted.load(std::memory_order_acquire)) return Advanced::not_persisted;
     if (next > session.published.load(std::memory_order_acquire)) return Advanced::everything;
+    emu::touch(emu::Line::session_ring, session.id, emu::Access::load);
     const log::PendingItem item = session.ring.read(next);
     bool free = true;
     for (std::uint32_t i = 0; i < item.dependencies && free; ++i) {
@@ -180,7 +186,9 @@ Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocke
     emu::step(emu::Step::commit_committed);
     // Stamp before number: who sees the number may reuse the slot, and must then find the stamp
     // raised.
+    emu::touch(emu::Line::session_committed, session.id, emu::Access::exchange);
     raise_to(session.committed_stamp, item.stamp);
+    emu::interleave();
     session.committed.compare_exchange_strong(done, next, std::memory_order_acq_rel);
   }
 }
@@ -209,6 +217,7 @@ void Persister::help_once(base::Tid tid, Actor& actor, bool patient) {
 void Persister::wait(base::Tid tid, Actor& actor) {
   emu::Spin spin;
   while (!is_committed(tid)) {
+    emu::touch(emu::Line::session_committed, tid.session, emu::Access::load);
     throw_if_poisoned();
     help_once(tid, actor, !spin.is_long());
     if (is_committed(tid)) return;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <system_error>
 #include <utility>
 
 #include <pthread.h>
@@ -11,6 +10,7 @@
 #include <sp3/session.h>
 
 #include "emu/step.h"
+#include "pool/file_system.h"
 #include "recovery/finish.h"
 #include "recovery/recover.h"
 #include "runtime/checkpoint.h"
@@ -90,8 +90,7 @@ std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, st
     core->start();
     return core;
   } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);  // ours: create() refuses a path that exists
+    pool::remove_file(path);  // ours: create() refuses a path that exists
     throw;
   }
 }

@@ -6,10 +6,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <sp3/options.h>
@@ -17,6 +15,7 @@
 #include <sp3/statistics.h>
 
 #include "base/epoch.h"
+#include "emu/threads.h"
 #include "index/slab_table.h"
 #include "log/segment_pool.h"
 #include "pool/pool_file.h"
@@ -158,7 +157,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   pool::SuperblockImage superblock_;      // in force; the checkpointer's after start()
   std::atomic<std::uint32_t> guests_{0};  // bit i: guest i is in
 
-  mutable std::mutex mutex_;
+  mutable emu::Mutex mutex_;
   std::vector<std::shared_ptr<SessionShared>> shared_;  // by id; guarded by mutex_
   std::vector<bool> session_open_;                      // by id; guarded by mutex_
   std::vector<SessionCore*> sessions_;                  // open ones; guarded by mutex_

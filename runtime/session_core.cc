@@ -8,6 +8,7 @@
 
 #include "emu/clock.h"
 #include "emu/spin.h"
+#include "emu/touch.h"
 #include "runtime/pool_core.h"
 
 namespace sp3::runtime {
@@ -52,7 +53,7 @@ void SessionCore::enter() {
                 {.path = pool_->path(), .found = "session " + std::to_string(id_)});
   }
   running_.store(true, std::memory_order_relaxed);
-  runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  runner_.store(emu::this_thread_id(), std::memory_order_relaxed);
 }
 
 base::Stamp SessionCore::run(detail::Body body, Durability durability) {
@@ -114,6 +115,7 @@ void SessionCore::begin_attempt() {
   doomed_ = false;
   reads_.clear();
   SP3_ASSERT(writes_.empty() && !reading_);
+  emu::touch(emu::Line::gate, 0, emu::Access::load);
   if (pool_->serial_gate.load(std::memory_order_acquire) != 0 ||
       failed_attempts_ >= pool_->options().serial_after_aborts) [[unlikely]] {
     pass_serial_gate();
@@ -153,6 +155,7 @@ void SessionCore::reserve_before_body() {
 void SessionCore::end_reading() noexcept {
   if (!reading_) return;
   reading_ = false;
+  emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::store);
   pool_->epochs().unpin(actor_.participant);
 }
 

@@ -19,13 +19,14 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include <sp3/detail/core.h>
 #include <sp3/transaction.h>
 
+#include "emu/threads.h"
+#include "emu/touch.h"
 #include "log/record_builder.h"
 #include "runtime/persister.h"
 #include "runtime/session_counters.h"
@@ -64,7 +65,7 @@ class SessionCore {
   // Whether this thread is inside one of its bodies.
   [[nodiscard]] bool runs_here() const noexcept {
     return running_.load(std::memory_order_relaxed) &&
-           runner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+           runner_.load(std::memory_order_relaxed) == emu::this_thread_id();
   }
   [[nodiscard]] const std::shared_ptr<SessionShared>& shared() const noexcept { return shared_; }
   [[nodiscard]] PoolCore& pool() noexcept { return *pool_; }
@@ -123,6 +124,7 @@ class SessionCore {
                             std::uint64_t offset);
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
   std::optional<Conflict> try_lock(WriteEntry& entry) {
+    emu::touch(emu::Line::entry, entry.offset, emu::Access::exchange);
     std::uint64_t found = 0;
     if (!entry.entry().try_lock(entry.seen.word0, &found)) [[unlikely]]
       return try_lock_patiently(entry);
@@ -196,7 +198,7 @@ class SessionCore {
   std::uint64_t random_;
 
   std::atomic<bool> running_{false};
-  std::atomic<std::thread::id> runner_{};
+  std::atomic<emu::ThreadId> runner_{};
 
   log::RecordBuilder record_;
   VersionPool versions_;

@@ -18,6 +18,7 @@
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/step.h"
+#include "emu/touch.h"
 #include "runtime/pool_core.h"
 #include "runtime/session_core.h"
 
@@ -47,6 +48,8 @@ std::uint32_t size8_of(const detail::TypeInfo& type) {
 
 void SessionCore::start_reading() {
   emu::step(emu::Step::epoch_pin);
+  emu::touch(emu::Line::epoch_global, 0, emu::Access::load);
+  emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::exchange);
   pool_->epochs().pin(actor_.participant);
   snapshot_ = 0;
   reading_ = true;
@@ -60,6 +63,7 @@ void SessionCore::conflict(Conflict reason) {
 
 bool SessionCore::reads_still_hold() noexcept {
   for (const ReadEntry& read : reads_) {
+    emu::touch(emu::Line::entry, read.offset, emu::Access::load);
     const std::uint64_t now = read.entry->word0();
     if (now == read.seen.word0) continue;
     if (now == (read.seen.word0 | index::kLock) && writes_.holds_lock(read.offset)) continue;
@@ -115,6 +119,7 @@ index::Seen SessionCore::observe_patiently(const index::Place& place) {
 
 inline index::Seen SessionCore::observe(const index::Place& place) {
   emu::step(emu::Step::entry_read);
+  emu::touch(emu::Line::entry, place.slab->offset_of(place.slot), emu::Access::load);
   index::Seen seen;
   if (place.entry().try_read(seen)) [[likely]]
     return seen;
@@ -146,6 +151,7 @@ void SessionCore::revalidate() {
 // The version's bytes: in DRAM, or at home.
 inline const std::byte* SessionCore::bytes_of(const index::Place& place, const index::Seen& seen,
                                               std::uint64_t offset) {
+  emu::touch(emu::Line::version, offset, emu::Access::load, place.slab->type_size);
   if (!seen.at_home() && !seen.destroyed()) return seen.version();
   if (seen.at_home() && place.slab->home_holds_object(place.slot)) [[likely]] {
     return pool_->memory().view() + offset;

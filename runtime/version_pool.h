@@ -14,10 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/epoch.h"
+#include "emu/threads.h"
 
 namespace sp3::runtime {
 
@@ -44,7 +44,7 @@ class VersionDepot {
   struct Free {
     void operator()(std::byte* p) const noexcept;
   };
-  mutable std::mutex mutex_;
+  mutable emu::Mutex mutex_;
   std::array<std::vector<Batch>, kPooledLines + 1> batches_;
   std::vector<std::unique_ptr<std::byte, Free>> chunks_;
   std::uint64_t bytes_ = 0;  // of chunks

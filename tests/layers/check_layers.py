@@ -27,7 +27,9 @@ LAYERS = [
     ["rangelock"],
     ["recovery"],
     ["runtime"],
+    ["oracle"],
     ["workloads"],
+    ["sim"],
     ["bench", "tools", "examples"],
     ["tests"],
 ]

@@ -3,10 +3,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/support/history.h"
+#include "oracle/history.h"
 #include "tests/support/pools.h"
 
 namespace sp3::test {
+
+using namespace oracle;
+
 namespace {
 
 using Tx = HistoryTransaction;

@@ -9,10 +9,13 @@
 #include <catch2/catch.hpp>
 
 #include "emu/clock.h"
-#include "tests/support/history.h"
+#include "oracle/history.h"
 #include "tests/support/pools.h"
 
 namespace sp3::test {
+
+using namespace oracle;
+
 namespace {
 
 using Outcome = HistoryTransaction::Outcome;

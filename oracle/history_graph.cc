@@ -1,12 +1,12 @@
 // Cycles: strongly connected components say where there are any; a breadth-first search finds a
 // short one.
-#include "tests/support/history_graph.h"
+#include "oracle/history_graph.h"
 
 #include <algorithm>
 #include <deque>
 #include <limits>
 
-namespace sp3::test {
+namespace sp3::oracle {
 namespace {
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
@@ -137,4 +137,4 @@ std::optional<Anomaly> HistoryGraph::find_cycle() const {
   return std::nullopt;
 }
 
-}  // namespace sp3::test
+}  // namespace sp3::oracle

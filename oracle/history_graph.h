@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/history.h"
+#include "oracle/history.h"
 
-namespace sp3::test {
+namespace sp3::oracle {
 
 class HistoryGraph {
  public:
@@ -58,4 +58,4 @@ class HistoryGraph {
   std::vector<std::vector<Arc>> edges_;
 };
 
-}  // namespace sp3::test
+}  // namespace sp3::oracle

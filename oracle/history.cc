@@ -1,5 +1,5 @@
 // From reads to version orders, from version orders to edges; the cycles are history_graph.cc's.
-#include "tests/support/history.h"
+#include "oracle/history.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "tests/support/history_graph.h"
+#include "oracle/history_graph.h"
 
-namespace sp3::test {
+namespace sp3::oracle {
 namespace {
 
 using Kind = HistoryOp::Kind;
@@ -264,4 +264,4 @@ class Analysis {
 
 std::optional<Anomaly> History::find_anomaly() const { return Analysis(transactions_).run(); }
 
-}  // namespace sp3::test
+}  // namespace sp3::oracle

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace sp3::test {
+namespace sp3::oracle {
 
 struct HistoryOp {
   enum class Kind : std::uint8_t { append, read_list, write_register, read_register };
@@ -85,4 +85,4 @@ class History {
   std::vector<HistoryTransaction> transactions_;
 };
 
-}  // namespace sp3::test
+}  // namespace sp3::oracle

@@ -1,0 +1,70 @@
+// FileSystem: the files of a simulated machine, by name, in memory.
+//
+// One flat directory. A file's bytes are a Media. Opening, locking, reserving, naming and syncing
+// follow what pool/file_system.h needs of an operating system.
+//
+// After a crash a name is there if it was durable (sync_directory), and may be there if it was not.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "emu/sim/media.h"
+
+namespace sp3::emu::sim {
+
+class Machine;
+
+struct File {
+  Media media;
+  bool named = false;
+  bool name_durable = false;
+  int exclusive = 0;  // locks held
+  int shared = 0;
+};
+
+class FileSystem {
+ public:
+  explicit FileSystem(Machine& machine) : machine_(machine) {}
+
+  // A file without a name. The descriptor keeps it alive.
+  int create_unnamed();
+  // -1 if there is no such name.
+  int open(const std::string& name, bool writable);
+  void close(int descriptor) noexcept;
+  [[nodiscard]] File& at(int descriptor);
+  [[nodiscard]] bool is_writable(int descriptor);
+
+  [[nodiscard]] bool exists(const std::string& name) const { return names_.count(name) != 0; }
+  // False if somebody has a lock that excludes it.
+  bool lock(int descriptor, bool exclusive);
+  void unlock(int descriptor) noexcept;
+  void resize(int descriptor, std::uint64_t bytes);
+  // Everything stored to the file so far is certain.
+  void sync(int descriptor);
+  void give_name(int descriptor, const std::string& name);
+  void sync_directory();
+  void remove(const std::string& name) noexcept;
+
+  // The file of that name; null if there is none.
+  [[nodiscard]] File* find(const std::string& name);
+  // The file of that name, made empty and durable if there is none: for images.
+  File& put(const std::string& name);
+
+ private:
+  struct Open {
+    std::shared_ptr<File> file;
+    bool writable = false;
+    bool locked = false;
+    bool exclusive = false;
+  };
+
+  Machine& machine_;
+  std::map<std::string, std::shared_ptr<File>> names_;
+  std::map<int, Open> open_;
+  int next_ = 3;
+};
+
+}  // namespace sp3::emu::sim

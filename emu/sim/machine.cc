@@ -1,0 +1,268 @@
+// Scheduling.
+//
+//   timed     The running core has the smallest clock, so what it does happens before anything the
+//             others still have to do: execution order is time order. It goes on, without looking at
+//             the others, until its clock passes the next smallest (the horizon).
+//   explored  One clock for all; the order is the scheduler's to choose. A core that waits for
+//             another (pause) gives way: under priorities it drops below all others, or it would
+//             wait for ever. A sleeper whose time has not come may be woken early by letting time
+//             pass, rarely, so that background work meets every state of the foreground.
+#include "emu/sim/machine.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/assert.h"
+#include "emu/sim/fibers.h"
+#include "emu/sim/file.h"
+
+namespace sp3::emu::sim {
+namespace {
+
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+constexpr std::uint64_t kEarlyWake = 512;  // one choice in so many wakes a sleeper
+constexpr std::uint64_t kSkewNs = 5000;    // clocks that disagree do so by up to this
+
+}  // namespace
+
+Machine::Machine(const Config& config)
+    : config_(config),
+      random_(config.seed),
+      switch_chance_(std::uint64_t{256} >> (2 * random_.below(4))),
+      files_(std::make_unique<FileSystem>(*this)),
+      lowest_priority_(std::uint64_t{1} << 32) {
+  for (std::uint32_t i = 0; i < config_.priority_changes; ++i) {
+    change_points_.push_back(random_.below(config_.expected_events));
+  }
+  std::sort(change_points_.rbegin(), change_points_.rend());
+}
+
+Machine::~Machine() = default;
+
+std::uint64_t Machine::now() const noexcept {
+  return global_clock() || cores_.empty() ? clock_ : cores_[core_].clock;
+}
+
+std::uint64_t Machine::ticks() const noexcept {
+  // Never zero: a counter that has just started is nobody's.
+  const std::uint64_t skew = cores_.empty() || config_.clocks_agree ? 0 : cores_[core_].skew;
+  return now() + skew + 1;
+}
+
+void Machine::event(Event event, std::uint64_t what, std::uint64_t cost_ns) noexcept {
+  ++events_;
+  trace_ = (trace_ ^ (what + static_cast<std::uint64_t>(event) * 0x9E3779B97F4A7C15ULL + core_)) *
+           0x100000001b3ULL;
+  trace_ ^= trace_ >> 29;
+  if (watcher_ != nullptr) watcher_->before(*this, event, what);
+  const std::uint64_t cost = cost_ns != 0 ? cost_ns : config_.costs.step;
+  if (cores_.empty()) {
+    clock_ += cost;
+    return;
+  }
+  if (global_clock()) {
+    clock_ += cost;
+  } else {
+    cores_[core_].clock += cost;
+  }
+  reschedule();
+}
+
+void Machine::touch(std::uint8_t line, std::uint64_t which, std::uint8_t access,
+                    std::uint64_t bytes) noexcept {
+  std::uint64_t cost = 0;
+  if (config_.schedule == Schedule::timed) {
+    for (std::uint64_t at = 0; at < bytes; at += 64) {
+      cost += transfer_cost((which + at / 64) ^ (std::uint64_t{line} << 56), access);
+    }
+  }
+  event(Event::touch, which << 8 | std::uint64_t{line} << 2 | access, cost);
+}
+
+// A line is shared by those that read it since its last store, and theirs to read again for little;
+// a store takes it from all others.
+std::uint64_t Machine::transfer_cost(std::uint64_t line, std::uint8_t access) noexcept {
+  LineState& state = lines_[line];
+  const std::uint64_t mine = std::uint64_t{1} << (core_ % 64);
+  const bool alone = (state.sharers & ~mine) == 0 && state.owner == core_;
+  std::uint64_t cost = 0;
+  if (access == 0) {
+    cost = (state.sharers & mine) != 0 ? config_.costs.hit : config_.costs.transfer;
+    state.sharers |= mine;
+    return cost;
+  }
+  cost = alone ? config_.costs.hit : config_.costs.transfer;
+  if (access == 2) cost += config_.costs.exchange;
+  state.owner = core_;
+  state.sharers = mine;
+  return cost;
+}
+
+void Machine::pause() noexcept {
+  if (!cores_.empty() && config_.schedule == Schedule::priority) {
+    cores_[core_].priority = --lowest_priority_;
+  }
+  event(Event::pause, 0, config_.costs.pause);
+}
+
+bool Machine::block(const void* on, std::uint64_t deadline) {
+  SP3_CHECK(!cores_.empty());  // inline, nobody could ever wake us
+  CoreState& self = cores_[core_];
+  self.state = State::blocked;
+  self.blocked_on = on;
+  self.deadline = deadline == 0 ? kNever : deadline;
+  self.woken = false;
+  event(Event::block);
+  return cores_[core_].woken;
+}
+
+void Machine::wake(const void* on) noexcept {
+  const std::uint64_t at = now() + config_.costs.wake;
+  for (CoreState& core : cores_) {
+    if (core.state != State::blocked || core.blocked_on != on) continue;
+    core.state = State::ready;
+    core.woken = true;
+    core.clock = std::max(core.clock, at);
+    horizon_ = std::min(horizon_, core.clock);
+  }
+}
+
+Machine::Core Machine::spawn(std::function<void()> body) {
+  SP3_CHECK(fibers_ != nullptr);
+  const auto core = static_cast<Core>(cores_.size());
+  CoreState state;
+  state.clock = cores_.empty() ? clock_ : now() + config_.costs.wake;
+  state.priority = (std::uint64_t{1} << 32) + random_.below(std::uint64_t{1} << 31);
+  state.skew = random_.below(kSkewNs);
+  cores_.push_back(state);
+  horizon_ = std::min(horizon_, state.clock);
+  fibers_->add([this, core, body = std::move(body)] { body_of_core(core, body); });
+  return core;
+}
+
+bool Machine::has_ended(Core core) const noexcept { return cores_[core].state == State::ended; }
+
+const void* Machine::end_of(Core core) const noexcept {
+  // A number that is no object's address: cores are few.
+  return reinterpret_cast<const void*>(std::uintptr_t{core} + 1);
+}
+
+void Machine::body_of_core(Core core, const std::function<void()>& body) noexcept {
+  try {
+    body();
+  } catch (const std::exception& e) {
+    if (uncaught_.empty()) uncaught_ = e.what();
+  } catch (...) {
+    if (uncaught_.empty()) uncaught_ = "not a std::exception";
+  }
+  event(Event::end);
+  cores_[core].state = State::ended;
+  wake(end_of(core));
+  next_ = pick();
+}
+
+Machine::Ended Machine::run(std::function<void()> body) {
+  SP3_CHECK(fibers_ == nullptr);
+  const Use use(*this);
+  fibers_ = std::make_unique<Fibers>();
+  for (next_ = spawn(std::move(body)); next_ != kNobody;) {
+    core_ = next_;
+    fibers_->enter(core_);
+  }
+  for (const CoreState& core : cores_) clock_ = std::max(clock_, core.clock);
+  const bool all = std::all_of(cores_.begin(), cores_.end(),
+                               [](const CoreState& c) { return c.state == State::ended; });
+  const bool hung = events_ > config_.most_events;
+  fibers_.reset();
+  core_ = 0;
+  if (!all) return hung ? Ended::hung : Ended::deadlocked;
+  cores_.clear();
+  return Ended::normally;
+}
+
+// On a core: lets the one run that the schedule says.
+void Machine::reschedule() noexcept {
+  if (config_.schedule == Schedule::timed) {
+    const CoreState& self = cores_[core_];
+    if (self.state == State::ready && self.clock <= horizon_) return;
+  }
+  const Core next = pick();
+  if (next == core_) return;
+  next_ = next;
+  fibers_->leave();
+}
+
+Machine::Core Machine::pick() noexcept {
+  if (events_ > config_.most_events) return kNobody;
+  if (config_.schedule == Schedule::timed) return choose_timed();
+  let_time_pass();
+  return choose_explored();
+}
+
+// Wakes sleepers whose time has come; if nobody else can run, that of the first.
+void Machine::let_time_pass() noexcept {
+  std::uint64_t first = kNever;
+  bool ready = false;
+  for (const CoreState& core : cores_) {
+    ready = ready || core.state == State::ready;
+    if (core.state == State::blocked) first = std::min(first, core.deadline);
+  }
+  if (first == kNever) return;
+  if (!ready || random_.one_in(kEarlyWake)) clock_ = std::max(clock_, first);
+  if (clock_ < first) return;
+  for (CoreState& core : cores_) {
+    if (core.state == State::blocked && core.deadline <= clock_) core.state = State::ready;
+  }
+}
+
+Machine::Core Machine::choose_timed() noexcept {
+  Core best = kNobody;
+  std::uint64_t best_clock = kNever;
+  std::uint64_t second = kNever;
+  for (Core i = 0; i < cores_.size(); ++i) {
+    const CoreState& core = cores_[i];
+    if (core.state == State::ended) continue;
+    const std::uint64_t clock =
+        core.state == State::ready ? core.clock : std::max(core.clock, core.deadline);
+    if (clock == kNever) continue;
+    if (clock < best_clock) {
+      second = best_clock;
+      best_clock = clock;
+      best = i;
+    } else {
+      second = std::min(second, clock);
+    }
+  }
+  if (best == kNobody) return best;
+  cores_[best].clock = best_clock;
+  cores_[best].state = State::ready;
+  horizon_ = second;
+  return best;
+}
+
+Machine::Core Machine::choose_explored() noexcept {
+  const bool may_stay = core_ < cores_.size() && cores_[core_].state == State::ready;
+  if (config_.schedule == Schedule::random) {
+    if (may_stay && random_.below(256) >= switch_chance_) return core_;
+    Core ready = 0;
+    for (const CoreState& core : cores_) ready += core.state == State::ready ? 1 : 0;
+    if (ready == 0) return kNobody;
+    std::uint64_t skip = random_.below(ready);
+    for (Core i = 0; i < cores_.size(); ++i) {
+      if (cores_[i].state == State::ready && skip-- == 0) return i;
+    }
+  }
+  while (may_stay && !change_points_.empty() && change_points_.back() <= events_) {
+    change_points_.pop_back();
+    cores_[core_].priority = --lowest_priority_;
+  }
+  Core best = kNobody;
+  for (Core i = 0; i < cores_.size(); ++i) {
+    if (cores_[i].state != State::ready) continue;
+    if (best == kNobody || cores_[i].priority > cores_[best].priority) best = i;
+  }
+  return best;
+}
+
+}  // namespace sp3::emu::sim

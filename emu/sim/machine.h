@@ -1,0 +1,183 @@
+// Machine: a simulated computer: virtual cores, a clock, a file system, and whoever watches.
+//
+// The runtime, compiled with SP3_SIMULATED, reports every instant that matters to machine(), the
+// current one. There the watcher may look (crash images are taken there), the core's clock is
+// charged, and another core may go on. Between two events a core runs alone.
+//
+// A machine runs in one of two ways:
+//   inline   code of the caller, on the caller's stack, under Machine::Use: one core, nothing ever
+//            switches. Recovery of a crash image runs so.
+//   run()    virtual cores, each a fiber; threads the code starts become further cores.
+// Machines nest: a watcher may use another machine and come back.
+//
+// Determinism: all that happens follows from Config. No wall clock, address, thread or hash order
+// reaches a run, so equal configurations give equal trace hashes at every optimisation level.
+//
+// Thread safety: none; one OS thread for all machines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emu/sim/costs.h"
+#include "emu/sim/random.h"
+
+namespace sp3::emu::sim {
+
+class FileSystem;
+class Fibers;
+
+enum class Event : std::uint8_t {
+  step,        // a named instant of the protocol (emu/step.h)
+  store,       // before a store to persistent memory
+  flush,       // before a flush of one or more lines, or a pwrite
+  fence,       // before a fence, or an fdatasync
+  file,        // before a change to a file or its name
+  touch,       // a cache line that cores share (emu/touch.h)
+  interleave,  // between two accesses that are not atomic together
+  pause,       // a core waits for another
+  mutex,       // before a lock is taken
+  block,       // the core sleeps
+  end,         // the core's thread ends
+};
+
+enum class Schedule : std::uint8_t {
+  timed,     // always the core with the smallest clock
+  random,    // any core, switching with a probability that the seed chooses
+  priority,  // PCT: the core of the highest priority; priorities change at a few random events
+};
+
+struct Config {
+  std::uint64_t seed = 1;
+  Schedule schedule = Schedule::random;
+  Costs costs;
+  bool clocks_agree = true;            // false: each core's clock is off by an amount of its own
+  std::uint32_t priority_changes = 3;  // of Schedule::priority
+  std::uint64_t expected_events = 2000;
+  std::uint64_t most_events = 20'000'000;  // then the run counts as hung
+};
+
+class Machine;
+
+// Who looks at each event before it happens. Must not throw.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  virtual void before(Machine& machine, Event event, std::uint64_t what) = 0;
+};
+
+class Machine {
+ public:
+  using Core = std::uint32_t;
+  enum class Ended : std::uint8_t { normally, deadlocked, hung };
+
+  explicit Machine(const Config& config);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  // While it lives this machine is the current one.
+  class Use {
+   public:
+    explicit Use(Machine& machine) noexcept : before_(current_) { current_ = &machine; }
+    ~Use() { current_ = before_; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Machine* before_;
+  };
+
+  // Runs `body` as core 0 until every core has ended. A run that did not end normally leaves its
+  // fibers where they are, with all they own: report and be done with the machine.
+  Ended run(std::function<void()> body);
+
+  [[nodiscard]] FileSystem& files() noexcept { return *files_; }
+  void watch(Watcher* watcher) noexcept { watcher_ = watcher; }
+  [[nodiscard]] Random& random() noexcept { return random_; }
+  [[nodiscard]] const Costs& costs() const noexcept { return config_.costs; }
+
+  // What the seam reports. `what` tells events of a kind apart in the trace.
+  void event(Event event, std::uint64_t what = 0, std::uint64_t cost_ns = 0) noexcept;
+  void touch(std::uint8_t line, std::uint64_t which, std::uint8_t access,
+             std::uint64_t bytes) noexcept;
+  void pause() noexcept;
+  // Sleeps until wake(on) or `deadline` (a value of now(); 0: none); whether it was woken.
+  bool block(const void* on, std::uint64_t deadline);
+  void wake(const void* on) noexcept;
+  // A new core that runs `body` from now on.
+  Core spawn(std::function<void()> body);
+  [[nodiscard]] bool has_ended(Core core) const noexcept;
+  [[nodiscard]] const void* end_of(Core core) const noexcept;  // what wake()s when it ends
+
+  [[nodiscard]] Core core() const noexcept { return core_; }
+  [[nodiscard]] std::size_t cores() const noexcept { return cores_.size(); }
+  // Nanoseconds of virtual time, never falling; ticks() is what the core's own counter says.
+  [[nodiscard]] std::uint64_t now() const noexcept;
+  [[nodiscard]] std::uint64_t ticks() const noexcept;
+  [[nodiscard]] bool clocks_agree() const noexcept { return config_.clocks_agree; }
+
+  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+  [[nodiscard]] std::uint64_t trace_hash() const noexcept { return trace_; }
+  // The first exception that left a core's body, as text; empty if there was none.
+  [[nodiscard]] const std::string& uncaught() const noexcept { return uncaught_; }
+
+ private:
+  friend Machine& machine() noexcept;
+  static constexpr Core kNobody = ~Core{0};
+  enum class State : std::uint8_t { ready, blocked, ended };
+  struct CoreState {
+    State state = State::ready;
+    bool woken = false;
+    std::uint64_t clock = 0;
+    std::uint64_t deadline = 0;
+    const void* blocked_on = nullptr;
+    std::uint64_t priority = 0;
+    std::uint64_t skew = 0;
+  };
+  struct LineState {
+    Core owner = 0;
+    std::uint64_t sharers = 0;  // cores that have it since the last store, modulo 64
+  };
+
+  void body_of_core(Core core, const std::function<void()>& body) noexcept;
+  void reschedule() noexcept;
+  [[nodiscard]] Core pick() noexcept;
+  [[nodiscard]] Core choose_timed() noexcept;
+  [[nodiscard]] Core choose_explored() noexcept;
+  void let_time_pass() noexcept;
+  [[nodiscard]] std::uint64_t transfer_cost(std::uint64_t line, std::uint8_t access) noexcept;
+  [[nodiscard]] bool global_clock() const noexcept { return config_.schedule != Schedule::timed; }
+
+  static inline Machine* current_ = nullptr;
+
+  const Config config_;
+  Random random_;
+  std::uint64_t switch_chance_;  // of Schedule::random, in 1/256
+  std::unique_ptr<FileSystem> files_;
+  Watcher* watcher_ = nullptr;
+
+  std::unique_ptr<Fibers> fibers_;  // while run() runs
+  std::vector<CoreState> cores_;
+  Core core_ = 0;
+  Core next_ = 0;              // who runs when the running core leaves
+  std::uint64_t clock_ = 0;    // of all cores, unless timed
+  std::uint64_t horizon_ = 0;  // timed: the running core goes on while its clock is not above
+  std::vector<std::uint64_t> change_points_;
+  std::uint64_t lowest_priority_;
+  std::unordered_map<std::uint64_t, LineState> lines_;  // timed; looked up, never walked
+
+  std::uint64_t events_ = 0;
+  std::uint64_t trace_ = 0xcbf29ce484222325ULL;
+  std::string uncaught_;
+};
+
+// The machine the calling code runs on. REQUIRES: there is one.
+inline Machine& machine() noexcept { return *Machine::current_; }
+
+}  // namespace sp3::emu::sim

@@ -1,0 +1,335 @@
+#include "emu/sim/media.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/assert.h"
+
+namespace sp3::emu::sim {
+namespace {
+
+constexpr std::uint32_t kLine = 64;
+constexpr std::uint32_t kSector = 512;
+// Of a group with more pieces, only the last so many are kept and lost independently.
+constexpr std::uint32_t kMostFree = 16;
+
+std::uint64_t merge(std::uint64_t old, std::uint64_t value, std::uint64_t mask) noexcept {
+  return (old & ~mask) | (value & mask);
+}
+
+void apply(std::byte* unit, std::uint16_t word, std::uint64_t value, std::uint64_t mask) noexcept {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, unit + std::size_t{word} * 8, 8);
+  bytes = merge(bytes, value, mask);
+  std::memcpy(unit + std::size_t{word} * 8, &bytes, 8);
+}
+
+}  // namespace
+
+// Tells whom a follower has followed; an address may be another Media's by now.
+Media::Media() {
+  static std::uint64_t made = 0;
+  identity_ = ++made;
+}
+
+void Media::resize(std::uint64_t bytes) {
+  SP3_CHECK(bytes % kSector == 0 && now_.empty());
+  now_.resize(bytes);
+  media_.resize(bytes);
+  use_as(medium_);
+}
+
+void Media::use_as(Medium medium) {
+  for (const Unit& unit : units_) SP3_CHECK(unit.pieces.empty());
+  medium_ = medium;
+  unit_ = medium == Medium::lines ? kLine : kSector;
+  const std::size_t count = now_.size() / unit_;
+  units_.assign(count, {});
+  unit_hash_.assign(count, {});
+  is_changed_.assign(count, false);
+  is_different_.assign(count, false);
+  pending_units_.clear();
+  changed_.clear();
+  differs_.clear();
+  hash_ = {};
+  for (std::uint32_t unit = 0; unit < count; ++unit) {
+    unit_hash_[unit] = hash_of(unit, at(media_, unit));
+    hash_ = hash_ ^ unit_hash_[unit];
+    note_change(unit);
+  }
+  followed_ = 0;
+}
+
+Hash128 Media::hash_of(std::uint32_t unit, const std::byte* bytes) const noexcept {
+  return hash_bytes(unit, bytes, unit_);
+}
+
+Media::CoreState& Media::core_state(Core core) {
+  if (core >= cores_.size()) cores_.resize(core + 1);
+  return cores_[core];
+}
+
+void Media::note_change(std::uint32_t unit) {
+  if (!is_changed_[unit]) {
+    is_changed_[unit] = true;
+    changed_.push_back(unit);
+  }
+  if (!is_different_[unit]) {
+    is_different_[unit] = true;
+    differs_.push_back(unit);
+  }
+}
+
+void Media::store(Core core, std::uint64_t offset, const void* from, std::size_t bytes,
+                  bool non_temporal) {
+  SP3_CHECK(offset <= now_.size() && bytes <= now_.size() - offset);
+  if (medium_ == Medium::sectors) ++core_state(core).fences;  // a group of its own
+  const auto* source = static_cast<const std::byte*>(from);
+  while (bytes > 0) {
+    const std::uint64_t in_word = offset % 8;
+    const std::size_t part = std::min<std::size_t>(8 - in_word, bytes);
+    std::uint64_t value = 0;
+    std::uint64_t mask = 0;
+    std::array<std::byte, 8> ones{};
+    std::fill_n(ones.begin() + static_cast<std::ptrdiff_t>(in_word), part, std::byte{0xff});
+    std::memcpy(reinterpret_cast<std::byte*>(&value) + in_word, source, part);
+    std::memcpy(&mask, ones.data(), 8);
+    store_word(core, offset / 8, value, mask, non_temporal);
+    offset += part;
+    source += part;
+    bytes -= part;
+  }
+}
+
+void Media::fill_zero(Core core, std::uint64_t offset, std::size_t bytes) {
+  const std::vector<std::byte> zeros(bytes);
+  store(core, offset, zeros.data(), bytes, false);
+}
+
+// A store that changes nothing can make no difference later: its word has that value already, once
+// all before it is there, and a later piece of its group does not rest on it.
+void Media::store_word(Core core, std::uint64_t word, std::uint64_t value, std::uint64_t mask,
+                       bool non_temporal) {
+  const auto number = static_cast<std::uint32_t>(word * 8 / unit_);
+  const auto place = static_cast<std::uint16_t>(word - std::uint64_t{number} * (unit_ / 8));
+  std::uint64_t before = 0;
+  std::memcpy(&before, now_.data() + word * 8, 8);
+  const std::uint64_t after = merge(before, value, mask);
+  if (after == before) return;
+  std::memcpy(now_.data() + word * 8, &after, 8);
+  Unit& unit = units_[number];
+  CoreState& state = core_state(core);
+  const bool same = !unit.group_closed && !unit.pieces.empty() && unit.pieces.back().core == core &&
+                    unit.group_epoch == state.fences;
+  if (!same) {
+    ++unit.groups;
+    unit.group_closed = false;
+    unit.group_epoch = state.fences;
+  }
+  unit.pieces.push_back({sequence_++, value, mask, unit.groups, place,
+                         static_cast<std::uint16_t>(core), non_temporal});
+  if (non_temporal && (state.streamed.empty() || state.streamed.back() != number)) {
+    state.streamed.push_back(number);
+  }
+  if (!unit.listed) {
+    unit.listed = true;
+    pending_units_.push_back(number);
+  }
+  if (!is_different_[number]) {
+    is_different_[number] = true;
+    differs_.push_back(number);
+  }
+  ++version_;
+}
+
+void Media::flush(Core core, std::uint64_t offset, std::size_t bytes, bool at_once) {
+  if (bytes == 0 || medium_ != Medium::lines) return;
+  const auto last = static_cast<std::uint32_t>((offset + bytes - 1) / unit_);
+  for (auto unit = static_cast<std::uint32_t>(offset / unit_); unit <= last; ++unit) {
+    if (units_[unit].pieces.empty()) continue;
+    units_[unit].group_closed = true;
+    if (at_once) {
+      retire(unit, sequence_, ~Core{0});
+    } else {
+      core_state(core).flushed.push_back({unit, sequence_});
+    }
+  }
+}
+
+void Media::fence(Core core) {
+  CoreState& state = core_state(core);
+  ++state.fences;
+  for (const std::uint32_t unit : state.streamed) {
+    std::uint64_t upto = 0;
+    for (Piece& piece : units_[unit].pieces) {
+      if (!piece.non_temporal || piece.core != core) continue;
+      upto = piece.sequence + 1;
+      piece.non_temporal = false;
+    }
+    if (upto != 0) retire(unit, upto, core);
+  }
+  state.streamed.clear();
+  for (const Flushed& flushed : state.flushed) retire(flushed.unit, flushed.upto, core);
+  state.flushed.clear();
+}
+
+void Media::end_sync(std::uint64_t begun) {
+  const std::vector<std::uint32_t> units = pending_units_;
+  for (const std::uint32_t unit : units) retire(unit, begun, ~Core{0});
+}
+
+// Media catches up with the unit's pieces before `upto`, but not past a non-temporal store that is
+// still in its core's buffers.
+void Media::retire(std::uint32_t number, std::uint64_t upto, Core /*fenced*/) {
+  Unit& unit = units_[number];
+  std::size_t done = 0;
+  while (done < unit.pieces.size() && unit.pieces[done].sequence < upto &&
+         !unit.pieces[done].non_temporal) {
+    ++done;
+  }
+  if (done == 0) return;
+  std::array<std::byte, kSector> bytes{};
+  std::memcpy(bytes.data(), at(media_, number), unit_);
+  for (std::size_t i = 0; i < done; ++i) {
+    apply(bytes.data(), unit.pieces[i].word, unit.pieces[i].value, unit.pieces[i].mask);
+  }
+  unit.pieces.erase(unit.pieces.begin(), unit.pieces.begin() + static_cast<std::ptrdiff_t>(done));
+  set_certain(number, bytes.data());
+  ++version_;
+}
+
+void Media::set_certain(std::uint32_t unit, const std::byte* bytes) {
+  std::memcpy(at(media_, unit), bytes, unit_);
+  const Hash128 hash = hash_of(unit, bytes);
+  hash_ = hash_ ^ unit_hash_[unit] ^ hash;
+  unit_hash_[unit] = hash;
+  note_change(unit);
+}
+
+namespace {
+
+// How many contents a group adds to those before it: its subsets but the empty one.
+std::uint64_t subsets(std::size_t pieces, Medium medium) {
+  if (medium == Medium::sectors) return 1;
+  return (std::uint64_t{1} << std::min<std::size_t>(pieces, kMostFree)) - 1;
+}
+
+}  // namespace
+
+std::vector<Media::Pending> Media::pending() {
+  std::erase_if(pending_units_, [this](std::uint32_t unit) {
+    units_[unit].listed = !units_[unit].pieces.empty();
+    return !units_[unit].listed;
+  });
+  std::vector<Pending> result;
+  for (const std::uint32_t number : pending_units_) {
+    const std::vector<Piece>& pieces = units_[number].pieces;
+    Pending pending{number, 1};
+    for (std::size_t begin = 0, end = 0; begin < pieces.size(); begin = end) {
+      while (end < pieces.size() && pieces[end].group == pieces[begin].group) ++end;
+      pending.contents += subsets(end - begin, medium_);
+    }
+    result.push_back(pending);
+  }
+  return result;
+}
+
+void Media::content_of(std::uint32_t number, std::uint64_t content, std::byte* to) const {
+  std::memcpy(to, at(media_, number), unit_);
+  const std::vector<Piece>& pieces = units_[number].pieces;
+  for (std::size_t begin = 0, end = 0; begin < pieces.size() && content != 0; begin = end) {
+    while (end < pieces.size() && pieces[end].group == pieces[begin].group) ++end;
+    const std::uint64_t here = subsets(end - begin, medium_);
+    const bool whole = content >= here;
+    const std::size_t fixed = end - begin > kMostFree ? end - begin - kMostFree : 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const bool kept = whole || i - begin < fixed || (content >> (i - begin - fixed) & 1) != 0;
+      if (kept) apply(to, pieces[i].word, pieces[i].value, pieces[i].mask);
+    }
+    content = whole ? content - here : 0;
+  }
+}
+
+void Media::copy_unit(const Media& base, std::uint32_t unit) {
+  units_[unit].pieces.clear();
+  units_[unit].group_closed = true;
+  std::memcpy(at(now_, unit), base.at(base.media_, unit), unit_);
+  std::memcpy(at(media_, unit), base.at(base.media_, unit), unit_);
+  hash_ = hash_ ^ unit_hash_[unit] ^ base.unit_hash_[unit];
+  unit_hash_[unit] = base.unit_hash_[unit];
+  if (!is_changed_[unit]) {
+    is_changed_[unit] = true;
+    changed_.push_back(unit);
+  }
+}
+
+// Makes everything equal to certain() of the base.
+void Media::return_to(Media& base) {
+  if (followed_ != base.identity_ || medium_ != base.medium_) {
+    copy_all(base);
+    followed_ = base.identity_;
+  } else {
+    for (const std::uint32_t unit : differs_) copy_unit(base, unit);
+    for (const std::uint32_t unit : base.changed_) copy_unit(base, unit);
+  }
+  for (const std::uint32_t unit : differs_) is_different_[unit] = false;
+  differs_.clear();
+  for (const std::uint32_t unit : base.changed_) base.is_changed_[unit] = false;
+  base.changed_.clear();
+  for (const std::uint32_t unit : pending_units_) units_[unit].listed = false;
+  pending_units_.clear();
+  for (CoreState& core : cores_) {
+    core.flushed.clear();
+    core.streamed.clear();
+  }
+  ++version_;
+}
+
+void Media::copy_all(const Media& base) {
+  now_ = base.media_;
+  media_ = base.media_;
+  for (Unit& unit : units_) unit.pieces.clear();
+  use_as(base.medium_);
+}
+
+void Media::follow(Media& base, const std::vector<Choice>& choices) {
+  return_to(base);
+  choose(base, choices);
+}
+
+void Media::copy(const Media& base, const std::vector<Choice>& choices) {
+  copy_all(base);
+  choose(base, choices);
+}
+
+void Media::choose(const Media& base, const std::vector<Choice>& choices) {
+  std::array<std::byte, kSector> bytes{};
+  for (const Choice& choice : choices) {
+    base.content_of(choice.unit, choice.content, bytes.data());
+    std::memcpy(at(now_, choice.unit), bytes.data(), unit_);
+    set_certain(choice.unit, bytes.data());
+  }
+}
+
+void Media::follow_killed(Media& base) {
+  return_to(base);
+  for (const std::uint32_t number : base.pending_units_) {
+    const std::vector<Piece>& pieces = base.units_[number].pieces;
+    if (pieces.empty()) continue;
+    Unit& unit = units_[number];
+    unit.pieces = pieces;
+    for (Piece& piece : unit.pieces) piece.non_temporal = false;
+    unit.groups = base.units_[number].groups;
+    unit.listed = true;
+    pending_units_.push_back(number);
+    std::memcpy(at(now_, number), base.at(base.now_, number), unit_);
+    if (!is_different_[number]) {
+      is_different_[number] = true;
+      differs_.push_back(number);
+    }
+    sequence_ = std::max(sequence_, unit.pieces.back().sequence + 1);
+  }
+}
+
+}  // namespace sp3::emu::sim

@@ -1,0 +1,185 @@
+// Each call is an event first, at which a crash image may be taken or another core go on, and then
+// its effect. A sync takes time: what is stored while it runs is not covered by it.
+#include "emu/memory.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <sp3/error.h>
+
+#include "emu/shared_sync.h"
+
+namespace sp3::emu {
+namespace {
+
+using sim::Event;
+
+int injected_error = 0;
+std::uint64_t calls_before_error = 0;
+
+int injected_failure() noexcept {
+  if (injected_error == 0) return 0;
+  if (calls_before_error > 0) --calls_before_error;
+  return calls_before_error == 0 ? injected_error : 0;
+}
+
+std::uint64_t lines_in(std::uint64_t offset, std::size_t bytes) noexcept {
+  if (bytes == 0) return 0;
+  const std::uint64_t end = base::round_up(offset + bytes, base::kCacheLine);
+  return (end - base::round_down(offset, base::kCacheLine)) / base::kCacheLine;
+}
+
+sim::Machine::Core core() noexcept { return sim::machine().core(); }
+
+void store_event(std::uint64_t offset, std::size_t bytes) noexcept {
+  sim::Machine& machine = sim::machine();
+  machine.event(Event::store, offset, lines_in(offset, bytes) * machine.costs().store_line);
+}
+
+[[noreturn]] void refuse(ErrorCode code, const char* message, const std::string& path,
+                         std::uint64_t wanted, std::uint64_t found) {
+  throw Error(code, message,
+              {.path = path, .wanted = std::to_string(wanted), .found = std::to_string(found)});
+}
+
+}  // namespace
+
+void inject_io_error(int error, std::uint64_t countdown) noexcept {
+  injected_error = error;
+  calls_before_error = countdown;
+}
+
+Memory::Memory(sim::Media& media) : media_(media) {}
+Memory::~Memory() = default;
+
+std::unique_ptr<Memory> Memory::map(int fd, const std::string& path, std::uint64_t size,
+                                    const MemoryOptions& options) {
+  sim::FileSystem& files = sim::machine().files();
+  sim::Media& media = files.at(fd).media;
+  if (size == 0 || media.size() < size) {
+    refuse(ErrorCode::wrong_size, "the file is too short to map", path, size, media.size());
+  }
+  if (options.log_offset > size || options.log_length > size - options.log_offset ||
+      options.log_offset % kFileBlock != 0 || options.log_length % kFileBlock != 0) {
+    refuse(ErrorCode::invalid_argument, "the log region is outside the file or not made of blocks",
+           path, size, options.log_offset);
+  }
+  std::unique_ptr<Memory> memory(new Memory(media));
+  memory->size_ = size;
+  memory->log_offset_ = options.log_offset;
+  memory->log_length_ = options.log_length;
+  memory->kind_ = options.kind == MemoryKind::automatic ? MemoryKind::emulated : options.kind;
+  memory->writes_blocks_ = memory->kind_ == MemoryKind::file;
+  memory->read_only_ = !files.is_writable(fd);
+  memory->latency_ = options.latency;
+  if (memory->writes_blocks_) {
+    memory->chosen_ = FlushInstruction::none;
+    memory->image_.resize(options.log_length);
+    memory->sync_ = std::make_unique<SharedSync>([&media] {
+      sim::Machine& machine = sim::machine();
+      const std::uint64_t begun = media.begin_sync();
+      machine.event(Event::fence, 1, machine.costs().file_sync);
+      media.end_sync(begun);
+      return 0;
+    });
+  } else {
+    memory->chosen_ =
+        options.flush == FlushInstruction::automatic ? FlushInstruction::clwb : options.flush;
+  }
+  const sim::Medium medium = memory->writes_blocks_ ? sim::Medium::sectors : sim::Medium::lines;
+  if (media.medium() != medium) media.use_as(medium);
+  return memory;
+}
+
+void Memory::store(std::uint64_t offset, const void* source, std::size_t bytes) noexcept {
+  SP3_CHECK(!read_only_);
+  store_event(offset, bytes);
+  media_.store(core(), offset, source, bytes, false);
+}
+
+void Memory::store_word(std::uint64_t offset, std::uint64_t value) noexcept {
+  SP3_CHECK(offset % 8 == 0);
+  store(offset, &value, sizeof value);
+}
+
+void Memory::fill_zero(std::uint64_t offset, std::size_t bytes) noexcept {
+  SP3_CHECK(!read_only_);
+  store_event(offset, bytes);
+  media_.fill_zero(core(), offset, bytes);
+}
+
+// Latency model `line`: each line waits for the media by itself.
+void Memory::flush_lines(std::uint64_t offset, std::size_t bytes, bool past_cache,
+                         FlushCounts& counts) noexcept {
+  const std::uint64_t lines = lines_in(offset, bytes);
+  if (lines == 0) return;
+  const sim::Costs& costs = sim::machine().costs();
+  std::uint64_t cost = lines * costs.flush_line;
+  if (latency_.model == LatencyModel::line) cost += lines * latency_.nanoseconds;
+  sim::machine().event(Event::flush, offset, cost);
+  if (!past_cache && !writes_blocks_) {
+    media_.flush(core(), offset, bytes, chosen_ == FlushInstruction::clflush);
+  }
+  counts.lines += lines;
+  counts.pending_lines += lines;
+}
+
+void Memory::flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept {
+  flush_lines(offset, bytes, false, counts);
+}
+
+void Memory::log_store(std::uint64_t offset, const void* source, std::size_t bytes,
+                       bool streaming) noexcept {
+  SP3_CHECK(offset >= log_offset_ && offset - log_offset_ + bytes <= log_length_);
+  store_event(offset, bytes);
+  if (writes_blocks_) {
+    std::memcpy(image_.data() + (offset - log_offset_), source, bytes);
+  } else {
+    const bool past_cache = streaming && chosen_ == FlushInstruction::non_temporal;
+    media_.store(core(), offset, source, bytes, past_cache);
+  }
+}
+
+IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streamed,
+                           FlushCounts& counts) noexcept {
+  if (const int error = injected_failure()) return {error};
+  if (bytes == 0) return {};
+  if (!writes_blocks_) {
+    flush_lines(offset, bytes, streamed && chosen_ == FlushInstruction::non_temporal, counts);
+    return {};
+  }
+  const std::uint64_t first = base::round_down(offset, kFileBlock);
+  const std::uint64_t length = base::round_up(offset + bytes, kFileBlock) - first;
+  sim::machine().event(Event::flush, first, sim::machine().costs().file_write);
+  media_.store(core(), first, log_view(first), length, false);
+  counts.lines += length / base::kCacheLine;
+  counts.pending_lines += length / base::kCacheLine;
+  return {};
+}
+
+IoStatus Memory::fence(FlushCounts& counts) noexcept {
+  if (const int error = injected_failure()) return {error};
+  if (counts.pending_lines == 0) return {};
+  if (writes_blocks_) {
+    if (const int error = sync_->wait()) return {error};
+  } else {
+    std::uint64_t cost = sim::machine().costs().fence;
+    if (latency_.model != LatencyModel::line) {
+      cost += latency_.nanoseconds + counts.pending_lines * latency_.per_line_nanoseconds;
+    }
+    sim::machine().event(Event::fence, 0, cost);
+    media_.fence(core());
+  }
+  counts.pending_lines = 0;
+  ++counts.fences;
+  return {};
+}
+
+void Memory::log_discard(std::uint64_t offset, std::size_t bytes) noexcept {
+  if (!writes_blocks_) return;
+  std::memset(image_.data() + (offset - log_offset_), 0, bytes);
+}
+
+std::uint64_t Memory::syncs() const noexcept { return sync_ ? sync_->syncs() : 0; }
+
+}  // namespace sp3::emu

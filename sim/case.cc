@@ -1,0 +1,69 @@
+#include "sim/case.h"
+
+#include <fmt/format.h>
+
+#include "emu/sim/random.h"
+
+namespace sp3::sim {
+
+emu::sim::Config Case::machine() const {
+  emu::sim::Config config;
+  config.seed = seed;
+  config.schedule = schedule;
+  config.clocks_agree = clocks_agree;
+  config.most_events = 2'000'000;
+  return config;
+}
+
+Case case_of(std::uint64_t seed) {
+  emu::sim::Random choose(seed ^ 0x5ca1ab1e);
+  Case c;
+  c.seed = seed;
+  c.schedule = choose.one_in(3) ? emu::sim::Schedule::priority : emu::sim::Schedule::random;
+  c.clocks_agree = !choose.one_in(4);
+  c.cores = static_cast<int>(1 + choose.below(3));
+  c.transactions = static_cast<int>(3 + choose.below(4));
+  c.async = choose.one_in(2);
+  c.checkpoints = choose.one_in(2);
+  c.reopens = choose.one_in(3);
+
+  Options& o = c.options;
+  o.memory = choose.one_in(4) ? MemoryKind::file : MemoryKind::emulated;
+  constexpr FlushInstruction kFlushes[] = {FlushInstruction::clwb, FlushInstruction::clflushopt,
+                                           FlushInstruction::clflush,
+                                           FlushInstruction::non_temporal, FlushInstruction::none};
+  o.flush = o.memory == MemoryKind::file ? FlushInstruction::automatic
+                                         : kFlushes[choose.one_in(2) ? 0 : choose.below(5)];
+  o.policy = choose.one_in(3) ? CommitPolicy::conservative : CommitPolicy::speculative;
+  o.locks = choose.one_in(3) ? LockTiming::encounter : LockTiming::commit;
+  // Four or eight segments: with three sessions and the library's own, the log fills up.
+  o.geometry = {choose.one_in(2) ? 16U * 1024 : 32U * 1024, 4096, 4096, 3};
+  o.recovery.threads = 1;
+  o.recovery.strategy = choose.one_in(2) ? RecoveryStrategy::dag : RecoveryStrategy::stamp;
+  o.checkpoint.background = choose.one_in(2);
+  o.checkpoint.interval_ms = choose.one_in(2) ? 1 : 0;
+  o.checkpoint.log_percent = 25;
+  o.async.group_records = static_cast<std::uint32_t>(1 + choose.below(4));
+  o.async.group_microseconds = choose.one_in(2) ? 20 : 1000;
+  o.watermark_ms = choose.one_in(2) ? 1 : 0;
+  o.serial_after_aborts = choose.one_in(2) ? 2 : 16;
+  return c;
+}
+
+std::string Case::describe() const {
+  return fmt::format(
+      "seed {}: {} cores, {} transactions each{}{}{}, {} schedule, clocks {}, {} memory, {}, {}, "
+      "locks at {}, {} bytes of log, replay by {}{}{}",
+      seed, cores, transactions, async ? ", some async" : "", checkpoints ? ", checkpoints" : "",
+      reopens ? ", sessions reopened" : "",
+      schedule == emu::sim::Schedule::priority ? "priority"
+      : schedule == emu::sim::Schedule::timed  ? "timed"
+                                               : "random",
+      clocks_agree ? "agree" : "apart", to_string(options.memory), to_string(options.flush),
+      to_string(options.policy), to_string(options.locks), options.geometry.log_size,
+      to_string(options.recovery.strategy),
+      options.checkpoint.background ? ", background checkpoints" : "",
+      options.watermark_ms != 0 ? ", watermarks" : "");
+}
+
+}  // namespace sp3::sim

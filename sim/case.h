@@ -1,0 +1,34 @@
+// Case: one simulated run, all of it following from a seed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <sp3/options.h>
+
+#include "emu/sim/machine.h"
+
+namespace sp3::sim {
+
+inline constexpr std::uint64_t kPoolBytes = 96 * 1024;
+inline constexpr const char* kPoolName = "pool";
+
+struct Case {
+  std::uint64_t seed = 1;
+  emu::sim::Schedule schedule = emu::sim::Schedule::random;
+  bool clocks_agree = true;
+  Options options;
+  int cores = 2;
+  int transactions = 4;      // of each core
+  bool async = false;        // some of them
+  bool checkpoints = false;  // asked for by cores, now and then
+  bool reopens = false;      // sessions are closed and opened between transactions
+
+  [[nodiscard]] emu::sim::Config machine() const;
+  [[nodiscard]] std::string describe() const;
+};
+
+// Everything chosen by the seed.
+Case case_of(std::uint64_t seed);
+
+}  // namespace sp3::sim

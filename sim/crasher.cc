@@ -1,0 +1,231 @@
+#include "sim/crasher.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pool/pool_file.h"
+#include "recovery/recover.h"
+#include "sim/images.h"
+#include "sim/objects.h"
+#include "sim/program.h"
+
+namespace sp3::sim {
+
+using emu::sim::Event;
+using emu::sim::File;
+using emu::sim::Hash128;
+using emu::sim::Machine;
+using emu::sim::Media;
+using emu::sim::Random;
+
+// Watches one run: a program's, or that of a recovery inside another crasher's check.
+class Crasher : public emu::sim::Watcher {
+ public:
+  // How the run came to be watched. The depth counts the runs that stand still meanwhile.
+  struct Place {
+    std::uint32_t depth = 0;
+    std::uint32_t run = 0;  // programs that ran on this pool before
+    std::string history;
+  };
+
+  Crasher(Bench& bench, const Case& c, const Ledger& ledger, Place place)
+      : bench_(bench),
+        case_(c),
+        ledger_(ledger),
+        place_(std::move(place)),
+        choose_(c.seed * 64 + place_.depth * 8 + place_.run) {}
+
+  // Only what has changed since the last event, on media or in what must survive, can show
+  // anything new.
+  void before(Machine& machine, Event event, std::uint64_t what) override {
+    if (bench_.violation_) return;
+    File* const file = machine.files().find(kPoolName);
+    if (file == nullptr) return;
+    if (file->media.version() == version_ && ledger_.demands() == demands_) return;
+    version_ = file->media.version();
+    demands_ = ledger_.demands();
+    at_ = {machine.events(), event, what};
+    ++bench_.counts_.points;
+    const CrashOptions& options = bench_.options_;
+    lose_power(file->media);
+    const std::uint32_t rarer = place_.depth == 0 ? 1 : 16;
+    if (may_nest() && choose_.one_in(std::uint64_t{options.killed_one_in} * rarer)) {
+      kill(file->media);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kMostRuns = 3;
+  // A recovery, once watched, watches one in so many of those that follow its crashes.
+  static constexpr std::uint32_t kNestedOnceMore = 8;
+
+  using Choices = std::vector<Media::Choice>;
+  struct Moment {
+    std::uint64_t number = 0;
+    Event event{};
+    std::uint64_t what = 0;
+  };
+  struct Recovered {
+    State state;
+    bool was_clean = false;
+  };
+
+  [[nodiscard]] bool may_nest() const { return place_.depth < bench_.options_.nested_depth; }
+
+  void lose_power(Media& media) {
+    const CrashOptions& options = bench_.options_;
+    const bool inside = place_.depth > 0;
+    for_each_image(media, inside ? options.nested_samples : options.most_enumerated,
+                   inside ? options.nested_samples : options.samples, choose_,
+                   [&](const Choices& choices, const Hash128& hash) {
+                     if (is_new(hash)) check(media, choices);
+                   });
+  }
+
+  bool is_new(const Hash128& hash) {
+    if (bench_.violation_) return false;
+    if (bench_.images_.insert(hash).second) ++bench_.counts_.images;
+    const Hash128 demanded{emu::sim::mix(demands_ + 1), emu::sim::mix(place_.run + 77)};
+    return bench_.checked_.insert(hash ^ demanded).second;
+  }
+
+  void check(Media& media, const Choices& choices) {
+    const CrashOptions& options = bench_.options_;
+    Bench::Level& level = bench_.level(place_.depth);
+    level.machine.files().put(kPoolName).media.follow(media, choices);
+    const bool nested =
+        may_nest() && choose_.one_in(place_.depth == 0 ? options.nested_one_in : kNestedOnceMore);
+    const auto found = recover(level, nested, &choices);
+    if (!found || bench_.violation_ || place_.run >= kMostRuns) return;
+    if (choose_.one_in(found->was_clean ? options.continued_clean_one_in
+                                        : options.continued_one_in)) {
+      go_on(media, choices, found->state);
+    }
+  }
+
+  void kill(Media& media) {
+    ++bench_.counts_.killed;
+    Bench::Level& level = bench_.level(place_.depth);
+    level.machine.files().put(kPoolName).media.follow_killed(media);
+    recover(level, true, nullptr);
+  }
+
+  // The real recovery of what is on the level's machine, held against the ledger. `choices` null:
+  // the process was killed.
+  std::optional<Recovered> recover(Bench::Level& level, bool nested, const Choices* choices) {
+    ++bench_.counts_.checks;
+    if (place_.depth > 0) ++bench_.counts_.nested;
+    Crasher inside(bench_, case_, ledger_,
+                   {place_.depth + 1, place_.run, nested ? where(choices) : std::string()});
+    const Machine::Use use(level.machine);
+    level.machine.watch(nested ? &inside : nullptr);
+    Recovered found;
+    std::string fault;
+    try {
+      fault = recover_and_read(level.machine, found);
+      if (fault.empty()) fault = ledger_.find_fault(found.state);
+    } catch (const std::exception& e) {
+      fault = std::string("recovery refuses: ") + e.what();
+    }
+    level.machine.watch(nullptr);
+    if (fault.empty()) return found;
+    bench_.report(case_, fault, where(choices));
+    return std::nullopt;
+  }
+
+  std::string recover_and_read(Machine& machine, Recovered& found) const {
+    auto file = pool::PoolFile::open(kPoolName, case_.options, pool::PoolFile::Access::read_write);
+    int copy = file->current_copy();
+    found.was_clean =
+        file->superblock().fixed.state == static_cast<std::uint32_t>(pool::State::clean);
+    if (!found.was_clean) {
+      recovery::recover(*file, case_.options.recovery);
+      machine.event(Event::end);  // a crash when it is done
+      copy = 0;                   // both are equal now
+    }
+    return read_state(*file, copy, found.state);
+  }
+
+  // Another program runs on what was recovered, and crashes all along in its turn.
+  void go_on(Media& media, const Choices& choices, const State& state) {
+    ++bench_.counts_.continued;
+    Case next = case_;
+    next.seed = emu::sim::mix(case_.seed + choose_());
+    next.options.recovery.threads = static_cast<std::uint32_t>(1 + next.seed % 3);
+    next.transactions = std::min(next.transactions, 3);
+    bench_.run_program(
+        next, {&media, &choices, state, place_.run + 1, place_.depth + 1, where(&choices)}, true);
+  }
+
+  [[nodiscard]] std::string where(const Choices* choices) const {
+    std::string text = place_.history + (place_.history.empty() ? "" : ", then ");
+    text += fmt::format("event {} ({} {}), ", at_.number, static_cast<int>(at_.event), at_.what);
+    if (choices == nullptr) return text + "the process is killed";
+    text += choices->empty() ? "nothing more" : "also units";
+    for (const Media::Choice& c : *choices) text += fmt::format(" {}:{}", c.unit, c.content);
+    return text;
+  }
+
+  Bench& bench_;
+  const Case& case_;
+  const Ledger& ledger_;
+  const Place place_;
+  Random choose_;
+  std::uint64_t version_ = 0;
+  std::uint64_t demands_ = ~std::uint64_t{0};
+  Moment at_;
+};
+
+Bench::Level& Bench::level(std::uint32_t depth) {
+  while (levels_.size() <= depth) levels_.push_back(std::make_unique<Level>(emu::sim::Config{}));
+  return *levels_[depth];
+}
+
+void Bench::report(const Case& c, std::string what, std::string where) {
+  if (violation_) return;
+  violation_ = Violation{c.seed, std::move(what), c.describe() + "; " + std::move(where)};
+}
+
+bool Bench::run(const Case& c) {
+  // Images are told apart within a run; pools of different runs differ in their identity.
+  checked_.clear();
+  run_program(c, {}, true);
+  return !violation_;
+}
+
+bool Bench::explore(const Case& c) {
+  run_program(c, {}, false);
+  return !violation_;
+}
+
+void Bench::run_program(const Case& c, const Start& start, bool crash) {
+  ++counts_.runs;
+  Ledger ledger(start.run);
+  Machine machine(c.machine());
+  if (start.base != nullptr) {
+    machine.files().put(kPoolName).media.copy(*start.base, *start.choices);
+  }
+  // Recovery has shown what it will find, and nothing of that may be lost from here on.
+  if (start.found && start.found->made) ledger.start_from(start.found->values, true);
+  Program program(c, ledger, start.found);
+  Crasher crasher(*this, c, ledger, {start.depth, start.run, start.history});
+  if (crash) machine.watch(&crasher);
+  const Machine::Ended ended = machine.run([&] { program.main(); });
+  machine.watch(nullptr);
+  trace_ = emu::sim::mix(trace_ ^ machine.trace_hash());
+  if (ended != Machine::Ended::normally) {
+    const bool hung = ended == Machine::Ended::hung;
+    report(c, hung ? "the run never ends" : "every core sleeps", start.history);
+  } else if (!machine.uncaught().empty()) {
+    report(c, "an error nobody expected: " + machine.uncaught(), start.history);
+  } else if (!program.fault().empty()) {
+    report(c, program.fault(), start.history);
+  } else if (const auto anomaly = ledger.history().find_anomaly()) {
+    report(c, anomaly->name + ": " + anomaly->explanation, start.history);
+  }
+}
+
+}  // namespace sp3::sim

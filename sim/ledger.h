@@ -1,0 +1,98 @@
+// Ledger: what the transactions of one simulated run read and wrote, and which of them were
+// acknowledged; and whether a state found after a crash is one they allow.
+//
+// Every value is written once and says by whom. A transaction that writes an object has read it, so
+// each value also says which one it replaced, and from the values found the chain of all that came
+// before follows.
+//
+// A state is allowed if
+//   - every value found was written by an attempt that may have committed,
+//   - every transaction of which anything is found is there whole, and everything it read is too
+//     (so the set is closed under predecessors),
+//   - everything acknowledged is there, and everything an acknowledged transaction read.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "oracle/history.h"
+
+namespace sp3::sim {
+
+inline constexpr std::uint32_t kCells = 5;
+inline constexpr std::uint32_t kDirectory = kCells;  // as an object
+inline constexpr std::uint32_t kObjects = kCells + 1;
+
+using Value = std::uint64_t;
+using Values = std::array<Value, kObjects>;
+
+// What was found on media.
+struct State {
+  bool made = false;  // the directory and its cells
+  Values values{};
+};
+
+class Ledger {
+ public:
+  using Number = std::uint32_t;
+
+  // `run` tells the values of runs on one pool apart. REQUIRES: < 2^12.
+  explicit Ledger(std::uint32_t run) : run_(run) {}
+
+  // The values everything starts from. `certain`: they cannot be lost any more.
+  void start_from(const Values& values, bool certain);
+
+  Number begin(int core);
+  // Forgets what the last attempt did.
+  void attempt(Number tx);
+  // The value for the next write of this attempt.
+  [[nodiscard]] Value next_value(Number tx) const;
+  void read(Number tx, std::uint32_t object, Value found);
+  void write(Number tx, std::uint32_t object, Value replaced, Value value);
+  void acknowledge(Number tx);
+  void give_up(Number tx);  // an exception left run(): nothing of it may be found
+
+  // Changes whenever more may be asked of a state.
+  [[nodiscard]] std::uint64_t demands() const noexcept { return demands_; }
+  [[nodiscard]] std::size_t size() const noexcept { return transactions_.size(); }
+
+  // What is wrong with the state; empty if nothing.
+  [[nodiscard]] std::string find_fault(const State& state) const;
+  // The run as a history for the serializability checker; those in flight count as unknown.
+  [[nodiscard]] oracle::History history() const;
+  [[nodiscard]] std::string describe(Number tx) const;
+
+ private:
+  enum class Stage : std::uint8_t { running, acknowledged, given_up };
+  struct Access {
+    std::uint32_t object;
+    Value value;
+    Value replaced;  // of a write
+  };
+  struct Transaction {
+    int core = 0;
+    Stage stage = Stage::running;
+    std::uint32_t attempt = 0;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::vector<Access> reads;
+    std::vector<Access> writes;
+  };
+  struct Found;
+
+  [[nodiscard]] const Access* writer_of(std::uint32_t object, Value value, Number* tx) const;
+  [[nodiscard]] std::string trace_back(const State& state, Found& found) const;
+  [[nodiscard]] std::string name(std::uint32_t object, Value value) const;
+
+  const std::uint32_t run_;
+  Values start_{};
+  bool started_ = false;
+  bool start_is_certain_ = false;
+  std::vector<Transaction> transactions_;
+  std::uint64_t demands_ = 0;
+  std::uint64_t moment_ = 0;
+};
+
+}  // namespace sp3::sim

@@ -1,0 +1,223 @@
+#include "sim/program.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "emu/threads.h"
+#include "sim/objects.h"
+
+namespace sp3::sim {
+
+class Program::Worker {
+ public:
+  Worker(Program& program, Pool& pool, int number)
+      : case_(program.case_),
+        ledger_(program.ledger_),
+        pool_(pool),
+        number_(number),
+        choose_(program.case_.seed * 64 + static_cast<std::uint64_t>(number) + 1),
+        session_(pool.session()) {}
+
+  void run() {
+    for (int i = 0; i < case_.transactions; ++i) {
+      transaction();
+      between();
+    }
+    settle(0);
+    session_.close();
+  }
+
+ private:
+  enum class Action : std::uint8_t { read, update, rewrite, replace };
+  struct Part {
+    std::uint32_t cell;
+    Action action;
+    std::uint64_t kind;  // of a replacement
+  };
+
+  void transaction() {
+    parts_.clear();
+    const bool only_reads = choose_.one_in(5);
+    const std::uint64_t count = 1 + choose_.below(3);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto cell = static_cast<std::uint32_t>(choose_.below(kCells));
+      const bool used = std::any_of(parts_.begin(), parts_.end(),
+                                    [&](const Part& part) { return part.cell == cell; });
+      if (used) continue;
+      constexpr Action kActions[] = {Action::read,    Action::read,   Action::update,
+                                     Action::update,  Action::update, Action::rewrite,
+                                     Action::rewrite, Action::replace};
+      const Action action = only_reads ? Action::read : kActions[choose_.below(8)];
+      parts_.push_back({cell, action, choose_.below(kKinds)});
+    }
+    const bool give_up = choose_.one_in(10);
+    const Ledger::Number tx = ledger_.begin(number_);
+    const auto body = [&](Transaction& t) {
+      ledger_.attempt(tx);
+      work(t, tx);
+      if (give_up) t.cancel();
+    };
+    try {
+      if (case_.async && choose_.one_in(2)) {
+        Ticket ticket = session_.run_async(body);
+        waiting_.emplace_back(tx, std::move(ticket));
+      } else {
+        session_.run(body);
+        ledger_.acknowledge(tx);
+      }
+    } catch (const Cancelled&) {
+      ledger_.give_up(tx);
+    }
+  }
+
+  void work(Transaction& t, Ledger::Number tx) {
+    const auto root = t.root<Directory>(kRootName);
+    const Directory& directory = t.read(root);
+    ledger_.read(tx, kDirectory, directory.value);
+    bool moved = false;  // the directory has its new value
+    for (const Part& part : parts_) {
+      with_kind(directory.kinds[part.cell], [&]<class T>() {
+        const auto at = Ptr<T>::from_offset(directory.cells[part.cell]);
+        const Value old = t.read(at).value;
+        ledger_.read(tx, part.cell, old);
+        if (part.action == Action::read) return;
+        if (part.action == Action::replace && !std::exchange(moved, true)) {
+          const Value value = ledger_.next_value(tx);
+          ledger_.write(tx, kDirectory, directory.value, value);
+          t.write(root).value = value;
+        }
+        const Value value = ledger_.next_value(tx);
+        ledger_.write(tx, part.cell, old, value);
+        if (part.action == Action::replace) {
+          t.destroy(at);
+          make(t, t.write(root), part, value);
+        } else if (part.action == Action::rewrite) {
+          rewrite(t.write(at), value);
+        } else {
+          update(t.write(at), value);
+        }
+      });
+    }
+  }
+
+  static void make(Transaction& t, Directory& directory, const Part& part, Value value) {
+    with_kind(part.kind, [&]<class T>() {
+      T fresh{};
+      rewrite(fresh, value);
+      directory.cells[part.cell] = t.make<T>(fresh).offset();
+    });
+    directory.kinds[part.cell] = part.kind;
+  }
+
+  void between() {
+    if (case_.checkpoints && choose_.one_in(4)) pool_.checkpoint();
+    if (choose_.one_in(4)) settle(choose_.below(3));
+    if (choose_.one_in(8)) {
+      session_.flush();
+      acknowledge_all();
+    }
+    if (case_.reopens && choose_.one_in(3)) {
+      session_.close();
+      acknowledge_all();
+      session_ = pool_.session();
+    }
+  }
+
+  // Waits until at most `left` transactions are in flight.
+  void settle(std::size_t left) {
+    while (waiting_.size() > left) {
+      waiting_.front().second.wait();
+      ledger_.acknowledge(waiting_.front().first);
+      waiting_.pop_front();
+    }
+  }
+
+  void acknowledge_all() {
+    for (const auto& [tx, ticket] : waiting_) ledger_.acknowledge(tx);
+    waiting_.clear();
+  }
+
+  const Case& case_;
+  Ledger& ledger_;
+  Pool& pool_;
+  const int number_;
+  emu::sim::Random choose_;
+  Session session_;
+  std::vector<Part> parts_;
+  std::deque<std::pair<Ledger::Number, Ticket>> waiting_;
+};
+
+void Program::main() {
+  Pool pool = found_ ? Pool::open(kPoolName, case_.options)
+                     : Pool::create(kPoolName, kPoolBytes, case_.options);
+  if (found_) check_found(pool);
+  if (!found_ || !found_->made) set_up(pool);
+  std::vector<emu::Thread> threads;
+  for (int i = 0; i < case_.cores; ++i) {
+    threads.emplace_back([this, &pool, i] { Worker(*this, pool, i).run(); });
+  }
+  for (emu::Thread& thread : threads) thread.join();
+  check_end(pool);
+  pool.close();
+}
+
+void Program::set_up(Pool& pool) {
+  Session session = pool.session();
+  Values values{};
+  for (std::uint32_t i = 0; i < kObjects; ++i) values[i] = i + 1;
+  ledger_.start_from(values, false);
+  session.run([&](Transaction& t) {
+    Directory directory{};
+    for (std::uint32_t i = 0; i < kCells; ++i) {
+      directory.kinds[i] = i % kKinds;
+      with_kind(directory.kinds[i], [&]<class T>() {
+        T cell{};
+        rewrite(cell, values[i]);
+        directory.cells[i] = t.make<T>(cell).offset();
+      });
+    }
+    directory.value = values[kDirectory];
+    t.set_root(kRootName, t.make<Directory>(directory));
+  });
+  ledger_.start_from(values, true);
+}
+
+State Program::read_all(Pool& pool) {
+  Session session = pool.session();
+  State state;
+  session.run([&](Transaction& t) {
+    state = {};
+    const auto root = t.root<Directory>(kRootName);
+    if (!root) return;
+    const Directory& directory = t.read(root);
+    state.made = true;
+    state.values[kDirectory] = directory.value;
+    for (std::uint32_t i = 0; i < kCells; ++i) {
+      with_kind(directory.kinds[i], [&]<class T>() {
+        state.values[i] = t.read(Ptr<T>::from_offset(directory.cells[i])).value;
+      });
+    }
+  });
+  return state;
+}
+
+// Opened through the API the pool shows what recovery alone left.
+void Program::check_found(Pool& pool) {
+  const State state = read_all(pool);
+  if (state.made != found_->made || state.values != found_->values) {
+    fault_ = "the pool opens with another state than recovery left";
+  }
+  if (state.made) ledger_.start_from(state.values, true);
+}
+
+void Program::check_end(Pool& pool) {
+  const State state = read_all(pool);
+  std::string fault = ledger_.find_fault(state);
+  if (!fault.empty() && fault_.empty()) fault_ = "without a crash: " + fault;
+}
+
+}  // namespace sp3::sim

@@ -1,0 +1,45 @@
+// Program: what the cores of a simulated run do: make a pool (or open one that a crash left), run
+// transactions on a handful of objects, close.
+//
+// Transactions read, update, rewrite and replace cells (destroy one, make one of another size), some
+// asynchronously, some only reading, some given up by an exception. Everything goes into a Ledger.
+//
+// Lifetime: outlives the Machine::run() that runs main().
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <sp3/sp3.h>
+
+#include "sim/case.h"
+#include "sim/ledger.h"
+
+namespace sp3::sim {
+
+class Program {
+ public:
+  // `found`: the state on media when the pool exists already; else the pool is made.
+  Program(const Case& c, Ledger& ledger, std::optional<State> found)
+      : case_(c), ledger_(ledger), found_(found) {}
+
+  // The body of core 0.
+  void main();
+  // What went wrong though nothing crashed; empty if nothing.
+  [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
+
+ private:
+  class Worker;
+
+  void set_up(Pool& pool);
+  void check_found(Pool& pool);
+  void check_end(Pool& pool);
+  static State read_all(Pool& pool);
+
+  const Case& case_;
+  Ledger& ledger_;
+  const std::optional<State> found_;
+  std::string fault_;
+};
+
+}  // namespace sp3::sim

@@ -1,0 +1,28 @@
+#include "tests/sim/campaign.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <catch2/catch.hpp>
+
+namespace sp3::test {
+
+sim::CrashCounts crash_all(const std::string& name, Seeds seeds, const sim::CrashOptions& options,
+                           const std::function<void(sim::Case&)>& adapt) {
+  sim::Bench bench(options);
+  for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
+    sim::Case c = sim::case_of(seed);
+    if (adapt) adapt(c);
+    if (bench.run(c)) continue;
+    FAIL("seed " << seed << ": " << bench.violation()->what << "\n" << bench.violation()->where);
+  }
+  const sim::CrashCounts& n = bench.counts();
+  fmt::print(
+      "{}: {} distinct images, {} recoveries ({} after a crash in recovery, {} after a kill), "
+      "{} programs ({} on recovered pools), {} points\n",
+      name, n.images, n.checks, n.nested, n.killed, n.runs, n.continued, n.points);
+  std::fflush(stdout);
+  return n;
+}
+
+}  // namespace sp3::test

@@ -1,0 +1,107 @@
+// Power fails at every event of small programs, and in the recoveries that follow.
+#include <catch2/catch.hpp>
+
+#include "tests/sim/campaign.h"
+
+namespace sp3::test {
+namespace {
+
+using sim::Case;
+using sim::CrashCounts;
+using sim::CrashOptions;
+
+// One image in so many is taken further; for cases that are about the first crash alone.
+CrashOptions plain() {
+  CrashOptions options;
+  options.nested_one_in = 400;
+  options.continued_one_in = 4000;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("after power loss at any event everything acknowledged is there, whole and closed") {
+  const CrashCounts n = crash_all("any case", {1, 100}, {});
+  CHECK(n.images > 200'000);
+  CHECK(n.nested > 10'000);
+  CHECK(n.killed > 300);
+  CHECK(n.continued > 100);
+}
+
+TEST_CASE("power loss: every flush instruction, policy and lock timing") {
+  for (const auto flush :
+       {FlushInstruction::clwb, FlushInstruction::clflushopt, FlushInstruction::clflush,
+        FlushInstruction::non_temporal, FlushInstruction::none}) {
+    for (const auto policy : {CommitPolicy::speculative, CommitPolicy::conservative}) {
+      for (const auto locks : {LockTiming::commit, LockTiming::encounter}) {
+        const std::string name = std::string(to_string(flush)) + ", " + to_string(policy) +
+                                 ", locks at " + to_string(locks);
+        const CrashCounts n = crash_all(name, {1000, 1001}, plain(), [&](Case& c) {
+          c.options.memory = MemoryKind::emulated;
+          c.options.flush = flush;
+          c.options.policy = policy;
+          c.options.locks = locks;
+          c.cores = 3;
+          c.async = c.seed % 2 == 0;
+        });
+        CHECK(n.images > 1000);
+      }
+    }
+  }
+}
+
+TEST_CASE("power loss: memory in files, whose sectors are written at any moment") {
+  const CrashCounts n = crash_all("files", {2000, 2009}, plain(), [](Case& c) {
+    c.options.memory = MemoryKind::file;
+    c.options.flush = FlushInstruction::automatic;
+    c.cores = 3;
+  });
+  CHECK(n.images > 5'000);
+}
+
+TEST_CASE("power loss: every image of every event, where they are at most 4096") {
+  CrashOptions options = plain();
+  options.most_enumerated = 4096;
+  options.samples = 1000;
+  const CrashCounts n = crash_all("exhaustive", {3000, 3000}, options, [](Case& c) {
+    c.options.memory = MemoryKind::emulated;
+    c.options.flush = FlushInstruction::clwb;
+    c.cores = 2;
+    c.transactions = 2;
+  });
+  CHECK(n.images > 20'000);
+}
+
+TEST_CASE("a crash, a recovery and a run after it, over and over") {
+  CrashOptions options;
+  options.most_enumerated = 8;
+  options.samples = 4;
+  options.continued_one_in = 60;
+  const CrashCounts n = crash_all("double crashes", {4000, 4007}, options);
+  CHECK(n.continued > 300);
+}
+
+TEST_CASE("crashes in recovery, to a depth of three") {
+  CrashOptions options = plain();
+  options.most_enumerated = 8;
+  options.samples = 4;
+  options.nested_one_in = 4;
+  const CrashCounts n = crash_all("nested", {5000, 5005}, options);
+  CHECK(n.nested > 10'000);
+}
+
+TEST_CASE("power loss at length", "[.full]") {
+  const CrashCounts n = crash_all("at length", {10'000, 10'599}, {});
+  CHECK(n.images > 2'000'000);
+}
+
+TEST_CASE("double crashes at length", "[.full]") {
+  CrashOptions options;
+  options.most_enumerated = 8;
+  options.samples = 4;
+  options.continued_one_in = 60;
+  const CrashCounts n = crash_all("double crashes at length", {20'000, 20'199}, options);
+  CHECK(n.continued > 10'000);
+}
+
+}  // namespace sp3::test

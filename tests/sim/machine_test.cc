@@ -1,0 +1,248 @@
+// Virtual cores: what their schedule may depend on, and what they offer the runtime.
+#include <chrono>
+#include <mutex>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "emu/clock.h"
+#include "emu/executor.h"
+#include "emu/spin.h"
+#include "emu/threads.h"
+#include "emu/touch.h"
+#include "sim/crasher.h"
+
+namespace sp3::test {
+namespace {
+
+using emu::sim::Config;
+using emu::sim::Event;
+using emu::sim::Machine;
+using emu::sim::Schedule;
+
+Config config_of(Schedule schedule, std::uint64_t seed = 1) {
+  Config config;
+  config.schedule = schedule;
+  config.seed = seed;
+  config.most_events = 100'000;
+  return config;
+}
+
+constexpr Schedule kSchedules[] = {Schedule::timed, Schedule::random, Schedule::priority};
+
+}  // namespace
+
+TEST_CASE("the same seed gives the same trace, whatever ran before it") {
+  const auto hash_of = [](std::uint64_t seed) {
+    sim::Bench bench({});
+    const std::vector<std::vector<char>> disturbance(seed % 7, std::vector<char>(100));
+    REQUIRE(bench.explore(sim::case_of(seed)));
+    return bench.trace_hash();
+  };
+  std::uint64_t all = 0;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const std::uint64_t first = hash_of(seed);
+    CHECK(hash_of(seed) == first);
+    all = emu::sim::mix(all ^ first);
+  }
+  // The trace is that of the source code and its seed, not of a compiler's optimisations: every
+  // build has to arrive at this number. Any change of the protocol's events changes it.
+  CHECK(all == 0);
+}
+
+TEST_CASE("a watcher changes nothing of what it watches") {
+  sim::CrashOptions few;
+  few.most_enumerated = 2;
+  few.samples = 2;
+  few.continued_one_in = ~std::uint32_t{0};
+  few.continued_clean_one_in = ~std::uint32_t{0};
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    sim::Bench watched(few);
+    sim::Bench alone(few);
+    REQUIRE(watched.run(sim::case_of(seed)));
+    REQUIRE(alone.explore(sim::case_of(seed)));
+    CHECK(watched.trace_hash() == alone.trace_hash());
+  }
+}
+
+TEST_CASE("a mutex keeps cores apart at every event") {
+  for (const Schedule schedule : kSchedules) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      Machine machine(config_of(schedule, seed));
+      int inside = 0;
+      int most = 0;
+      int turns = 0;
+      emu::Mutex mutex;
+      const auto body = [&] {
+        for (int i = 0; i < 10; ++i) {
+          const std::lock_guard guard(mutex);
+          most = std::max(most, ++inside);
+          emu::interleave();
+          emu::interleave();
+          --inside;
+          ++turns;
+        }
+      };
+      const auto ended = machine.run([&] {
+        std::vector<emu::Thread> threads;
+        for (int i = 0; i < 4; ++i) threads.emplace_back(body);
+        for (emu::Thread& thread : threads) thread.join();
+      });
+      CHECK(ended == Machine::Ended::normally);
+      CHECK(most == 1);
+      CHECK(turns == 40);
+    }
+  }
+}
+
+TEST_CASE("explored schedules differ by seed, and let cores overtake each other") {
+  const auto order_of = [](Schedule schedule, std::uint64_t seed) {
+    Machine machine(config_of(schedule, seed));
+    std::vector<int> order;
+    machine.run([&] {
+      std::vector<emu::Thread> threads;
+      for (int number = 0; number < 3; ++number) {
+        threads.emplace_back([&order, number] {
+          for (int i = 0; i < 3; ++i) {
+            order.push_back(number);
+            emu::interleave();
+          }
+        });
+      }
+      for (emu::Thread& thread : threads) thread.join();
+    });
+    return order;
+  };
+  for (const Schedule schedule : {Schedule::random, Schedule::priority}) {
+    const auto first = order_of(schedule, 1);
+    bool differs = false;
+    for (std::uint64_t seed = 2; seed < 20; ++seed) {
+      differs = differs || order_of(schedule, seed) != first;
+    }
+    CHECK(differs);
+  }
+}
+
+TEST_CASE("a timed wait ends at its time, or when it is woken") {
+  using std::chrono::milliseconds;
+  for (const Schedule schedule : kSchedules) {
+    Machine machine(config_of(schedule));
+    bool timed_out = false;
+    bool woken = false;
+    emu::Mutex mutex;
+    emu::ConditionVariable changed;
+    bool ready = false;
+    machine.run([&] {
+      std::unique_lock lock(mutex);
+      const auto start = emu::SteadyClock::now();
+      timed_out = !changed.wait_for(lock, milliseconds(5), [] { return false; });
+      timed_out = timed_out && emu::SteadyClock::now() - start >= milliseconds(5);
+      emu::Thread other([&] {
+        const std::lock_guard guard(mutex);
+        ready = true;
+        changed.notify_all();
+      });
+      woken = changed.wait_for(lock, std::chrono::hours(1), [&] { return ready; });
+      lock.unlock();
+      other.join();
+    });
+    CHECK(timed_out);
+    CHECK(woken);
+    CHECK(machine.now() < 3'600'000'000'000);
+  }
+}
+
+TEST_CASE("a core that waits for another by spinning lets it run") {
+  for (const Schedule schedule : kSchedules) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      Machine machine(config_of(schedule, seed));
+      bool done = false;
+      const auto ended = machine.run([&] {
+        emu::Thread other([&] {
+          for (int i = 0; i < 20; ++i) emu::interleave();
+          done = true;
+        });
+        emu::Spin spin;
+        while (!done) spin.pause();
+        other.join();
+      });
+      CHECK(ended == Machine::Ended::normally);
+    }
+  }
+}
+
+TEST_CASE("cores that wait for each other are reported, and so is one that never ends") {
+  Machine locked(config_of(Schedule::random));
+  CHECK(locked.run([] {
+    emu::Mutex mutex;
+    mutex.lock();
+    mutex.lock();
+  }) == Machine::Ended::deadlocked);
+  Machine endless(config_of(Schedule::random));
+  CHECK(endless.run([] {
+    emu::Spin spin;
+    while (true) spin.pause();
+  }) == Machine::Ended::hung);
+}
+
+TEST_CASE("time is what events cost: two cores work side by side") {
+  const auto time_of = [](int cores) {
+    Machine machine(config_of(Schedule::timed));
+    machine.run([&] {
+      std::vector<emu::Thread> threads;
+      for (int i = 0; i < cores; ++i) {
+        threads.emplace_back([] {
+          for (int k = 0; k < 1000; ++k) emu::sim::machine().event(Event::step, 0, 100);
+        });
+      }
+      for (emu::Thread& thread : threads) thread.join();
+    });
+    return machine.now();
+  };
+  CHECK(time_of(1) >= 100'000);
+  CHECK(time_of(8) < 2 * time_of(1));
+}
+
+TEST_CASE("clocks never fall, on one core or from core to core, when they agree") {
+  for (const Schedule schedule : kSchedules) {
+    Machine machine(config_of(schedule));
+    std::uint64_t last = 0;
+    bool fell = false;
+    machine.run([&] {
+      std::vector<emu::Thread> threads;
+      for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&] {
+          for (int k = 0; k < 100; ++k) {
+            const std::uint64_t now = emu::ticks();
+            fell = fell || now < last;
+            last = now;
+            emu::interleave();
+          }
+        });
+      }
+      for (emu::Thread& thread : threads) thread.join();
+    });
+    CHECK_FALSE(fell);
+  }
+}
+
+TEST_CASE("the executor runs every item once, on cores of its own") {
+  for (const std::uint32_t threads : {1U, 3U}) {
+    Machine machine(config_of(Schedule::random));
+    std::vector<int> visits(50, 0);
+    std::vector<int> fed(10, 0);
+    machine.run([&] {
+      emu::Executor executor(threads);
+      executor.parallel_for(visits.size(), [&](std::size_t i) { ++visits[i]; });
+      const std::uint32_t initial = 0;
+      executor.parallel_feed(&initial, 1, [&](std::uint32_t item, const auto& ready) {
+        ++fed[item];
+        if (item + 1 < fed.size()) ready(item + 1);
+      });
+    });
+    CHECK(visits == std::vector<int>(50, 1));
+    CHECK(fed == std::vector<int>(10, 1));
+  }
+}
+
+}  // namespace sp3::test

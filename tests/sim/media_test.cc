@@ -1,0 +1,267 @@
+// What may be left of stores after a power loss, by every kind of flush.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "emu/sim/media.h"
+#include "sim/images.h"
+
+namespace sp3::test {
+namespace {
+
+using emu::sim::Media;
+using emu::sim::Medium;
+using emu::sim::Random;
+
+constexpr std::uint64_t kBytes = 4096;
+
+struct Lines : Media {
+  explicit Lines(Medium medium = Medium::lines) {
+    resize(kBytes);
+    use_as(medium);
+  }
+  void set(std::uint64_t word, std::uint64_t value, Core core = 0, bool non_temporal = false) {
+    store(core, word * 8, &value, 8, non_temporal);
+  }
+};
+
+std::uint64_t word_of(const std::byte* bytes, std::uint64_t word) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes + word * 8, 8);
+  return value;
+}
+
+// All images of `media`, as the values of the given words.
+std::set<std::vector<std::uint64_t>> images(Media& media, const std::vector<std::uint64_t>& words) {
+  std::set<std::vector<std::uint64_t>> result;
+  Random choose(1);
+  Media image;
+  sim::for_each_image(media, 1 << 16, 0, choose, [&](const auto& choices, const auto& hash) {
+    image.follow(media, choices);
+    CHECK(image.hash() == hash);
+    CHECK(std::equal(image.now(), image.now() + kBytes, image.certain()));
+    std::vector<std::uint64_t> values;
+    for (const std::uint64_t word : words) values.push_back(word_of(image.now(), word));
+    result.insert(values);
+  });
+  return result;
+}
+
+using Set = std::set<std::vector<std::uint64_t>>;
+
+}  // namespace
+
+TEST_CASE("stores of one group survive in any subset of their words") {
+  Lines media;
+  media.set(0, 1);
+  media.set(1, 2);
+  CHECK(word_of(media.now(), 0) == 1);
+  CHECK(word_of(media.certain(), 0) == 0);
+  CHECK(images(media, {0, 1}) == Set{{0, 0}, {1, 0}, {0, 2}, {1, 2}});
+}
+
+TEST_CASE("a word is never torn, nor are the bytes beside a small store lost") {
+  Lines media;
+  media.set(0, 0x1111111111111111);
+  media.flush(0, 0, 8, false);
+  media.fence(0);
+  const std::array<unsigned char, 2> two = {0xAA, 0xBB};
+  media.store(0, 3, two.data(), two.size(), false);
+  CHECK(images(media, {0}) == Set{{0x1111111111111111}, {0x111111BBAA111111}});
+}
+
+TEST_CASE("a store across two words is two stores") {
+  Lines media;
+  const std::array<unsigned char, 2> two = {0xAA, 0xBB};
+  media.store(0, 7, two.data(), two.size(), false);
+  CHECK(images(media, {0, 1}).size() == 4);
+}
+
+TEST_CASE("clwb and clflushopt need the fence of the core that flushed") {
+  Lines media;
+  media.set(0, 1);
+  media.flush(0, 0, 8, false);
+  CHECK(images(media, {0}) == Set{{0}, {1}});
+  media.fence(1);
+  CHECK(images(media, {0}) == Set{{0}, {1}});
+  media.fence(0);
+  CHECK(images(media, {0}) == Set{{1}});
+  CHECK(media.pending().empty());
+}
+
+TEST_CASE("a flush covers what was stored before it, and a fence nothing that was not flushed") {
+  Lines media;
+  media.set(0, 1);
+  media.flush(0, 0, 8, false);
+  media.set(1, 2);
+  media.set(64, 3);  // another line
+  media.fence(0);
+  CHECK(images(media, {0, 1, 64}) == Set{{1, 0, 0}, {1, 2, 0}, {1, 0, 3}, {1, 2, 3}});
+}
+
+TEST_CASE("a helper's flush and fence cover another core's stores") {
+  Lines media;
+  media.set(0, 1, 0);
+  media.flush(1, 0, 8, false);
+  media.fence(1);
+  CHECK(images(media, {0}) == Set{{1}});
+}
+
+TEST_CASE("clflush needs no fence") {
+  Lines media;
+  media.set(0, 1);
+  media.flush(0, 0, 8, true);
+  CHECK(images(media, {0}) == Set{{1}});
+}
+
+TEST_CASE("non-temporal stores need their own core's fence and no flush") {
+  Lines media;
+  media.set(0, 1, 0, true);
+  media.flush(1, 0, 8, false);
+  media.fence(1);
+  CHECK(images(media, {0}) == Set{{0}, {1}});
+  media.flush(1, 0, 8, true);
+  CHECK(images(media, {0}) == Set{{0}, {1}});
+  media.fence(0);
+  CHECK(images(media, {0}) == Set{{1}});
+}
+
+TEST_CASE("between two flushes or fences a line's stores reach the media in their order") {
+  for (const bool by_flush : {true, false}) {
+    Lines media;
+    media.set(0, 1);
+    if (by_flush) {
+      media.flush(0, 0, 8, false);
+    } else {
+      media.fence(0);
+    }
+    media.set(1, 2);
+    CHECK(images(media, {0, 1}) == Set{{0, 0}, {1, 0}, {1, 2}});
+  }
+}
+
+TEST_CASE("the stores of two cores to one line reach the media in their order") {
+  Lines media;
+  media.set(0, 1, 0);
+  media.set(1, 2, 1);
+  CHECK(images(media, {0, 1}) == Set{{0, 0}, {1, 0}, {1, 2}});
+}
+
+TEST_CASE("lines know no order between them") {
+  Lines media;
+  media.set(0, 1);
+  media.fence(0);
+  media.set(8, 2);
+  CHECK(images(media, {0, 8}) == Set{{0, 0}, {1, 0}, {0, 2}, {1, 2}});
+}
+
+TEST_CASE("a word stored twice may have any of its values") {
+  Lines media;
+  media.set(0, 1);
+  media.set(0, 2);
+  CHECK(images(media, {0}) == Set{{0}, {1}, {2}});
+}
+
+TEST_CASE(
+    "sectors are kept or lost whole, store call by store call, until a sync that began later") {
+  Lines media(Medium::sectors);
+  const std::array<std::uint64_t, 2> first = {1, 2};
+  media.store(0, 0, first.data(), sizeof first, false);
+  const std::uint64_t begun = media.begin_sync();
+  media.set(0, 3);
+  media.set(64, 4);  // the next sector
+  CHECK(images(media, {0, 1, 64}) ==
+        Set{{0, 0, 0}, {1, 2, 0}, {3, 2, 0}, {0, 0, 4}, {1, 2, 4}, {3, 2, 4}});
+  media.flush(0, 0, 512, false);
+  media.fence(0);
+  CHECK(images(media, {0}).size() == 3);
+  media.end_sync(begun);
+  CHECK(images(media, {0, 1, 64}) == Set{{1, 2, 0}, {3, 2, 0}, {1, 2, 4}, {3, 2, 4}});
+}
+
+TEST_CASE("a killed process leaves its stores visible and as uncertain as they were") {
+  Lines media;
+  media.set(0, 1, 0, true);
+  media.set(8, 2);
+  media.flush(0, 64, 8, false);
+  Media left;
+  left.follow_killed(media);
+  CHECK(word_of(left.now(), 0) == 1);
+  CHECK(word_of(left.now(), 8) == 2);
+  CHECK(images(left, {0, 8}) == Set{{0, 0}, {1, 0}, {0, 2}, {1, 2}});
+  left.fence(0);  // the flush was the dead process's
+  CHECK(images(left, {0, 8}).size() == 4);
+  left.flush(0, 0, 512, false);
+  left.fence(0);
+  CHECK(images(left, {0, 8}) == Set{{1, 2}});
+}
+
+TEST_CASE("a follower equals its base's image whatever was done to either") {
+  Lines base;
+  Media follower;
+  Media second;
+  Random choose(7);
+  for (int round = 0; round < 2000; ++round) {
+    for (std::uint64_t i = choose.below(6); i-- > 0;) {
+      const std::uint64_t word = choose.below(kBytes / 8);
+      base.set(word, choose(), static_cast<Media::Core>(choose.below(2)), choose.one_in(8));
+      if (choose.one_in(2)) base.flush(0, word * 8, 8, choose.one_in(4));
+      if (choose.one_in(3)) base.fence(static_cast<Media::Core>(choose.below(2)));
+    }
+    std::vector<Media::Choice> choices;
+    std::vector<std::byte> wanted(base.certain(), base.certain() + kBytes);
+    for (const Media::Pending& p : base.pending()) {
+      if (choose.one_in(2)) continue;
+      choices.push_back({p.unit, choose.below(p.contents)});
+      base.content_of(p.unit, choices.back().content, wanted.data() + p.unit * 64);
+    }
+    follower.follow(base, choices);
+    REQUIRE(std::equal(wanted.begin(), wanted.end(), follower.now()));
+    REQUIRE(std::equal(wanted.begin(), wanted.end(), follower.certain()));
+    const std::uint64_t value = choose();
+    follower.store(0, choose.below(kBytes / 8) * 8, &value, 8, false);
+    if (choose.one_in(2)) follower.flush(0, 0, kBytes, false);
+    follower.fence(0);
+    second.follow(follower, {});
+    REQUIRE(std::equal(follower.certain(), follower.certain() + kBytes, second.now()));
+    Media copy;
+    copy.copy(base, choices);
+    REQUIRE(std::equal(wanted.begin(), wanted.end(), copy.now()));
+    REQUIRE(copy.hash() == [&] {
+      Media fresh;
+      fresh.copy(copy, {});
+      return fresh.hash();
+    }());
+  }
+}
+
+TEST_CASE("what is sampled includes the extremes") {
+  Lines media;
+  for (std::uint64_t word = 0; word < 32; ++word) media.set(word, word + 1);
+  Random choose(3);
+  Media image;
+  bool nothing = false;
+  bool everything = false;
+  std::size_t alone = 0;
+  std::size_t visits = 0;
+  sim::for_each_image(media, 100, 50, choose, [&](const auto& choices, const auto&) {
+    ++visits;
+    image.follow(media, choices);
+    nothing = nothing || choices.empty();
+    everything = everything || std::equal(media.now(), media.now() + kBytes, image.now());
+    const bool whole = choices.size() == 1 && std::equal(media.now() + choices[0].unit * 64,
+                                                         media.now() + choices[0].unit * 64 + 64,
+                                                         image.now() + choices[0].unit * 64);
+    alone += whole ? 1 : 0;
+  });
+  CHECK(nothing);
+  CHECK(everything);
+  CHECK(alone >= 4);
+  CHECK(visits == 50);
+}
+
+}  // namespace sp3::test
