@@ -29,7 +29,7 @@ struct CrashOptions {
   std::uint32_t most_enumerated = 64;  // possible images of one point, all tried; if more,
   std::uint32_t samples = 24;          // this many, the extremes among them
   std::uint32_t nested_one_in = 40;    // images whose recovery is watched
-  std::uint32_t nested_samples = 4;    // images of a point inside recovery
+  std::uint32_t nested_samples = 4;    // images of a point further in
   std::uint32_t nested_depth = 3;
   std::uint32_t continued_one_in = 400;       // images on which another program runs
   std::uint32_t continued_clean_one_in = 20;  // of those of a closed pool

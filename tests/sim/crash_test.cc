@@ -21,10 +21,10 @@ CrashOptions plain() {
 }  // namespace
 
 TEST_CASE("after power loss at any event everything acknowledged is there, whole and closed") {
-  const CrashCounts n = crash_all("any case", {1, 100}, {});
+  const CrashCounts n = crash_all("any case", {1, 50}, {});
   CHECK(n.images > 200'000);
   CHECK(n.nested > 10'000);
-  CHECK(n.killed > 300);
+  CHECK(n.killed > 1000);
   CHECK(n.continued > 100);
 }
 
@@ -76,7 +76,8 @@ TEST_CASE("a crash, a recovery and a run after it, over and over") {
   CrashOptions options;
   options.most_enumerated = 8;
   options.samples = 4;
-  options.continued_one_in = 60;
+  options.continued_one_in = 10;
+  options.continued_clean_one_in = 5;
   const CrashCounts n = crash_all("double crashes", {4000, 4007}, options);
   CHECK(n.continued > 300);
 }
@@ -99,7 +100,8 @@ TEST_CASE("double crashes at length", "[.full]") {
   CrashOptions options;
   options.most_enumerated = 8;
   options.samples = 4;
-  options.continued_one_in = 60;
+  options.continued_one_in = 10;
+  options.continued_clean_one_in = 5;
   const CrashCounts n = crash_all("double crashes at length", {20'000, 20'199}, options);
   CHECK(n.continued > 10'000);
 }
