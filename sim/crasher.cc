@@ -191,17 +191,19 @@ Bench::Level& Bench::level(std::uint32_t depth) {
 
 void Bench::report(const Case& c, std::string what, std::string where) {
   if (violation_) return;
-  violation_ = Violation{c.seed, std::move(what), c.describe() + "; " + std::move(where)};
+  violation_ = Violation{seed_, std::move(what), c.describe() + "; " + std::move(where)};
 }
 
 bool Bench::run(const Case& c) {
   // Images are told apart within a run; pools of different runs differ in their identity.
   checked_.clear();
+  seed_ = c.seed;
   run_program(c, {}, true);
   return !violation_;
 }
 
 bool Bench::explore(const Case& c) {
+  seed_ = c.seed;
   run_program(c, {}, false);
   return !violation_;
 }

@@ -47,7 +47,7 @@ struct CrashCounts {
 };
 
 struct Violation {
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  // of the case, which replays it
   std::string what;
   std::string where;  // the case, the event and the image
 };
@@ -98,6 +98,7 @@ class Bench {
   std::vector<std::unique_ptr<Level>> levels_;
   std::unordered_set<emu::sim::Hash128, Hash> images_;
   std::unordered_set<emu::sim::Hash128, Hash> checked_;
+  std::uint64_t seed_ = 0;  // of the case that run() or explore() was given
   std::uint64_t trace_ = 0;
 };
 
