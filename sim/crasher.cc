@@ -27,7 +27,8 @@ class Crasher : public emu::sim::Watcher {
   // How the run came to be watched. The depth counts the runs that stand still meanwhile.
   struct Place {
     std::uint32_t depth = 0;
-    std::uint32_t run = 0;  // programs that ran on this pool before
+    std::uint32_t recoveries = 0;  // of them recoveries, since the last program
+    std::uint32_t run = 0;         // programs that ran on this pool before
     std::string history;
   };
 
@@ -73,13 +74,13 @@ class Crasher : public emu::sim::Watcher {
     bool was_clean = false;
   };
 
-  [[nodiscard]] bool may_nest() const { return place_.depth < bench_.options_.nested_depth; }
+  [[nodiscard]] bool may_nest() const { return place_.recoveries < bench_.options_.nested_depth; }
 
   void lose_power(Media& media) {
     const CrashOptions& options = bench_.options_;
-    const bool inside = place_.depth > 0;
-    for_each_image(media, inside ? options.nested_samples : options.most_enumerated,
-                   inside ? options.nested_samples : options.samples, choose_,
+    const bool further = place_.depth > 0;  // many of those, so a few images of each event
+    for_each_image(media, further ? options.nested_samples : options.most_enumerated,
+                   further ? options.nested_samples : options.samples, choose_,
                    [&](const Choices& choices, const Hash128& hash) {
                      if (is_new(hash)) check(media, choices);
                    });
@@ -96,12 +97,15 @@ class Crasher : public emu::sim::Watcher {
     const CrashOptions& options = bench_.options_;
     Bench::Level& level = bench_.level(place_.depth);
     level.machine.files().put(kPoolName).media.follow(media, choices);
-    const bool nested =
-        may_nest() && choose_.one_in(place_.depth == 0 ? options.nested_one_in : kNestedOnceMore);
+    const std::uint32_t one_in = place_.recoveries > 0 ? kNestedOnceMore
+                                 : place_.run > 0      ? options.nested_one_in * 4
+                                                       : options.nested_one_in;
+    const bool nested = may_nest() && choose_.one_in(one_in);
     const auto found = recover(level, nested, &choices);
     if (!found || bench_.violation_ || place_.run >= kMostRuns) return;
-    if (choose_.one_in(found->was_clean ? options.continued_clean_one_in
-                                        : options.continued_one_in)) {
+    const std::uint64_t rarer = std::uint64_t{1} << (6 * place_.run);
+    if (choose_.one_in(rarer * (found->was_clean ? options.continued_clean_one_in
+                                                 : options.continued_one_in))) {
       go_on(media, choices, found->state);
     }
   }
@@ -117,9 +121,10 @@ class Crasher : public emu::sim::Watcher {
   // the process was killed.
   std::optional<Recovered> recover(Bench::Level& level, bool nested, const Choices* choices) {
     ++bench_.counts_.checks;
-    if (place_.depth > 0) ++bench_.counts_.nested;
+    if (place_.recoveries > 0) ++bench_.counts_.nested;
     Crasher inside(bench_, case_, ledger_,
-                   {place_.depth + 1, place_.run, nested ? where(choices) : std::string()});
+                   {place_.depth + 1, place_.recoveries + 1, place_.run,
+                    nested ? where(choices) : std::string()});
     const Machine::Use use(level.machine);
     level.machine.watch(nested ? &inside : nullptr);
     Recovered found;
@@ -186,17 +191,19 @@ Bench::Level& Bench::level(std::uint32_t depth) {
 
 void Bench::report(const Case& c, std::string what, std::string where) {
   if (violation_) return;
-  violation_ = Violation{c.seed, std::move(what), c.describe() + "; " + std::move(where)};
+  violation_ = Violation{seed_, std::move(what), c.describe() + "; " + std::move(where)};
 }
 
 bool Bench::run(const Case& c) {
   // Images are told apart within a run; pools of different runs differ in their identity.
   checked_.clear();
+  seed_ = c.seed;
   run_program(c, {}, true);
   return !violation_;
 }
 
 bool Bench::explore(const Case& c) {
+  seed_ = c.seed;
   run_program(c, {}, false);
   return !violation_;
 }
@@ -211,7 +218,7 @@ void Bench::run_program(const Case& c, const Start& start, bool crash) {
   // Recovery has shown what it will find, and nothing of that may be lost from here on.
   if (start.found && start.found->made) ledger.start_from(start.found->values, true);
   Program program(c, ledger, start.found);
-  Crasher crasher(*this, c, ledger, {start.depth, start.run, start.history});
+  Crasher crasher(*this, c, ledger, {start.depth, 0, start.run, start.history});
   if (crash) machine.watch(&crasher);
   const Machine::Ended ended = machine.run([&] { program.main(); });
   machine.watch(nullptr);

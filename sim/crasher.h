@@ -29,7 +29,7 @@ struct CrashOptions {
   std::uint32_t most_enumerated = 64;  // possible images of one point, all tried; if more,
   std::uint32_t samples = 24;          // this many, the extremes among them
   std::uint32_t nested_one_in = 40;    // images whose recovery is watched
-  std::uint32_t nested_samples = 4;    // images of a point inside recovery
+  std::uint32_t nested_samples = 4;    // images of a point further in
   std::uint32_t nested_depth = 3;
   std::uint32_t continued_one_in = 400;       // images on which another program runs
   std::uint32_t continued_clean_one_in = 20;  // of those of a closed pool
@@ -47,7 +47,7 @@ struct CrashCounts {
 };
 
 struct Violation {
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  // of the case, which replays it
   std::string what;
   std::string where;  // the case, the event and the image
 };
@@ -98,6 +98,7 @@ class Bench {
   std::vector<std::unique_ptr<Level>> levels_;
   std::unordered_set<emu::sim::Hash128, Hash> images_;
   std::unordered_set<emu::sim::Hash128, Hash> checked_;
+  std::uint64_t seed_ = 0;  // of the case that run() or explore() was given
   std::uint64_t trace_ = 0;
 };
 

@@ -8,7 +8,9 @@ namespace {
 
 void explore(Seeds seeds) {
   sim::Bench bench({});
-  for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
+  const std::uint64_t last = seeds.first + (seeds.last - seeds.first) / kShare;
+  for (std::uint64_t seed = seeds.first; seed <= last; ++seed) {
+    INFO("seed " << seed);
     sim::Case c = sim::case_of(seed);
     c.cores = static_cast<int>(2 + seed % 2);
     c.transactions = 25;

@@ -1,0 +1,26 @@
+// Seeds that found bugs. docs/TESTING.md lists the bugs.
+#include <catch2/catch.hpp>
+
+#include "tests/sim/campaign.h"
+
+namespace sp3::test {
+
+TEST_CASE("regression: a superblock that a killed process left in caches") {
+  sim::CrashOptions options;
+  options.most_enumerated = 4;
+  options.samples = 4;
+  options.killed_one_in = 1;
+  const sim::CrashCounts n = crash_all("killed everywhere", {1, 3}, options);
+  CHECK(n.killed > 1000);
+}
+
+TEST_CASE("regression: a core whose counter is behind that of the core that opened the pool") {
+  sim::Bench bench({});
+  for (const std::uint64_t seed : {7, 8, 33, 34, 39}) {
+    sim::Case c = sim::case_of(seed);
+    c.clocks_agree = false;
+    if (!bench.explore(c)) FAIL(bench.violation()->what << "\n" << bench.violation()->where);
+  }
+}
+
+}  // namespace sp3::test

@@ -1,0 +1,27 @@
+// Prints the trace hashes of some runs, with and without crashes.
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "sim/crasher.h"
+
+int main() {
+  using sp3::sim::Bench;
+  using sp3::sim::case_of;
+  bool good = true;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Bench bench({});
+    good = bench.explore(case_of(seed)) && good;
+    fmt::print("{} {:016x}\n", seed, bench.trace_hash());
+  }
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    sp3::sim::CrashOptions options;
+    options.most_enumerated = 8;
+    options.samples = 4;
+    Bench bench(options);
+    good = bench.run(case_of(seed)) && good;
+    fmt::print("{} with crashes {:016x} {} images\n", seed, bench.trace_hash(),
+               bench.counts().images);
+  }
+  return good ? 0 : 1;
+}
