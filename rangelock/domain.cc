@@ -97,6 +97,7 @@ std::size_t Domain::owners() const {
 
 NodeChain Domain::take(bool tall) {
   const std::lock_guard hold(mutex_);
+  if (orphaned_at_ != 0) epochs_.try_advance();
   if (orphaned_at_ != 0 && orphaned_at_ + 2 <= epochs_.current()) {
     for (const bool each : {false, true}) depot_[each].splice(orphans_[each]);
     orphaned_at_ = 0;

@@ -70,7 +70,6 @@ inline Bucket& GridCore::enter(std::size_t index) noexcept {
     wait_to_enter(bucket);
   if (bucket.shown.load(std::memory_order_relaxed) == 0) [[unlikely]]
     show(index);
-  hook(Hook::inside_bucket);
   return bucket;
 }
 
@@ -86,6 +85,7 @@ inline Bucket& GridCore::enter(std::size_t index) noexcept {
   buckets_[index].shown.store(1, std::memory_order_relaxed);
   // seq_cst, store buffering: before lists_matter looks.
   summary_[index / 64].fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_seq_cst);
+  hook(Hook::inside_bucket);
 }
 
 // A free slot, kFull, or kConflict and what the range conflicts with. REQUIRES: inside the bucket.
@@ -130,8 +130,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot,
   return reinterpret_cast<std::uintptr_t>(&bucket.begin[slot]);
 }
 
-[[gnu::always_inline]] inline bool GridCore::attempt_in_one(Claim& claim, std::size_t index,
-                                                            Range& blocker) {
+[[gnu::noinline]] bool GridCore::attempt_in_one(Claim& claim, std::size_t index, Range& blocker) {
   Bucket& bucket = enter(index);
   const unsigned slot = find_slot(bucket, claim.range, claim.mode, blocker);
   if (slot >= kSlots || lists_matter(bucket)) [[unlikely]] {
@@ -207,12 +206,35 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot,
   return false;
 }
 
-inline bool GridCore::attempt(Claim& claim, Range& blocker) {
+[[gnu::noinline]] bool GridCore::attempt_slowly(Claim& claim, Range& blocker) {
   const std::uint64_t first = claim.range.begin >> shift_;
   const std::uint64_t granules = ((claim.range.end - 1) >> shift_) - first;
-  if (granules == 0) [[likely]]
-    return attempt_in_one(claim, bucket_index(first), blocker);
+  if (granules == 0) return attempt_in_one(claim, bucket_index(first), blocker);
   return granules == 1 ? attempt_in_two(claim, blocker) : attempt_wide(claim, blocker);
+}
+
+// One granule, nobody in its bucket, no wide range, no overflow, a free slot: that is nearly always,
+// and is all that is done here. Everything else starts again in attempt_slowly, by a tail call, so
+// that this needs no stack frame.
+inline bool GridCore::attempt(Claim& claim, Range& blocker) {
+  const std::uint64_t granule = claim.range.begin >> shift_;
+  if ((claim.range.end - 1) >> shift_ != granule) [[unlikely]]
+    return attempt_slowly(claim, blocker);
+  Bucket& bucket = buckets_[bucket_index(granule)];
+  // As in enter (7).
+  if (bucket.busy.exchange(1, std::memory_order_seq_cst) != 0) [[unlikely]] {
+    return attempt_slowly(claim, blocker);
+  }
+  const unsigned slot = find_slot(bucket, claim.range, claim.mode, blocker);
+  if (bucket.shown.load(std::memory_order_relaxed) == 0 || lists_matter(bucket) || slot >= kSlots)
+      [[unlikely]] {
+    leave(bucket);
+    return attempt_slowly(claim, blocker);
+  }
+  claim.place[0] = fill_slot(bucket, slot, claim);
+  claim.place[1] = 0;
+  leave(bucket);
+  return true;
 }
 
 // Whether a held narrow range conflicts. Visits the buckets of the range's granules, or those whose

@@ -90,6 +90,7 @@ class GridCore {
                             Range& blocker) noexcept;
   static std::uintptr_t fill_slot(Bucket& bucket, unsigned slot, const Claim& claim) noexcept;
 
+  bool attempt_slowly(Claim& claim, Range& blocker);
   bool attempt_in_one(Claim& claim, std::size_t index, Range& blocker);
   bool attempt_in_two(Claim& claim, Range& blocker);
   bool attempt_with_lists(Claim& claim, Bucket& first, unsigned first_slot, Bucket& second,

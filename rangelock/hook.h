@@ -15,7 +15,7 @@ enum class Hook : std::uint8_t {
   before_unlink,   // a marked node is about to be unlinked
   before_resolve,  // an exclusive range is linked, and shared ranges not yet looked for
   before_sleep,    // queued, and about to sleep
-  inside_bucket,   // holding a bucket of the grid
+  inside_bucket,   // inside a bucket of the grid, the first time since its bit was cleared
 };
 
 using HookFunction = void (*)(Hook at);

@@ -22,7 +22,7 @@ void OrderedList::clear(NodePool& pool) noexcept {
     head_.next(level).store(0, std::memory_order_relaxed);
     while (node != nullptr) {
       Node* const next = node_of(node->next(level).load(std::memory_order_relaxed));
-      if (node->links.fetch_sub(1, std::memory_order_relaxed) == 1) pool.retire(node);
+      if (node->links.fetch_sub(1, std::memory_order_relaxed) == 1) pool.free(node);
       node = next;
     }
   }

@@ -45,7 +45,7 @@ class WaitQueue {
   void enter(Waiter& waiter);
   // REQUIRES: entered.
   void leave(Waiter& waiter, bool with_range);
-  // Notes what blocks the waiter; true if it did already.
+  // Notes what blocks the waiter; true if that was noted before, and nothing woke it since.
   bool set_blocker(Waiter& waiter, const Range& blocker);
   // If someone who came before `waiter` (anyone, for nullptr) wants a conflicting range: notes that
   // as the blocker. Else false.

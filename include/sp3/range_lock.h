@@ -158,11 +158,8 @@ class RangeHandle {
   friend class BlockingRangeLock;
 
   // Empty; claims nothing yet.
-  RangeHandle(rangelock::OwnerCore& owner, const Range& range, RangeMode mode) noexcept {
-    claim_.owner = &owner;
-    claim_.range = range;
-    claim_.mode = mode;
-  }
+  RangeHandle(rangelock::OwnerCore& owner, const Range& range, RangeMode mode) noexcept
+      : claim_{&owner, range, mode, {}} {}
 
   BlockingRangeLock* lock_ = nullptr;
   rangelock::Claim claim_;
