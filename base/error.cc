@@ -89,6 +89,14 @@ const char* to_string(ErrorCode code) noexcept {
       return "ticket_spent";
     case ErrorCode::forked:
       return "forked";
+    case ErrorCode::invalid_range:
+      return "invalid_range";
+    case ErrorCode::range_not_held:
+      return "range_not_held";
+    case ErrorCode::range_lock_busy:
+      return "range_lock_busy";
+    case ErrorCode::nested_wait:
+      return "nested_wait";
     case ErrorCode::outcome_unknown:
       return "outcome_unknown";
   }

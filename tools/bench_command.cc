@@ -49,16 +49,6 @@ struct Plan {
   std::vector<std::string> skipped;  // why some combinations are not there
 };
 
-unsigned parse_threads(const std::string& text) {
-  try {
-    std::size_t used = 0;
-    const unsigned long value = std::stoul(text, &used);
-    if (used == text.size() && value >= 1 && value <= 1024) return static_cast<unsigned>(value);
-  } catch (const std::logic_error&) {
-  }
-  throw UsageError(fmt::format("--threads: wanted numbers from 1 to 1024, found '{}'", text));
-}
-
 std::vector<workloads::WorkloadKind> parse_workloads(const std::string& text) {
   if (text == "all")
     return {std::begin(workloads::kAllWorkloads), std::end(workloads::kAllWorkloads)};
@@ -153,14 +143,6 @@ double spread(const Cell& cell) {
   return (cell.results.back().throughput() - cell.results.front().throughput()) / middle;
 }
 
-nlohmann::json machine_json(const workloads::Machine& m) {
-  return {{"cpu", m.cpu},
-          {"cores", m.cores},
-          {"flags", m.flags},
-          {"kernel", m.kernel},
-          {"compiler", m.compiler}};
-}
-
 nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann::json& machine) {
   const RunResult& r = median(cell);
   nlohmann::json row = to_json(cell.options);
@@ -250,7 +232,7 @@ int run(const BenchArguments& a) {
   run_all(plan, a);
   print_table(a.json == "-" ? stderr : stdout, plan, flush);
   if (!a.json.empty()) {
-    const nlohmann::json machine = machine_json(workloads::describe_machine());
+    const nlohmann::json machine = to_json(workloads::describe_machine());
     nlohmann::json rows = nlohmann::json::array();
     for (const Cell& cell : plan.cells) rows.push_back(row_json(cell, flush, machine));
     write_output(a.json, rows.dump(2) + "\n");

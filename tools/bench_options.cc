@@ -73,6 +73,14 @@ nlohmann::json to_json(const workloads::SystemOptions& o) {
           {"checkpoint_ms", o.pool.checkpoint.interval_ms}};
 }
 
+nlohmann::json to_json(const workloads::Machine& m) {
+  return {{"cpu", m.cpu},
+          {"cores", m.cores},
+          {"flags", m.flags},
+          {"kernel", m.kernel},
+          {"compiler", m.compiler}};
+}
+
 FlushCost measure_flush(const workloads::SystemOptions& o) {
   const std::filesystem::path scratch = std::filesystem::path(o.path) += ".scratch";
   const workloads::FloorResult floor =

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "workloads/machine.h"
 #include "workloads/system.h"
 
 namespace sp3::tools {
@@ -33,6 +34,7 @@ workloads::SystemOptions system_options(const StoreArguments& arguments);
 
 // The arguments as members of a result row.
 nlohmann::json to_json(const workloads::SystemOptions& options);
+nlohmann::json to_json(const workloads::Machine& machine);
 
 // What one flushed line and one fence cost on this memory, emulated latency included.
 struct FlushCost {

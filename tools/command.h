@@ -29,6 +29,7 @@ void add_log_command(CLI::App& app, int& exit_code);
 void add_bench_command(CLI::App& app, int& exit_code);
 void add_micro_command(CLI::App& app, int& exit_code);
 void add_crash_command(CLI::App& app, int& exit_code);
+void add_lockbench_command(CLI::App& app, int& exit_code);
 
 // "64M" and the like: a number of bytes with an optional K, M, G or T (powers of 1024).
 // Throws UsageError.
@@ -37,6 +38,9 @@ std::string format_size(std::uint64_t bytes);
 
 // `text` split at commas. Throws UsageError if it holds nothing.
 std::vector<std::string> split_list(const std::string& option, const std::string& text);
+
+// A number of threads, 1 to 1024. Throws UsageError.
+unsigned parse_threads(const std::string& text);
 
 // The value that to_string() calls `name`, of those from 0 to `last`. Throws UsageError that lists them.
 template <class Enum>

@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
   sp3::tools::add_bench_command(app, exit_code);
   sp3::tools::add_micro_command(app, exit_code);
   sp3::tools::add_crash_command(app, exit_code);
+  sp3::tools::add_lockbench_command(app, exit_code);
   try {
     app.parse(argc, argv);
     return exit_code;

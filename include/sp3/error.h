@@ -49,6 +49,10 @@ enum class ErrorCode : std::uint8_t {
   sessions_open,       // close() while sessions are open
   ticket_spent,        // a ticket was waited for twice, or holds nothing
   forked,              // the handle was inherited through fork(); it belongs to the parent
+  invalid_range,       // a range that is empty or ends before it begins
+  range_not_held,      // unlock with a handle that is empty, was used, or belongs to another lock
+  range_lock_busy,     // a range lock is closed while ranges are held or waited for
+  nested_wait,         // an owner that holds ranges waited for another longer than it may
   outcome_unknown,     // persisting failed after publish: the pool is poisoned, reopen to recover
 };
 

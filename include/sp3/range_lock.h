@@ -1,0 +1,401 @@
+// Range locks: mutual exclusion on ranges of 64-bit addresses, with or without a pool.
+//
+//   sp3::SkiplistRangeLock lock;
+//   {
+//     const sp3::RangeGuard guard(lock, 4096, 8192);   // bytes 4096 to 8191 are ours
+//   }
+//   if (sp3::RangeHandle handle = lock.try_lock(0, sp3::kRangeMax)) lock.unlock(handle);
+//
+// Ranges are half-open, so [10,20) and [20,30) do not meet; [0, kRangeMax) is the widest and costs
+// no more than another. Two ranges conflict if they overlap and at least one is held exclusively.
+//
+// Two implementations have the interface below: SkiplistRangeLock keeps the held ranges in a
+// lock-free skip list; GridRangeLock keeps narrow ranges in hashed cache lines and the others in a
+// skip list. docs/RANGE_LOCKS.md says which to take, and proves both.
+//
+// Thread safety: locks and domains by any thread; an owner, and the handles made for it, by one
+// thread at a time.
+// Ownership: a lock outlives its handles, an owner outlives what it holds, a domain outlives its
+// locks and owners. Reclamation: by epochs, in the domain; nodes are used again, by any of its
+// locks, and freed with the domain.
+// Invariants:
+//   1. No two conflicting ranges are held at once.
+//   2. What happened before an unlock is visible after a lock that it made possible.
+//   3. An acquisition that fails, times out or is cancelled leaves nothing behind.
+// Progress: try_lock is lock-free on the skip list, and fails without need only where a conflicting
+// acquisition is under way in the other mode; on the grid it waits for whoever is inside a bucket's
+// critical section of some twenty instructions. With Fairness::fifo, lock is starvation-free if
+// every holder unlocks.
+// Complexity: O(log n) for n held ranges; plus, for a wide range on the grid, the buckets used since
+// the last such visit.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include <sp3/error.h>
+
+namespace sp3 {
+
+namespace rangelock {
+class Domain;
+class GridCore;
+class OrderedCore;
+class WaitQueue;
+struct OwnerCore;
+}  // namespace rangelock
+
+// [begin, end)
+struct Range {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  [[nodiscard]] constexpr bool overlaps(const Range& other) const noexcept {
+    return begin < other.end && other.begin < end;
+  }
+  friend constexpr bool operator==(const Range&, const Range&) = default;
+};
+inline constexpr std::uint64_t kRangeMax = ~std::uint64_t{0};
+
+enum class RangeMode : std::uint8_t { exclusive, shared };
+constexpr bool conflict(const Range& a, RangeMode mode_a, const Range& b, RangeMode mode_b) {
+  return (mode_a == RangeMode::exclusive || mode_b == RangeMode::exclusive) && a.overlaps(b);
+}
+
+// What locks share: memory for their nodes, and the epochs by which it is reclaimed. Locks that one
+// set of threads uses (all ranged objects of a pool) share a domain.
+class RangeLockDomain {
+ public:
+  // `owners`: how many there may be at a time; each costs a cache line.
+  explicit RangeLockDomain(std::size_t owners = 1024);
+  ~RangeLockDomain();
+  RangeLockDomain(const RangeLockDomain&) = delete;
+  RangeLockDomain& operator=(const RangeLockDomain&) = delete;
+
+  // The one used where none is named; it lives as long as the process.
+  static RangeLockDomain& process();
+
+  struct Statistics {
+    std::uint64_t node_bytes =
+        0;                   // memory taken for nodes so far; none is given back before the end
+    std::size_t owners = 0;  // that exist now
+  };
+  [[nodiscard]] Statistics statistics() const;
+
+ private:
+  friend class RangeOwner;
+  friend class BlockingRangeLock;
+  std::unique_ptr<rangelock::Domain> core_;
+};
+
+// Who holds a range: a session, a transaction, a thread. `token` is the user's own name for it; it
+// is what introspection reports.
+class RangeOwner {
+ public:
+  // Errors: Error{invalid_argument} if the domain has no room for another owner.
+  explicit RangeOwner(std::uint64_t token = 0,
+                      RangeLockDomain& domain = RangeLockDomain::process());
+  // REQUIRES: held() == 0; anything else ends the process.
+  ~RangeOwner();
+  RangeOwner(const RangeOwner&) = delete;
+  RangeOwner& operator=(const RangeOwner&) = delete;
+
+  // The owner used where none is named: one for each thread, in the process' domain.
+  static RangeOwner& this_thread();
+
+  [[nodiscard]] std::uint64_t token() const noexcept;
+  void set_token(std::uint64_t token) noexcept;
+  [[nodiscard]] std::size_t held() const noexcept;  // ranges, over all locks
+
+  struct Counters {
+    std::uint64_t acquired = 0;
+    std::uint64_t contended = 0;  // acquisitions that met a conflict, successful or not
+    std::uint64_t waited_ns = 0;
+  };
+  [[nodiscard]] Counters counters() const noexcept;
+  [[nodiscard]] rangelock::OwnerCore& core() const noexcept { return *core_; }
+
+ private:
+  std::unique_ptr<rangelock::OwnerCore> core_;
+};
+
+namespace rangelock {
+// What is to be held, for whom, and, once it is, where the implementation finds it without a search.
+struct Claim {
+  OwnerCore* owner;
+  Range range;
+  RangeMode mode;
+  std::uintptr_t place[2];  // set by a successful attempt
+};
+}  // namespace rangelock
+
+class BlockingRangeLock;
+
+// A held range, or nothing. Dropping a handle does not unlock (RangeGuard does).
+class RangeHandle {
+ public:
+  RangeHandle() noexcept : claim_{} {}
+  RangeHandle(RangeHandle&& other) noexcept
+      : lock_(std::exchange(other.lock_, nullptr)), claim_(other.claim_) {}
+  RangeHandle& operator=(RangeHandle&& other) noexcept {
+    lock_ = std::exchange(other.lock_, nullptr);
+    claim_ = other.claim_;
+    return *this;
+  }
+
+  explicit operator bool() const noexcept { return lock_ != nullptr; }
+  [[nodiscard]] const Range& range() const noexcept { return claim_.range; }
+  [[nodiscard]] RangeMode mode() const noexcept { return claim_.mode; }
+
+ private:
+  friend class BlockingRangeLock;
+
+  // Empty; claims nothing yet.
+  RangeHandle(rangelock::OwnerCore& owner, const Range& range, RangeMode mode) noexcept
+      : claim_{&owner, range, mode, {}} {}
+
+  BlockingRangeLock* lock_ = nullptr;
+  rangelock::Claim claim_;
+};
+
+enum class Fairness : std::uint8_t {
+  barging,  // whoever comes first after an unlock; the fastest
+  fifo,     // nobody overtakes a conflicting acquisition that waits
+};
+
+struct RangeLockOptions {
+  Fairness fairness = Fairness::barging;
+  // An owner that already holds ranges waits at most this long for another, unless it says how long.
+  std::chrono::nanoseconds nested_wait = std::chrono::seconds(1);
+  RangeLockDomain* domain = nullptr;  // nullptr: RangeLockDomain::process()
+  unsigned max_height = 12;           // of the skip list's towers, 1 to 16
+  // Grid only. A range that spans more than two granules goes to the skip list.
+  std::uint64_t granule = 4096;  // bytes, a power of two below 2^31
+  std::size_t buckets = 4096;  // of one cache line, a power of two; best 1 to 2 for each held range
+};
+
+// A range that is held, or waited for.
+struct RangeHolder {
+  Range range;
+  RangeMode mode = RangeMode::exclusive;
+  std::uint64_t token = 0;
+};
+struct RangeWaiter {
+  Range range;
+  RangeMode mode = RangeMode::exclusive;
+  std::uint64_t token = 0;
+  Range blocker;  // the range it waits for
+  std::uint64_t waited_ns = 0;
+};
+
+// The interface of both locks.
+//
+// Errors of all acquisitions: Error{invalid_range} for begin >= end; Error{invalid_argument} for an
+// owner of another domain; std::bad_alloc.
+class BlockingRangeLock {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  BlockingRangeLock(const BlockingRangeLock&) = delete;
+  BlockingRangeLock& operator=(const BlockingRangeLock&) = delete;
+
+  // A handle that is empty if a conflicting range is held or, with Fairness::fifo, waited for.
+  [[nodiscard]] RangeHandle try_lock(RangeOwner& owner, std::uint64_t begin, std::uint64_t end) {
+    return try_acquire(owner, {begin, end}, RangeMode::exclusive);
+  }
+  [[nodiscard]] RangeHandle try_lock_shared(RangeOwner& owner, std::uint64_t begin,
+                                            std::uint64_t end) {
+    return try_acquire(owner, {begin, end}, RangeMode::shared);
+  }
+
+  // Waits. The handle is empty only if `stop` was requested.
+  // Errors: Error{nested_wait} if the owner holds ranges and nested_wait has passed.
+  [[nodiscard]] RangeHandle lock(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                                 const std::stop_token& stop = {}) {
+    return acquire(owner, {begin, end}, RangeMode::exclusive, nullptr, stop);
+  }
+  [[nodiscard]] RangeHandle lock_shared(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                                        const std::stop_token& stop = {}) {
+    return acquire(owner, {begin, end}, RangeMode::shared, nullptr, stop);
+  }
+
+  // Waits until `deadline` at most, then returns an empty handle; so it does if `stop` is requested.
+  [[nodiscard]] RangeHandle try_lock_until(RangeOwner& owner, std::uint64_t begin,
+                                           std::uint64_t end, Clock::time_point deadline,
+                                           const std::stop_token& stop = {}) {
+    return acquire(owner, {begin, end}, RangeMode::exclusive, &deadline, stop);
+  }
+  [[nodiscard]] RangeHandle try_lock_shared_until(RangeOwner& owner, std::uint64_t begin,
+                                                  std::uint64_t end, Clock::time_point deadline,
+                                                  const std::stop_token& stop = {}) {
+    return acquire(owner, {begin, end}, RangeMode::shared, &deadline, stop);
+  }
+
+  // The same for the calling thread.
+  [[nodiscard]] RangeHandle try_lock(std::uint64_t begin, std::uint64_t end) {
+    return try_lock(RangeOwner::this_thread(), begin, end);
+  }
+  [[nodiscard]] RangeHandle try_lock_shared(std::uint64_t begin, std::uint64_t end) {
+    return try_lock_shared(RangeOwner::this_thread(), begin, end);
+  }
+  [[nodiscard]] RangeHandle lock(std::uint64_t begin, std::uint64_t end,
+                                 const std::stop_token& stop = {}) {
+    return lock(RangeOwner::this_thread(), begin, end, stop);
+  }
+  [[nodiscard]] RangeHandle lock_shared(std::uint64_t begin, std::uint64_t end,
+                                        const std::stop_token& stop = {}) {
+    return lock_shared(RangeOwner::this_thread(), begin, end, stop);
+  }
+  [[nodiscard]] RangeHandle try_lock_until(std::uint64_t begin, std::uint64_t end,
+                                           Clock::time_point deadline,
+                                           const std::stop_token& stop = {}) {
+    return try_lock_until(RangeOwner::this_thread(), begin, end, deadline, stop);
+  }
+  [[nodiscard]] RangeHandle try_lock_shared_until(std::uint64_t begin, std::uint64_t end,
+                                                  Clock::time_point deadline,
+                                                  const std::stop_token& stop = {}) {
+    return try_lock_shared_until(RangeOwner::this_thread(), begin, end, deadline, stop);
+  }
+
+  // Several ranges, all or none: sorted first, so that batches never wait for each other in a
+  // circle. The result holds a handle for each range in ascending order, or nothing.
+  // Errors: Error{invalid_range} also if two of the ranges overlap and the mode is exclusive.
+  [[nodiscard]] std::vector<RangeHandle> try_lock_all(RangeOwner& owner,
+                                                      std::span<const Range> ranges,
+                                                      RangeMode mode = RangeMode::exclusive);
+  // Errors: also as lock.
+  [[nodiscard]] std::vector<RangeHandle> lock_all(RangeOwner& owner, std::span<const Range> ranges,
+                                                  RangeMode mode = RangeMode::exclusive,
+                                                  const std::stop_token& stop = {});
+  [[nodiscard]] std::vector<RangeHandle> try_lock_all_until(RangeOwner& owner,
+                                                            std::span<const Range> ranges,
+                                                            Clock::time_point deadline,
+                                                            RangeMode mode = RangeMode::exclusive,
+                                                            const std::stop_token& stop = {});
+
+  // Leaves the handle empty; needs no search.
+  // Errors: Error{range_not_held} if it is empty, was used before, or is another lock's.
+  void unlock(RangeHandle& handle);
+  void unlock(RangeHandle&& handle) { unlock(handle); }
+  void unlock_all(std::vector<RangeHandle>& handles);
+
+  // As of some moment during the call, each entry by itself.
+  [[nodiscard]] std::vector<RangeHolder> holders() const;
+  [[nodiscard]] std::vector<RangeWaiter> waiters() const;
+
+  struct Counters {
+    std::uint64_t contended = 0;  // acquisitions that met a conflict and could wait
+    std::uint64_t timeouts = 0;   // of these, given up by deadline, cancellation or nested_wait
+    std::uint64_t waited_ns = 0;
+  };
+  // Acquisitions are counted by their owners: a counter here would be one more contended line.
+  [[nodiscard]] Counters counters() const noexcept;
+
+  // Says that the lock is no longer needed. REQUIRES: no concurrent acquisition.
+  // Errors: Error{range_lock_busy} if ranges are held or waited for; the lock stays usable then.
+  void close();
+
+ protected:
+  explicit BlockingRangeLock(const RangeLockOptions& options);
+  virtual ~BlockingRangeLock();
+
+  // Takes the range if nothing held conflicts with it, and sets claim.place; else says in `blocker`
+  // what it conflicts with.
+  virtual bool attempt(rangelock::Claim& claim, Range& blocker) = 0;
+  virtual void release(const rangelock::Claim& claim) noexcept = 0;
+  virtual void list_holders(std::vector<RangeHolder>& holders) const = 0;
+
+  // For destructors: ends the process if a range is held.
+  void check_idle() const noexcept;
+  [[nodiscard]] rangelock::Domain& domain() const noexcept { return *domain_; }
+  [[nodiscard]] rangelock::WaitQueue& queue() const noexcept { return *queue_; }
+
+ private:
+  struct Patience;
+
+  RangeHandle try_acquire(RangeOwner& owner, const Range& range, RangeMode mode);
+  RangeHandle acquire(RangeOwner& owner, const Range& range, RangeMode mode,
+                      const Clock::time_point* deadline, const std::stop_token& stop);
+  std::vector<RangeHandle> acquire_all(RangeOwner& owner, std::span<const Range> ranges,
+                                       RangeMode mode, const Clock::time_point* deadline,
+                                       const std::stop_token& stop, bool wait);
+  void wait(RangeHandle& handle, const Patience& patience);
+  void hold(RangeHandle& handle) noexcept;
+
+  rangelock::Domain* const domain_;
+  const std::unique_ptr<rangelock::WaitQueue> queue_;
+  const bool fifo_;
+  const std::chrono::nanoseconds nested_wait_;
+};
+
+class SkiplistRangeLock final : public BlockingRangeLock {
+ public:
+  explicit SkiplistRangeLock(const RangeLockOptions& options = {});
+  // REQUIRES: nothing is held; anything else ends the process (close() tells by an error instead).
+  ~SkiplistRangeLock() override;
+
+ private:
+  bool attempt(rangelock::Claim& claim, Range& blocker) override;
+  void release(const rangelock::Claim& claim) noexcept override;
+  void list_holders(std::vector<RangeHolder>& holders) const override;
+
+  std::unique_ptr<rangelock::OrderedCore> core_;
+};
+
+class GridRangeLock final : public BlockingRangeLock {
+ public:
+  // Errors: Error{invalid_argument} for a granule or a number of buckets that is not a power of two.
+  explicit GridRangeLock(const RangeLockOptions& options = {});
+  ~GridRangeLock() override;
+
+ private:
+  bool attempt(rangelock::Claim& claim, Range& blocker) override;
+  void release(const rangelock::Claim& claim) noexcept override;
+  void list_holders(std::vector<RangeHolder>& holders) const override;
+
+  std::unique_ptr<rangelock::GridCore> core_;
+};
+
+// What every range lock in this repository can do, rivals of the benchmark included.
+template <class Lock>
+concept RangeLock = requires(Lock& lock, RangeOwner& owner, std::uint64_t at) {
+  {static_cast<bool>(lock.try_lock(owner, at, at))};
+  lock.unlock(lock.try_lock(owner, at, at));
+};
+
+// Holds a range for the length of a block.
+template <class Lock>
+class RangeGuard {
+ public:
+  RangeGuard(Lock& lock, std::uint64_t begin, std::uint64_t end,
+             RangeMode mode = RangeMode::exclusive)
+      : RangeGuard(lock, RangeOwner::this_thread(), begin, end, mode) {}
+  RangeGuard(Lock& lock, RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+             RangeMode mode = RangeMode::exclusive)
+      : lock_(lock),
+        handle_(mode == RangeMode::exclusive ? lock.lock(owner, begin, end)
+                                             : lock.lock_shared(owner, begin, end)) {}
+  // Takes over what the handle holds.
+  RangeGuard(Lock& lock, RangeHandle handle) : lock_(lock), handle_(std::move(handle)) {}
+  ~RangeGuard() {
+    if (handle_) lock_.unlock(handle_);
+  }
+  RangeGuard(const RangeGuard&) = delete;
+  RangeGuard& operator=(const RangeGuard&) = delete;
+
+  explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
+  [[nodiscard]] const RangeHandle& handle() const noexcept { return handle_; }
+
+ private:
+  Lock& lock_;
+  RangeHandle handle_;
+};
+
+}  // namespace sp3

@@ -1,0 +1,133 @@
+#include "rangelock/domain.h"
+
+#include <new>
+#include <utility>
+
+namespace sp3::rangelock {
+
+NodePool::~NodePool() {
+  for (const bool tall : {false, true}) {
+    for (Bag& bag : limbo_) domain_.adopt(tall, bag.chains[tall]);
+    domain_.give(tall, free_[tall]);
+  }
+}
+
+void NodePool::refill(bool tall) {
+  // Own limbo first: the working set stays small, and in this core's cache.
+  for (Bag& bag : limbo_) {
+    if (bag.epoch != 0 && bag.epoch + 2 <= domain_.epochs().current()) empty(bag);
+  }
+  if (free_[tall].first == nullptr) free_[tall] = domain_.take(tall);
+}
+
+// Closes the newest bag and opens the next. If even the oldest is still watched, the newest just
+// grows: a pinned thread that does not run holds up memory, not us.
+void NodePool::turn() noexcept {
+  base::EpochDomain& epochs = domain_.epochs();
+  epochs.try_advance();
+  Bag* const oldest = newest_ == &limbo_.back() ? limbo_.data() : newest_ + 1;
+  if (oldest->epoch != 0 && oldest->epoch + 2 > epochs.current()) return;
+  empty(*oldest);
+  newest_->epoch = epochs.current();  // not before the last node in it was unlinked
+  newest_ = oldest;
+}
+
+void NodePool::empty(Bag& bag) noexcept {
+  for (const bool tall : {false, true}) {
+    NodeChain& chain = free_[tall];
+    chain.splice(bag.chains[tall]);
+    while (chain.size > kSurplus) {
+      NodeChain batch;
+      for (std::size_t i = 0; i < Domain::kBatch; ++i) batch.push(chain.pop());
+      domain_.give(tall, batch);
+    }
+  }
+  bag.size = 0;
+  bag.epoch = 0;
+}
+
+void Domain::Free::operator()(std::byte* bytes) const noexcept {
+  ::operator delete[](bytes, std::align_val_t{base::kCacheLine});
+}
+
+Domain::Domain(std::size_t owners) : epochs_(owners), owners_(owners) {
+  if (owners >= 1 && owners <= kMaxOwners) return;
+  throw Error(ErrorCode::invalid_argument, "the owners of a range-lock domain",
+              {.wanted = "1 to " + std::to_string(kMaxOwners), .found = std::to_string(owners)});
+}
+
+Domain::~Domain() { SP3_CHECK(live_owners_ == 0); }
+
+std::unique_ptr<OwnerCore> Domain::admit(std::uint64_t token) {
+  const std::lock_guard hold(mutex_);
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    if (owners_[i] != nullptr) continue;
+    auto owner = std::make_unique<OwnerCore>(*this, static_cast<std::uint32_t>(i), token);
+    owners_[i] = owner.get();
+    ++live_owners_;
+    epochs_.admit(i);
+    return owner;
+  }
+  throw Error(ErrorCode::invalid_argument, "a range-lock domain has no room for another owner",
+              {.found = std::to_string(owners_.size()) + " owners"});
+}
+
+void Domain::dismiss(OwnerCore& owner) noexcept {
+  const std::lock_guard hold(mutex_);
+  owners_[owner.number] = nullptr;
+  --live_owners_;
+}
+
+std::uint64_t Domain::token_of(std::uint32_t number) const {
+  const std::lock_guard hold(mutex_);
+  // relaxed: a token changed meanwhile is reported old or new.
+  const OwnerCore* const owner = number < owners_.size() ? owners_[number] : nullptr;
+  return owner == nullptr ? 0 : owner->token.load(std::memory_order_relaxed);
+}
+
+std::uint64_t Domain::node_bytes() const {
+  const std::lock_guard hold(mutex_);
+  return bytes_;
+}
+
+std::size_t Domain::owners() const {
+  const std::lock_guard hold(mutex_);
+  return live_owners_;
+}
+
+NodeChain Domain::take(bool tall) {
+  const std::lock_guard hold(mutex_);
+  if (orphaned_at_ != 0) epochs_.try_advance();
+  if (orphaned_at_ != 0 && orphaned_at_ + 2 <= epochs_.current()) {
+    for (const bool each : {false, true}) depot_[each].splice(orphans_[each]);
+    orphaned_at_ = 0;
+  }
+  NodeChain chain;
+  while (chain.size < kBatch && depot_[tall].first != nullptr) chain.push(depot_[tall].pop());
+  if (chain.first != nullptr) return chain;
+
+  const std::size_t each = rangelock::node_bytes(tall);
+  const std::size_t nodes = tall ? kBatch / 8 : kBatch;
+  const std::align_val_t alignment{base::kCacheLine};
+  std::unique_ptr<std::byte, Free> chunk(
+      static_cast<std::byte*>(::operator new[](nodes* each, alignment)));
+  std::byte* const bytes = chunk.get();
+  chunks_.push_back(std::move(chunk));
+  bytes_ += nodes * each;
+  for (std::size_t i = nodes; i-- > 0;) chain.push(::new (bytes + i * each) Node);
+  return chain;
+}
+
+void Domain::give(bool tall, NodeChain& chain) noexcept {
+  const std::lock_guard hold(mutex_);
+  depot_[tall].splice(chain);
+}
+
+void Domain::adopt(bool tall, NodeChain& chain) noexcept {
+  if (chain.first == nullptr) return;
+  const std::lock_guard hold(mutex_);
+  orphans_[tall].splice(chain);
+  orphaned_at_ = epochs_.current();
+}
+
+}  // namespace sp3::rangelock

@@ -1,0 +1,189 @@
+// Domain: what range locks share: owners' numbers, epochs, and memory for nodes.
+//
+// Each owner has a pool of free nodes, and a limbo of nodes that it unlinked and that pinned threads
+// may still look at. Limbo is emptied by epochs (base/epoch.h). Nodes travel: who unlinks a node is
+// often not who made it. Surplus goes to the domain's depot in batches, and comes from there.
+//
+// Thread safety: NodePool, OwnerCore: one thread at a time; Domain: any.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/counter.h"
+#include "base/epoch.h"
+#include "rangelock/node.h"
+
+namespace sp3::rangelock {
+
+class Domain;
+
+// Nodes chained by pool_next.
+struct NodeChain {
+  Node* first = nullptr;
+  Node* last = nullptr;
+  std::size_t size = 0;
+
+  void push(Node* node) noexcept {
+    node->pool_next = first;
+    if (first == nullptr) last = node;
+    first = node;
+    ++size;
+  }
+  Node* pop() noexcept {
+    Node* const node = first;
+    first = node->pool_next;
+    if (first == nullptr) last = nullptr;
+    --size;
+    return node;
+  }
+  void splice(NodeChain& other) noexcept {
+    if (other.first == nullptr) return;
+    other.last->pool_next = first;
+    if (first == nullptr) last = other.last;
+    first = other.first;
+    size += other.size;
+    other = {};
+  }
+};
+
+class NodePool {
+ public:
+  explicit NodePool(Domain& domain) : domain_(domain) {}
+  ~NodePool();
+  NodePool(const NodePool&) = delete;
+  NodePool& operator=(const NodePool&) = delete;
+
+  // Errors: std::bad_alloc.
+  Node* allocate(unsigned height) {
+    NodeChain& chain = free_[is_tall(height)];
+    if (chain.first == nullptr) [[unlikely]]
+      refill(is_tall(height));
+    return chain.pop();
+  }
+  // A node that no other thread has seen.
+  void free(Node* node) noexcept { free_[is_tall(node->height)].push(node); }
+  // A node that can no longer be reached, but that pinned threads may hold.
+  void retire(Node* node) noexcept {
+    newest_->chains[is_tall(node->height)].push(node);
+    if (++newest_->size % kBag == 0) [[unlikely]]
+      turn();
+  }
+
+ private:
+  // What was retired together; free two epochs later.
+  struct Bag {
+    std::array<NodeChain, 2> chains;
+    std::size_t size = 0;
+    base::EpochDomain::Epoch epoch = 0;  // 0: the newest, or empty
+  };
+  static constexpr std::size_t kBag = 64;
+  static constexpr std::size_t kBags = 4;
+  static constexpr std::size_t kSurplus = 512;  // free nodes to keep
+
+  void refill(bool tall);
+  void turn() noexcept;
+  void empty(Bag& bag) noexcept;
+
+  Domain& domain_;
+  std::array<NodeChain, 2> free_;  // low nodes, tall nodes
+  std::array<Bag, kBags> limbo_;
+  Bag* newest_ = limbo_.data();
+};
+
+struct OwnerCore {
+  OwnerCore(Domain& in, std::uint32_t with_number, std::uint64_t with_token)
+      : domain(in), number(with_number), token(with_token), pool(in), random(with_number) {}
+
+  Domain& domain;
+  const std::uint32_t number;
+  std::atomic<std::uint64_t> token;  // introspection by other threads
+  NodePool pool;
+  std::uint64_t random;  // state of next_random
+  base::Counter acquired, released, contended, waited_ns;
+
+  [[nodiscard]] std::size_t held() const noexcept { return acquired.get() - released.get(); }
+
+  // Knuth's MMIX generator: its upper bits are good enough for the heights of towers.
+  std::uint64_t next_random() noexcept {
+    return random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+  }
+};
+
+class Domain {
+ public:
+  // Errors: Error{invalid_argument} for more owners than the locks have bits for.
+  explicit Domain(std::size_t owners);
+  ~Domain();
+  Domain(const Domain&) = delete;
+  Domain& operator=(const Domain&) = delete;
+
+  // Errors: Error{invalid_argument} if all numbers are taken.
+  std::unique_ptr<OwnerCore> admit(std::uint64_t token);
+  void dismiss(OwnerCore& owner) noexcept;
+  [[nodiscard]] std::uint64_t token_of(std::uint32_t number) const;
+
+  [[nodiscard]] base::EpochDomain& epochs() noexcept { return epochs_; }
+  [[nodiscard]] std::uint64_t node_bytes() const;
+  [[nodiscard]] std::size_t owners() const;
+
+  // Free nodes for a pool: from the depot, or new. Errors: std::bad_alloc.
+  NodeChain take(bool tall);
+  void give(bool tall, NodeChain& chain) noexcept;
+  // Nodes whose retirer goes away before they are old enough.
+  void adopt(bool tall, NodeChain& chain) noexcept;
+
+  static constexpr std::size_t kBatch = 64;
+  static constexpr std::size_t kMaxOwners = 1 << 16;
+
+ private:
+  struct Free {
+    void operator()(std::byte* bytes) const noexcept;
+  };
+
+  base::EpochDomain epochs_;
+  mutable std::mutex mutex_;  // guards all below
+  std::vector<OwnerCore*> owners_;
+  std::size_t live_owners_ = 0;
+  std::array<NodeChain, 2> depot_;
+  std::array<NodeChain, 2> orphans_;
+  base::EpochDomain::Epoch orphaned_at_ = 0;  // the newest of them
+  std::vector<std::unique_ptr<std::byte, Free>> chunks_;
+  std::uint64_t bytes_ = 0;
+};
+
+// An owner for the length of one call: for introspection and destruction.
+class Guest {
+ public:
+  explicit Guest(Domain& domain) : core_(domain.admit(0)) {}
+  ~Guest() { core_->domain.dismiss(*core_); }
+  Guest(const Guest&) = delete;
+  Guest& operator=(const Guest&) = delete;
+  [[nodiscard]] OwnerCore& core() const noexcept { return *core_; }
+
+ private:
+  const std::unique_ptr<OwnerCore> core_;
+};
+
+// Keeps the owner pinned: no node that it can reach is used again meanwhile.
+class Pin {
+ public:
+  explicit Pin(OwnerCore& owner) noexcept : epochs_(owner.domain.epochs()), who_(owner.number) {
+    epochs_.pin(who_);
+  }
+  ~Pin() { epochs_.unpin(who_); }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+ private:
+  base::EpochDomain& epochs_;
+  const std::uint32_t who_;
+};
+
+}  // namespace sp3::rangelock

@@ -1,0 +1,39 @@
+// Hooks: the named instants of the locks at which another thread could get in between.
+//
+// Tests install a function that is called at each and drive two threads into the interleaving they
+// want. Where none is installed a hook is one predictable test of a pointer.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace sp3::rangelock {
+
+enum class Hook : std::uint8_t {
+  before_link,     // the gap is found; the next instruction links the node into it
+  before_unlock,   // the next instruction marks the node
+  before_unlink,   // a marked node is about to be unlinked
+  before_resolve,  // an exclusive range is linked, and shared ranges not yet looked for
+  before_sleep,    // queued, and about to sleep
+  inside_bucket,   // inside a bucket of the grid, the first time since its bit was cleared
+};
+
+using HookFunction = void (*)(Hook at);
+
+namespace detail {
+inline std::atomic<HookFunction> hook_function{nullptr};
+}
+
+inline void hook(Hook at) {
+  // acquire: what the installer prepared for its function is visible to it.
+  if (const HookFunction function = detail::hook_function.load(std::memory_order_acquire))
+      [[unlikely]] {
+    function(at);
+  }
+}
+
+inline void install_hook(HookFunction function) noexcept {
+  detail::hook_function.store(function, std::memory_order_release);
+}
+
+}  // namespace sp3::rangelock

@@ -1,0 +1,78 @@
+// Node: a range in an ordered list, with its tower of forward links inline.
+//
+//   byte  0  begin                     the range; does not change while the node is linked
+//         8  end
+//        16  owner                     number in the domain
+//        20  height | mode | state | links
+//        24  pool_next                 chains nodes that no list can reach
+//        32  next[0] next[1] next[2] next[3]                          end of the first cache line
+//        64  next[4] ... next[15]      only in tall nodes, of four lines
+//
+// A link is the address of the next node on its level; its lowest bit marks the node that the link
+// belongs to: from then on the link never changes, and the mark of next[0] means "unlocked".
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <sp3/range_lock.h>
+
+#include "base/align.h"
+
+namespace sp3::rangelock {
+
+inline constexpr unsigned kMaxHeight = 16;
+inline constexpr unsigned kInlineHeight = 4;
+
+// Link words.
+using Link = std::uintptr_t;
+inline constexpr Link kMark = 1;
+constexpr bool is_marked(Link link) noexcept { return (link & kMark) != 0; }
+
+enum class NodeState : std::uint8_t {
+  held,
+  tentative,  // linked, but its owner still looks for shared ranges and may have to retreat
+};
+
+struct alignas(base::kCacheLine) Node {
+  std::uint64_t begin;
+  std::uint64_t end;
+  std::uint32_t owner;
+  std::uint8_t height;
+  RangeMode mode;
+  std::atomic<NodeState> state;
+  std::atomic<std::uint8_t> links;  // levels from which the node is still to be unlinked
+  Node* pool_next;
+  std::atomic<Link> tower[kInlineHeight];
+
+  [[nodiscard]] std::atomic<Link>& next(unsigned level) noexcept {
+    // Tall nodes are followed by the rest of their tower (node_bytes).
+    auto* const bytes = reinterpret_cast<std::byte*>(this) + kTowerOffset;
+    return *reinterpret_cast<std::atomic<Link>*>(bytes + level * sizeof(Link));
+  }
+  [[nodiscard]] const std::atomic<Link>& next(unsigned level) const noexcept {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(this) + kTowerOffset;
+    return *reinterpret_cast<const std::atomic<Link>*>(bytes + level * sizeof(Link));
+  }
+  [[nodiscard]] Range range() const noexcept { return {begin, end}; }
+
+  static constexpr std::size_t kTowerOffset = 32;
+};
+static_assert(sizeof(Node) == base::kCacheLine);
+static_assert(offsetof(Node, tower) == Node::kTowerOffset);
+static_assert(alignof(Node) > kMark, "the lowest bit of an address is free for the mark");
+static_assert(std::atomic<Link>::is_always_lock_free && sizeof(std::atomic<Link>) == sizeof(Link));
+
+inline Node* node_of(Link link) noexcept { return reinterpret_cast<Node*>(link & ~kMark); }
+// REQUIRES: the link is not marked; saves the masking.
+inline Node* unmarked_node_of(Link link) noexcept { return reinterpret_cast<Node*>(link); }
+inline Link link_to(const Node* node) noexcept { return reinterpret_cast<Link>(node); }
+
+constexpr bool is_tall(unsigned height) noexcept { return height > kInlineHeight; }
+constexpr std::size_t node_bytes(bool tall) noexcept {
+  return tall ? 4 * base::kCacheLine : base::kCacheLine;
+}
+static_assert(Node::kTowerOffset + kMaxHeight * sizeof(Link) <= node_bytes(true));
+
+}  // namespace sp3::rangelock

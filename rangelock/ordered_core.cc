@@ -1,0 +1,185 @@
+#include "rangelock/ordered_core.h"
+
+#include <bit>
+
+#include "emu/spin.h"
+#include "rangelock/hook.h"
+
+namespace sp3::rangelock {
+
+OrderedCore::Shared::~Shared() {
+  // relaxed: the destructor is alone.
+  for (auto& list : lists) delete list.load(std::memory_order_relaxed);
+}
+
+OrderedList& OrderedCore::Shared::list(unsigned length_class) {
+  std::atomic<OrderedList*>& place = lists[length_class];
+  OrderedList* list = place.load(std::memory_order_acquire);
+  if (list != nullptr) return *list;
+  auto made = std::make_unique<OrderedList>(kSharedHeight);
+  if (place.compare_exchange_strong(list, made.get(), std::memory_order_acq_rel,
+                                    std::memory_order_acquire)) {
+    list = made.release();
+  }
+  return *list;
+}
+
+OrderedCore::~OrderedCore() = default;
+
+// Class k holds lengths in (2^(k-1), 2^k].
+unsigned OrderedCore::class_of(const Range& range) noexcept {
+  const auto width = static_cast<unsigned>(std::bit_width(range.end - range.begin - 1));
+  return std::min(width, kClasses - 1);
+}
+
+std::uint64_t OrderedCore::reach_of(unsigned length_class) noexcept {
+  return length_class == kClasses - 1 ? kRangeMax : std::uint64_t{1} << length_class;
+}
+
+void OrderedCore::clear(OwnerCore& owner) noexcept {
+  exclusive_.clear(owner.pool);
+  for (auto& place : shared_.lists) {
+    if (OrderedList* const list = place.load(std::memory_order_relaxed)) list->clear(owner.pool);
+  }
+}
+
+Node* OrderedCore::attempt(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker) {
+  const Pin pin(owner);
+  return mode == RangeMode::exclusive ? attempt_exclusive(owner, range, blocker)
+                                      : attempt_shared(owner, range, blocker);
+}
+
+Node* OrderedCore::attempt_exclusive(OwnerCore& owner, const Range& range, Range& blocker) {
+  OrderedList::Path path;
+  // relaxed: a guess, only for the state; a shared range that takes us for held retreats early.
+  const NodeState state =
+      classes_.load(std::memory_order_relaxed) != 0 ? NodeState::tentative : NodeState::held;
+  Node* const node = exclusive_.link_disjoint(owner, range, state, path, blocker);
+  if (node == nullptr) return nullptr;
+  hook(Hook::before_resolve);
+  // (4) seq_cst, store buffering: we link, then look for shared ranges; attempt_shared sets the class
+  // and links, then looks for exclusive ones (5).
+  const std::uint64_t classes = classes_.load(std::memory_order_seq_cst);
+  if (classes != 0) [[unlikely]] {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (const Node* const reader = find_shared(owner, range, classes)) {
+      blocker = reader->range();
+      retreat(exclusive_, node);
+      return nullptr;
+    }
+    // release: a shared range that waits for this decision (5).
+    node->state.store(NodeState::held, std::memory_order_release);
+  }
+  exclusive_.build_tower(owner, node, path);
+  return node;
+}
+
+Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Range& blocker) {
+  // Cheaper than linking and retreating.
+  if (const Node* const writer = exclusive_.find_overlap(owner, range, 0);
+      writer != nullptr && writer->state.load(std::memory_order_relaxed) == NodeState::held) {
+    blocker = writer->range();
+    return nullptr;
+  }
+  const unsigned length_class = class_of(range);
+  OrderedList& list = shared_.list(length_class);
+  const std::uint64_t bit = std::uint64_t{1} << length_class;
+  // release: the list is made before (4) sees its bit. seq_cst: see (4).
+  if ((classes_.load(std::memory_order_seq_cst) & bit) == 0) {
+    classes_.fetch_or(bit, std::memory_order_seq_cst);
+  }
+  OrderedList::Path path;
+  Node* const node = list.link_any(owner, range, path);
+  // (5) seq_cst, store buffering: pairs with (4).
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  constexpr std::uint32_t kPatience = 1000;  // then it has lost its core, and we fail without need
+  for (emu::Spin spin;; spin.pause()) {
+    const Node* const writer = exclusive_.find_overlap(owner, range, 0);
+    if (writer == nullptr) break;
+    if (writer->state.load(std::memory_order_acquire) == NodeState::held ||
+        spin.rounds() > kPatience) {
+      blocker = writer->range();
+      retreat(list, node);
+      return nullptr;
+    }
+  }
+  list.build_tower(owner, node, path);
+  return node;
+}
+
+// Others may have taken our node for a held one.
+void OrderedCore::retreat(OrderedList& list, Node* node) noexcept {
+  const Range range = node->range();
+  list.retreat(node);
+  queue_.released(range);
+}
+
+Node* OrderedCore::find_shared(OwnerCore& owner, const Range& range, std::uint64_t classes) {
+  for (; classes != 0; classes &= classes - 1) {
+    const auto length_class = static_cast<unsigned>(std::countr_zero(classes));
+    OrderedList& list = *shared_.lists[length_class].load(std::memory_order_acquire);
+    if (list.is_empty()) continue;
+    if (Node* const node = list.find_overlap(owner, range, reach_of(length_class))) return node;
+  }
+  return nullptr;
+}
+
+bool OrderedCore::find_conflict(OwnerCore& owner, const Range& range, RangeMode mode,
+                                Range& blocker) {
+  const Pin pin(owner);
+  // seq_cst fence, store buffering: callers have announced themselves elsewhere (grid_core.cc).
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const Node* node = exclusive_.find_overlap(owner, range, 0);
+  if (node == nullptr && mode == RangeMode::exclusive) {
+    node = find_shared(owner, range, classes_.load(std::memory_order_seq_cst));
+  }
+  if (node == nullptr) return false;
+  blocker = node->range();
+  return true;
+}
+
+void OrderedCore::list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const {
+  const auto add = [&](const Node& node) {
+    holders.push_back({node.range(), node.mode, owner.domain.token_of(node.owner)});
+  };
+  const Pin pin(owner);
+  exclusive_.for_each(add);
+  for (const auto& place : shared_.lists) {
+    if (const OrderedList* const list = place.load(std::memory_order_acquire)) list->for_each(add);
+  }
+}
+
+}  // namespace sp3::rangelock
+
+namespace sp3 {
+
+// --- the public interface ------------------------------------------------------------------------
+
+using rangelock::Node;
+
+SkiplistRangeLock::SkiplistRangeLock(const RangeLockOptions& options)
+    : BlockingRangeLock(options),
+      core_(std::make_unique<rangelock::OrderedCore>(options.max_height, queue())) {}
+
+SkiplistRangeLock::~SkiplistRangeLock() {
+  check_idle();
+  const rangelock::Guest guest(domain());
+  core_->clear(guest.core());
+}
+
+bool SkiplistRangeLock::attempt(rangelock::Claim& claim, Range& blocker) {
+  const Node* const node = core_->attempt(*claim.owner, claim.range, claim.mode, blocker);
+  claim.place[0] = rangelock::link_to(node);
+  return node != nullptr;
+}
+
+void SkiplistRangeLock::release(const rangelock::Claim& claim) noexcept {
+  core_->release(rangelock::node_of(claim.place[0]));
+}
+
+void SkiplistRangeLock::list_holders(std::vector<RangeHolder>& holders) const {
+  const rangelock::Guest guest(domain());
+  core_->list_holders(guest.core(), holders);
+}
+
+}  // namespace sp3

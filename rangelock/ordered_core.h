@@ -1,0 +1,71 @@
+// OrderedCore: exclusive and shared ranges in skip lists.
+//
+// Exclusive ranges are disjoint, so they are in one list in which an acquisition has to look at two
+// neighbours only. Shared ranges may overlap each other, so their lists are ordered by begin alone,
+// one list for each power of two of the length: what overlaps [b, e) in the list of lengths up to 2^k
+// begins after b - 2^k.
+//
+// An acquisition links its node in its own list first and then looks at the other kind; of two that
+// conflict at least one sees the other. A shared one that sees an exclusive one waits until that has
+// looked, then retreats if it is still there; an exclusive one that sees a shared one retreats. So a
+// pair of them never makes both fail.
+//
+// Thread safety: any thread. Reclamation: epochs (ordered_list.h).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "rangelock/ordered_list.h"
+#include "rangelock/wait_queue.h"
+
+namespace sp3::rangelock {
+
+class OrderedCore {
+ public:
+  OrderedCore(unsigned max_height, WaitQueue& queue) : queue_(queue), exclusive_(max_height) {}
+  ~OrderedCore();
+  OrderedCore(const OrderedCore&) = delete;
+  OrderedCore& operator=(const OrderedCore&) = delete;
+
+  // The node that holds the range, or null and what it conflicts with. Errors: std::bad_alloc.
+  Node* attempt(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker);
+  void release(Node* node) noexcept {
+    const Range range = node->range();  // after mark the node may be anybody's
+    OrderedList::mark(node);
+    queue_.released(range);
+  }
+  // Whether a held range conflicts, and which. REQUIRES: no Pin of this owner.
+  bool find_conflict(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker);
+  // Gives all nodes to the owner's pool. REQUIRES: nobody else uses the lock, now or later.
+  void clear(OwnerCore& owner) noexcept;
+  void list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const;
+
+ private:
+  static constexpr unsigned kClasses = 64;
+  static constexpr unsigned kSharedHeight = 12;
+
+  // The lists of shared ranges.
+  struct Shared {
+    std::array<std::atomic<OrderedList*>, kClasses> lists{};
+    ~Shared();
+    OrderedList& list(unsigned length_class);
+  };
+  static unsigned class_of(const Range& range) noexcept;
+  static std::uint64_t reach_of(unsigned length_class) noexcept;
+
+  Node* attempt_exclusive(OwnerCore& owner, const Range& range, Range& blocker);
+  Node* attempt_shared(OwnerCore& owner, const Range& range, Range& blocker);
+  Node* find_shared(OwnerCore& owner, const Range& range, std::uint64_t classes);
+  void retreat(OrderedList& list, Node* node) noexcept;
+
+  WaitQueue& queue_;
+  OrderedList exclusive_;
+  // Bit k: class k has a list. Bits are never cleared, so that this line is read, not written.
+  alignas(base::kCacheLine) std::atomic<std::uint64_t> classes_{0};
+  Shared shared_;
+};
+
+}  // namespace sp3::rangelock

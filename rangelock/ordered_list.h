@@ -1,0 +1,126 @@
+// OrderedList: a lock-free skip list of ranges in ascending order of their begins.
+//
+// The algorithm is Harris' list on every level, with these differences from the published range
+// lock (docs/RANGE_LOCKS.md tells why each is correct):
+//   - A search treats a run of marked nodes as not there. One CAS on the link of the live node before
+//     the run unlinks all of it; on the bottom level the CAS that links a new node does that too.
+//   - A node is unlinked by whoever comes next, never by its unlocker, and retired by whoever takes
+//     it off its last level.
+//   - Towers are as high as the number of nodes calls for: the list grows a level when walks on its
+//     top level become long, and drops one that is empty.
+//
+// Thread safety: all members but the destructor by any thread; callers are pinned wherever `Pin` is
+// REQUIRED. Reclamation: epochs; a node is retired when it is off all its levels.
+// Invariants:
+//   1. On each level, begins ascend along the links (equal begins: only where overlaps are allowed).
+//   2. A node on level i is on all levels below, unless its bottom link is marked.
+//   3. A marked link never changes again.
+//   4. Without overlaps: the ranges of unmarked nodes are disjoint.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "rangelock/domain.h"
+#include "rangelock/node.h"
+
+namespace sp3::rangelock {
+
+class OrderedList {
+ public:
+  // REQUIRES: 1 <= max_height <= kMaxHeight.
+  explicit OrderedList(unsigned max_height);
+  OrderedList(const OrderedList&) = delete;
+  OrderedList& operator=(const OrderedList&) = delete;
+  // Gives all nodes to the pool. REQUIRES: nobody else uses the list, now or later.
+  void clear(NodePool& pool) noexcept;
+
+  // Where a search went: on each level the last live node at or before the begin sought, and the
+  // link it had; and the first live node behind on the bottom level.
+  struct Path {
+    Node* pred[kMaxHeight];
+    Link link[kMaxHeight];
+    Node* succ;
+    unsigned height;  // how many levels are noted
+  };
+
+  // Links a node for the range on the bottom level, unless a live node overlaps it: then the result
+  // is null and `blocker` that node's range. build_tower or retreat must follow.
+  // REQUIRES: Pin. Errors: std::bad_alloc.
+  Node* link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
+                      Range& blocker);
+  // The same whatever overlaps.
+  Node* link_any(OwnerCore& owner, const Range& range, Path& path);
+  void build_tower(OwnerCore& owner, Node* node, Path& path) {
+    if (node->height > 1) [[unlikely]]
+      build_upper_levels(owner, node, path);
+  }
+  // Undoes link_*. REQUIRES: Pin, no build_tower.
+  void retreat(Node* node) noexcept;
+
+  // Unlocks: from now on the node is not there. REQUIRES: the node is live, its tower built.
+  static void mark(Node* node) noexcept {
+    for (unsigned level = node->height; level-- > 1;) {
+      // relaxed: only tells others not to link behind it; the bottom level decides.
+      node->next(level).fetch_or(kMark, std::memory_order_relaxed);
+    }
+    // (1) release: the critical section happens before whoever finds the mark (2). seq_cst, store
+    // buffering: before the look for waiters.
+    node->next(0).fetch_or(kMark, std::memory_order_seq_cst);
+  }
+
+  // The first live node that overlaps the range; null if there is none.
+  // `reach`: no node is longer. For a list without overlaps 0 will do. REQUIRES: Pin.
+  Node* find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach);
+
+  [[nodiscard]] bool is_empty() const noexcept {
+    return head_.next(0).load(std::memory_order_acquire) == 0;
+  }
+  // Calls visit(const Node&) for each live node. REQUIRES: Pin.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const Node* node = node_of(head_.next(0).load(std::memory_order_acquire));
+         node != nullptr;) {
+      const Link link = node->next(0).load(std::memory_order_acquire);
+      if (!is_marked(link)) visit(*node);
+      node = node_of(link);
+    }
+  }
+
+ private:
+  // A head is a node that is never compared, with a tower of full height.
+  struct alignas(base::kCacheLine) Head {
+    Node node;
+    std::byte rest_of_tower[node_bytes(true) - sizeof(Node)];
+    [[nodiscard]] std::atomic<Link>& next(unsigned level) noexcept { return node.next(level); }
+    [[nodiscard]] const std::atomic<Link>& next(unsigned level) const noexcept {
+      return node.next(level);
+    }
+  };
+
+  // REQUIRES: path.height is set.
+  void search(OwnerCore& owner, std::uint64_t begin, Path& path) {
+    while (!try_search(owner, begin, path)) [[unlikely]] {
+      }
+  }
+  bool try_search(OwnerCore& owner, std::uint64_t begin, Path& path);
+  static Node* end_of_run(Node* node, unsigned level) noexcept;
+  bool unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link link, Node* end) noexcept;
+  unsigned draw_height(OwnerCore& owner) const noexcept;
+  Node* make_node(OwnerCore& owner, const Range& range, RangeMode mode, unsigned height);
+  bool link_bottom(OwnerCore& owner, Node* node, Path& path);
+  void build_upper_levels(OwnerCore& owner, Node* node, Path& path);
+  void retire_run(OwnerCore& owner, unsigned level, Link first, const Node* end) noexcept;
+  void adapt(OwnerCore& owner, unsigned levels, unsigned steps) noexcept;
+
+  // With a quarter of the nodes on each next level, a search takes three steps on a level. Where it
+  // takes clearly more, the top level is crowded, and there should be another above it.
+  static constexpr unsigned kStepsPerLevel = 4;
+
+  Head head_{};
+  const unsigned max_height_;
+  alignas(base::kCacheLine) std::atomic<unsigned> levels_{1};  // that searches visit
+};
+
+}  // namespace sp3::rangelock

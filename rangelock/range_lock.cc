@@ -1,0 +1,325 @@
+// What both locks share: argument checks, spinning and sleeping, batches, counters. The locks
+// themselves only try (attempt) and unlock (release).
+//
+// A wait: spin for as long as a short critical section may last, trying again now and then. Then
+// enter the queue, and until the range is had: note what blocks us, try once more, sleep. With
+// Fairness::fifo an acquisition that conflicts with a waiter does not even try.
+#include <sp3/range_lock.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <x86intrin.h>
+
+#include "base/assert.h"
+#include "rangelock/domain.h"
+#include "rangelock/hook.h"
+#include "rangelock/wait_queue.h"
+
+namespace sp3 {
+
+using rangelock::OwnerCore;
+using rangelock::WaitQueue;
+
+namespace {
+
+std::string describe(const Range& range) { return fmt::format("[{}, {})", range.begin, range.end); }
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_range(const Range& range) {
+  throw Error(ErrorCode::invalid_range, "not a range",
+              {.wanted = "begin < end", .found = describe(range)});
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_owner() {
+  throw Error(ErrorCode::invalid_argument,
+              "a range lock was used with an owner of another domain than its own");
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_handle(const char* why) {
+  throw Error(ErrorCode::range_not_held, "unlock of a range that is not held", {.found = why});
+}
+
+}  // namespace
+
+// --- domains and owners -------------------------------------------------------------------------
+
+RangeLockDomain::RangeLockDomain(std::size_t owners)
+    : core_(std::make_unique<rangelock::Domain>(owners)) {}
+RangeLockDomain::~RangeLockDomain() = default;
+
+RangeLockDomain& RangeLockDomain::process() {
+  // Never destroyed: threads that outlive main() may still hold owners.
+  static auto* const domain = new RangeLockDomain();
+  return *domain;
+}
+
+RangeLockDomain::Statistics RangeLockDomain::statistics() const {
+  return {core_->node_bytes(), core_->owners()};
+}
+
+RangeOwner::RangeOwner(std::uint64_t token, RangeLockDomain& domain)
+    : core_(domain.core_->admit(token)) {}
+
+RangeOwner::~RangeOwner() {
+  SP3_CHECK(held() == 0);
+  core_->domain.dismiss(*core_);
+}
+
+RangeOwner& RangeOwner::this_thread() {
+  thread_local RangeOwner owner;
+  return owner;
+}
+
+// relaxed: the token is a label, see RangeHolder.
+std::uint64_t RangeOwner::token() const noexcept {
+  return core_->token.load(std::memory_order_relaxed);
+}
+void RangeOwner::set_token(std::uint64_t token) noexcept {
+  core_->token.store(token, std::memory_order_relaxed);
+}
+std::size_t RangeOwner::held() const noexcept { return core_->held(); }
+
+RangeOwner::Counters RangeOwner::counters() const noexcept {
+  return {core_->acquired.get(), core_->contended.get(), core_->waited_ns.get()};
+}
+
+// --- acquiring ----------------------------------------------------------------------------------
+
+// How long a wait may last.
+struct BlockingRangeLock::Patience {
+  const Clock::time_point* deadline;  // nullptr: for ever
+  const std::stop_token& stop;
+
+  [[nodiscard]] bool is_over() const {
+    return stop.stop_requested() || (deadline != nullptr && Clock::now() >= *deadline);
+  }
+};
+
+BlockingRangeLock::BlockingRangeLock(const RangeLockOptions& options)
+    : domain_(
+          (options.domain != nullptr ? *options.domain : RangeLockDomain::process()).core_.get()),
+      queue_(std::make_unique<WaitQueue>()),
+      fifo_(options.fairness == Fairness::fifo),
+      nested_wait_(options.nested_wait) {
+  if (options.max_height < 1 || options.max_height > rangelock::kMaxHeight) {
+    throw Error(ErrorCode::invalid_argument, "a range lock's towers cannot be that high",
+                {.wanted = fmt::format("1 to {}", rangelock::kMaxHeight),
+                 .found = std::to_string(options.max_height)});
+  }
+}
+
+BlockingRangeLock::~BlockingRangeLock() = default;
+
+inline void BlockingRangeLock::hold(RangeHandle& handle) noexcept {
+  handle.claim_.owner->acquired.add(1);
+  handle.lock_ = this;
+}
+
+RangeHandle BlockingRangeLock::try_acquire(RangeOwner& by, const Range& range, RangeMode mode) {
+  OwnerCore& owner = by.core();
+  if (range.begin >= range.end) [[unlikely]]
+    refuse_range(range);
+  if (&owner.domain != domain_) [[unlikely]]
+    refuse_owner();
+  RangeHandle handle(owner, range, mode);
+  Range blocker;
+  const bool is_overtaking =
+      fifo_ && !queue_->is_empty() && queue_->find_elder(range, mode, nullptr, blocker);
+  if (!is_overtaking && attempt(handle.claim_, blocker)) [[likely]] {
+    hold(handle);
+  } else {
+    owner.contended.add(1);
+  }
+  return handle;
+}
+
+RangeHandle BlockingRangeLock::acquire(RangeOwner& by, const Range& range, RangeMode mode,
+                                       const Clock::time_point* deadline,
+                                       const std::stop_token& stop) {
+  const std::size_t held = by.held();
+  RangeHandle handle = try_acquire(by, range, mode);
+  if (handle) return handle;
+  if (held == 0 || deadline != nullptr) {
+    wait(handle, {deadline, stop});
+    return handle;
+  }
+  // Two owners that wait for each other would wait for ever; neither can know.
+  const Clock::time_point limit = Clock::now() + nested_wait_;
+  wait(handle, {&limit, stop});
+  if (!handle && !stop.stop_requested()) {
+    throw Error(ErrorCode::nested_wait,
+                fmt::format("waited {} ms for a range while holding {} others: a deadlock?",
+                            nested_wait_ / std::chrono::milliseconds(1), held),
+                {.wanted = describe(range)});
+  }
+  return handle;
+}
+
+// Takes the range of an empty handle, if it can.
+void BlockingRangeLock::wait(RangeHandle& handle, const Patience& patience) {
+  rangelock::Claim& claim = handle.claim_;
+  OwnerCore& owner = *claim.owner;
+  Range blocker;
+  const auto allowed_attempt = [&](WaitQueue::Waiter* waiter) {
+    return !(fifo_ && queue_->find_elder(claim.range, claim.mode, waiter, blocker)) &&
+           attempt(claim, blocker);
+  };
+  // relaxed, here and below: numbers, not an order.
+  queue_->contended.fetch_add(1, std::memory_order_relaxed);
+  const Clock::time_point start = Clock::now();
+  const auto finish = [&](bool acquired) {
+    const std::chrono::nanoseconds waited = Clock::now() - start;
+    owner.waited_ns.add(static_cast<std::uint64_t>(waited.count()));
+    queue_->waited_ns.fetch_add(static_cast<std::uint64_t>(waited.count()),
+                                std::memory_order_relaxed);
+    if (acquired) {
+      hold(handle);
+    } else {
+      queue_->timeouts.fetch_add(1, std::memory_order_relaxed);
+    }
+  };
+
+  constexpr unsigned kTries = 8, kPauses = 32;  // a microsecond or two in all
+  for (unsigned i = 0; i < kTries && queue_->is_empty(); ++i) {
+    for (unsigned pause = 0; pause < kPauses; ++pause) _mm_pause();
+    if (allowed_attempt(nullptr)) return finish(true);
+  }
+
+  WaitQueue::Waiter waiter(owner, claim.range, claim.mode);
+  queue_->enter(waiter);
+  // If an attempt throws, the waiter must not stay behind.
+  struct Leave {
+    WaitQueue& queue;
+    WaitQueue::Waiter& waiter;
+    bool with_range = false;
+    ~Leave() { queue.leave(waiter, with_range); }
+  } leave{*queue_, waiter};
+  const std::stop_callback cancel(patience.stop, [&] { WaitQueue::wake(waiter); });
+  for (;;) {
+    if (allowed_attempt(&waiter)) {
+      leave.with_range = true;
+      return finish(true);
+    }
+    const bool known = queue_->set_blocker(waiter, blocker);
+    if (patience.is_over()) return finish(false);
+    if (!known) continue;  // it may have been unlocked before we noted it
+    rangelock::hook(rangelock::Hook::before_sleep);
+    WaitQueue::sleep(waiter, patience.deadline);
+  }
+}
+
+// --- batches ------------------------------------------------------------------------------------
+
+std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
+                                                        std::span<const Range> ranges,
+                                                        RangeMode mode,
+                                                        const Clock::time_point* deadline,
+                                                        const std::stop_token& stop, bool wait) {
+  std::vector<Range> sorted(ranges.begin(), ranges.end());
+  std::ranges::sort(sorted, {}, &Range::begin);
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i].begin >= sorted[i].end) refuse_range(sorted[i]);
+    if (mode == RangeMode::exclusive && i > 0 && sorted[i].overlaps(sorted[i - 1])) {
+      throw Error(ErrorCode::invalid_range, "two ranges of a batch overlap",
+                  {.found = describe(sorted[i - 1]) + " and " + describe(sorted[i])});
+    }
+  }
+  std::vector<RangeHandle> handles;
+  handles.reserve(sorted.size());
+  // Batches wait for each other in ascending order only; a wait is nested if the owner held ranges
+  // before, and then the whole batch has one deadline.
+  Clock::time_point limit;
+  const bool limited = wait && deadline == nullptr && owner.held() != 0;
+  if (limited) {
+    limit = Clock::now() + nested_wait_;
+    deadline = &limit;
+  }
+  try {
+    for (const Range& range : sorted) {
+      RangeHandle handle = try_acquire(owner, range, mode);
+      if (!handle && wait) this->wait(handle, {deadline, stop});
+      if (!handle) {
+        unlock_all(handles);
+        if (!limited || stop.stop_requested()) return handles;
+        throw Error(ErrorCode::nested_wait,
+                    "waited too long for a batch while holding other ranges: a deadlock?",
+                    {.wanted = describe(range)});
+      }
+      handles.push_back(std::move(handle));
+    }
+  } catch (...) {
+    unlock_all(handles);
+    throw;
+  }
+  return handles;
+}
+
+std::vector<RangeHandle> BlockingRangeLock::try_lock_all(RangeOwner& owner,
+                                                         std::span<const Range> ranges,
+                                                         RangeMode mode) {
+  return acquire_all(owner, ranges, mode, nullptr, {}, false);
+}
+
+std::vector<RangeHandle> BlockingRangeLock::lock_all(RangeOwner& owner,
+                                                     std::span<const Range> ranges, RangeMode mode,
+                                                     const std::stop_token& stop) {
+  return acquire_all(owner, ranges, mode, nullptr, stop, true);
+}
+
+std::vector<RangeHandle> BlockingRangeLock::try_lock_all_until(RangeOwner& owner,
+                                                               std::span<const Range> ranges,
+                                                               Clock::time_point deadline,
+                                                               RangeMode mode,
+                                                               const std::stop_token& stop) {
+  return acquire_all(owner, ranges, mode, &deadline, stop, true);
+}
+
+// --- unlocking and looking ----------------------------------------------------------------------
+
+void BlockingRangeLock::unlock(RangeHandle& handle) {
+  if (handle.lock_ != this) [[unlikely]] {
+    refuse_handle(handle.lock_ == nullptr ? "an empty handle" : "a handle of another lock");
+  }
+  OwnerCore& owner = *handle.claim_.owner;
+  SP3_ASSERT(owner.held() > 0);
+  owner.released.add(1);
+  handle.lock_ = nullptr;
+  rangelock::hook(rangelock::Hook::before_unlock);
+  release(handle.claim_);
+}
+
+void BlockingRangeLock::unlock_all(std::vector<RangeHandle>& handles) {
+  for (RangeHandle& handle : handles) unlock(handle);
+  handles.clear();
+}
+
+std::vector<RangeHolder> BlockingRangeLock::holders() const {
+  std::vector<RangeHolder> holders;
+  list_holders(holders);
+  return holders;
+}
+
+std::vector<RangeWaiter> BlockingRangeLock::waiters() const { return queue_->list(*domain_); }
+
+BlockingRangeLock::Counters BlockingRangeLock::counters() const noexcept {
+  // relaxed: numbers, not an order.
+  return {queue_->contended.load(std::memory_order_relaxed),
+          queue_->timeouts.load(std::memory_order_relaxed),
+          queue_->waited_ns.load(std::memory_order_relaxed)};
+}
+
+void BlockingRangeLock::close() {
+  const std::size_t held = holders().size();
+  const std::size_t waiting = waiters().size();
+  if (held == 0 && waiting == 0) return;
+  throw Error(ErrorCode::range_lock_busy, "a range lock is closed while it is in use",
+              {.found = fmt::format("{} ranges held, {} waited for", held, waiting)});
+}
+
+void BlockingRangeLock::check_idle() const noexcept {
+  const bool no_range_is_held = holders().empty();
+  SP3_CHECK(no_range_is_held);
+}
+
+}  // namespace sp3

@@ -1,0 +1,127 @@
+#include "rangelock/wait_queue.h"
+
+#include <climits>
+#include <ctime>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "rangelock/fence.h"
+
+namespace sp3::rangelock {
+
+namespace {
+
+std::uint32_t* word_of(std::atomic<std::uint32_t>& word) {
+  static_assert(sizeof(word) == sizeof(std::uint32_t));
+  return reinterpret_cast<std::uint32_t*>(&word);
+}
+
+timespec to_timespec(std::chrono::steady_clock::time_point time) {
+  // steady_clock is CLOCK_MONOTONIC, the clock that the futex call means.
+  const auto since = time.time_since_epoch();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+  return {static_cast<time_t>(seconds.count()),
+          static_cast<long>(std::chrono::nanoseconds(since - seconds).count())};
+}
+
+}  // namespace
+
+void WaitQueue::enter(Waiter& waiter) {
+  {
+    const std::lock_guard hold(mutex_);
+    waiter.prev = last_;
+    (last_ == nullptr ? first_ : last_->next) = &waiter;
+    last_ = &waiter;
+    waiting_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  // Unlockers store, then look at waiting_ with a light fence between: either they see us, or the
+  // attempt that follows sees what they stored.
+  heavy_fence();
+}
+
+void WaitQueue::leave(Waiter& waiter, bool with_range) {
+  const std::lock_guard hold(mutex_);
+  (waiter.prev == nullptr ? first_ : waiter.prev->next) = waiter.next;
+  (waiter.next == nullptr ? last_ : waiter.next->prev) = waiter.prev;
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  // With the range: those it blocks are woken when it is unlocked.
+  if (!with_range) wake_locked(waiter.range);
+}
+
+bool WaitQueue::set_blocker(Waiter& waiter, const Range& blocker) {
+  const std::lock_guard hold(mutex_);
+  // relaxed: under the mutex, as in wake_locked. A wake since the blocker was noted means that it was
+  // unlocked after the attempt saw it: then it is as if it were noted only now.
+  const bool same = waiter.blocker == blocker && waiter.woken.load(std::memory_order_relaxed) == 0;
+  waiter.woken.store(0, std::memory_order_relaxed);
+  waiter.blocker = blocker;
+  return same;
+}
+
+bool WaitQueue::find_elder(const Range& range, RangeMode mode, Waiter* waiter, Range& blocker) {
+  const std::lock_guard hold(mutex_);
+  for (const Waiter* elder = first_; elder != nullptr && elder != waiter; elder = elder->next) {
+    if (!conflict(elder->range, elder->mode, range, mode)) continue;
+    blocker = elder->range;
+    if (waiter != nullptr) {
+      waiter->blocker = blocker;
+      waiter->woken.store(0, std::memory_order_relaxed);
+    }
+    return true;
+  }
+  return false;
+}
+
+void WaitQueue::sleep(Waiter& waiter, const Clock::time_point* deadline) {
+  timespec until{};
+  if (deadline != nullptr) until = to_timespec(*deadline);
+  // acquire: what the waker did is visible to the attempt that follows.
+  if (waiter.woken.load(std::memory_order_acquire) != 0) return;
+  // Returns at once if woken meanwhile; for another reason, the caller just tries again.
+  ::syscall(SYS_futex, word_of(waiter.woken), FUTEX_WAIT_BITSET_PRIVATE, 0,
+            deadline != nullptr ? &until : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
+}
+
+void WaitQueue::wake(Waiter& waiter) {
+  if (waiter.woken.exchange(1, std::memory_order_release) == 0) {
+    ::syscall(SYS_futex, word_of(waiter.woken), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  }
+}
+
+void WaitQueue::wake_blocked_by(const Range& range) noexcept {
+  const std::lock_guard hold(mutex_);
+  wake_locked(range);
+}
+
+void WaitQueue::wake_locked(const Range& range) noexcept {
+  for (Waiter* waiter = first_; waiter != nullptr; waiter = waiter->next) {
+    if (!waiter->blocker.overlaps(range)) continue;
+    const Waiter* elder = first_;
+    while (elder != waiter && !(elder->woken.load(std::memory_order_relaxed) != 0 &&
+                                conflict(elder->range, elder->mode, waiter->range, waiter->mode))) {
+      elder = elder->next;
+    }
+    if (elder == waiter) {
+      wake(*waiter);
+    } else {
+      waiter->blocker = elder->range;
+    }
+  }
+}
+
+std::vector<RangeWaiter> WaitQueue::list(const Domain& domain) const {
+  std::vector<RangeWaiter> result;
+  const std::lock_guard hold(mutex_);
+  const auto now = Clock::now();
+  for (const Waiter* waiter = first_; waiter != nullptr; waiter = waiter->next) {
+    const std::chrono::nanoseconds waited = now - waiter->since;
+    result.push_back({waiter->range, waiter->mode, domain.token_of(waiter->owner.number),
+                      waiter->blocker, static_cast<std::uint64_t>(waited.count())});
+  }
+  return result;
+}
+
+}  // namespace sp3::rangelock

@@ -1,0 +1,81 @@
+// WaitQueue: the acquisitions that sleep, in the order they came.
+//
+// A waiter notes the range that blocks it. An unlocker looks at one counter; only if somebody waits
+// it takes the mutex and wakes the first waiters that its range blocked, but none that conflicts with
+// one it has just woken: that one is now blocked by the other.
+//
+// Thread safety: all members by any thread; a Waiter belongs to the thread that waits.
+// Invariants:
+//   1. A waiter sleeps only after an attempt that failed because of its blocker, made after it noted
+//      that blocker: the blocker's unlock then finds it.
+//   2. A waiter that leaves without the range wakes those that it blocked.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include <sp3/range_lock.h>
+
+#include "base/align.h"
+#include "rangelock/domain.h"
+
+namespace sp3::rangelock {
+
+class WaitQueue {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Waiter {
+    Waiter(const OwnerCore& in, const Range& wanted, RangeMode in_mode)
+        : owner(in), range(wanted), mode(in_mode), since(Clock::now()) {}
+    const OwnerCore& owner;
+    const Range range;
+    const RangeMode mode;
+    const Clock::time_point since;
+    std::atomic<std::uint32_t> woken{0};
+    Range blocker{};  // guarded by the queue's mutex, like the links
+    Waiter* prev = nullptr;
+    Waiter* next = nullptr;
+  };
+
+  // Enqueues. From now on unlocks find the waiter, once it has set its blocker.
+  void enter(Waiter& waiter);
+  // REQUIRES: entered.
+  void leave(Waiter& waiter, bool with_range);
+  // Notes what blocks the waiter; true if that was noted before, and nothing woke it since.
+  bool set_blocker(Waiter& waiter, const Range& blocker);
+  // If someone who came before `waiter` (anyone, for nullptr) wants a conflicting range: notes that
+  // as the blocker. Else false.
+  bool find_elder(const Range& range, RangeMode mode, Waiter* waiter, Range& blocker);
+  // Until woken, or the deadline (nullptr: none).
+  static void sleep(Waiter& waiter, const Clock::time_point* deadline);
+  static void wake(Waiter& waiter);
+
+  // After a range was unlocked, ordered by a full or a light fence.
+  void released(const Range& range) noexcept {
+    // seq_cst, store buffering: pairs with enter(), which counts before the attempt that can fail.
+    if (waiting_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
+      wake_blocked_by(range);
+  }
+  [[nodiscard]] bool is_empty() const noexcept {
+    return waiting_.load(std::memory_order_seq_cst) == 0;
+  }
+  [[nodiscard]] std::vector<RangeWaiter> list(const Domain& domain) const;
+
+  // What BlockingRangeLock::counters() shows.
+  std::atomic<std::uint64_t> contended{0}, timeouts{0}, waited_ns{0};
+
+ private:
+  void wake_blocked_by(const Range& range) noexcept;
+  void wake_locked(const Range& range) noexcept;
+
+  alignas(base::kCacheLine) std::atomic<std::uint32_t> waiting_{0};
+  alignas(base::kCacheLine) mutable std::mutex mutex_;  // guards all below
+  Waiter* first_ = nullptr;
+  Waiter* last_ = nullptr;
+};
+
+}  // namespace sp3::rangelock

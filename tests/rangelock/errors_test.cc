@@ -1,0 +1,122 @@
+// Bad input and misuse: typed, clear errors, and a lock that still works afterwards.
+#include <catch2/catch.hpp>
+
+#include <csignal>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/rangelock/support.h"
+
+using namespace sp3;
+using namespace sp3::tests;
+
+namespace {
+
+template <class Action>
+ErrorCode code_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).size() > 10);
+    return error.code();
+  }
+  FAIL("no error was thrown");
+  return ErrorCode::not_found;
+}
+
+// Whether the action ends the process by abort().
+template <class Action>
+bool aborts(Action&& action) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);
+    ::close(STDERR_FILENO);
+    action();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("empty and reversed ranges are refused", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeOwner owner(1);
+  for (const Range& range :
+       {Range{5, 5}, Range{0, 0}, Range{9, 3}, Range{kRangeMax, kRangeMax}, Range{kRangeMax, 0}}) {
+    const auto [begin, end] = range;
+    const auto is_refused = [](auto&& action) {
+      CHECK(code_of(action) == ErrorCode::invalid_range);
+    };
+    is_refused([&] { (void)lock->try_lock(begin, end); });
+    is_refused([&] { (void)lock->try_lock_shared(begin, end); });
+    is_refused([&] { (void)lock->lock(begin, end); });
+    is_refused([&] { (void)lock->lock_shared(begin, end); });
+    is_refused([&] { (void)lock->try_lock_until(begin, end, BlockingRangeLock::Clock::now()); });
+    is_refused([&] { (void)lock->try_lock_all(owner, std::array{Range{1, 2}, range}); });
+  }
+  CHECK(lock->holders().empty());
+}
+
+TEMPLATE_TEST_CASE("a handle is good for one unlock, of its own lock", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  const auto other = make_lock<TestType>();
+  RangeHandle handle = lock->lock(1, 2);
+  CHECK(code_of([&] { other->unlock(handle); }) == ErrorCode::range_not_held);
+  CHECK(handle);
+  RangeHandle moved = std::move(handle);
+  CHECK(code_of([&] { lock->unlock(handle); }) == ErrorCode::range_not_held);
+  lock->unlock(moved);
+  CHECK_FALSE(moved);
+  CHECK(code_of([&] { lock->unlock(moved); }) == ErrorCode::range_not_held);
+  CHECK(code_of([&] { lock->unlock(RangeHandle()); }) == ErrorCode::range_not_held);
+  CHECK(is_free(*lock, 1, 2));
+}
+
+TEMPLATE_TEST_CASE("a lock in use is not closed, and not destroyed", "", SP3_OUR_RANGE_LOCKS) {
+  auto lock = make_lock<TestType>();
+  for (const Range& range : {Range{1, 2}, Range{0, kRangeMax}}) {
+    RangeHandle handle = lock->lock(range.begin, range.end);
+    CHECK(code_of([&] { lock->close(); }) == ErrorCode::range_lock_busy);
+    CHECK(aborts([&] { lock.reset(); }));
+    lock->unlock(handle);
+    lock->close();
+  }
+}
+
+TEMPLATE_TEST_CASE("an owner that holds ranges is not destroyed", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  auto owner = std::make_unique<RangeOwner>(1);
+  RangeHandle handle = lock->lock(*owner, 1, 2);
+  CHECK(aborts([&] { owner.reset(); }));
+  lock->unlock(handle);
+}
+
+TEMPLATE_TEST_CASE("an owner of another domain is refused", "", SP3_OUR_RANGE_LOCKS) {
+  RangeLockDomain domain(4);
+  const auto lock = make_lock<TestType>({.domain = &domain});
+  CHECK(code_of([&] { (void)lock->try_lock(1, 2); }) == ErrorCode::invalid_argument);
+  RangeOwner owner(1, domain);
+  lock->unlock(lock->try_lock(owner, 1, 2));
+}
+
+TEST_CASE("sizes that cannot be are refused") {
+  const auto is_refused = [](auto&& action) {
+    CHECK(code_of(action) == ErrorCode::invalid_argument);
+  };
+  is_refused([] { GridRangeLock({.granule = 1000}); });
+  is_refused([] { GridRangeLock({.granule = 0}); });
+  is_refused([] { GridRangeLock({.granule = std::uint64_t{1} << 31}); });
+  is_refused([] { GridRangeLock({.buckets = 100}); });
+  is_refused([] { GridRangeLock({.buckets = 1}); });
+  is_refused([] { SkiplistRangeLock({.max_height = 0}); });
+  is_refused([] { SkiplistRangeLock({.max_height = 17}); });
+  is_refused([] { RangeLockDomain(0); });
+  is_refused([] { RangeLockDomain(1 << 17); });
+  RangeLockDomain domain(1);
+  const RangeOwner only(1, domain);
+  is_refused([&] { RangeOwner(2, domain); });
+}

@@ -1,0 +1,69 @@
+// Memory: nodes are used again and again, and given back.
+#include <catch2/catch.hpp>
+
+#include "tests/rangelock/support.h"
+
+using namespace sp3;
+using namespace sp3::tests;
+
+namespace {
+
+// Threads that lock and unlock, so that whoever unlinks a node is often not who made it.
+template <class Lock>
+void churn(Lock& lock, RangeLockDomain& domain, unsigned threads, std::uint64_t pairs) {
+  run_threads(threads, [&](unsigned thread) {
+    RangeOwner owner(thread, domain);
+    workloads::Rng rng(pairs, thread);
+    for (std::uint64_t i = 0; i < pairs / threads; ++i) {
+      const std::uint64_t begin = rng.below(1 << 16);
+      // Now and then a wide or a shared range.
+      const std::uint64_t end = begin + 1 + (i % 64 == 0 ? 512 : 7);
+      RangeHandle handle =
+          i % 32 == 1 ? lock.try_lock_shared(owner, begin, end) : lock.try_lock(owner, begin, end);
+      if (handle) lock.unlock(handle);
+    }
+  });
+}
+
+template <class Lock>
+void check_no_growth(std::uint64_t pairs) {
+  RangeLockDomain domain;
+  const auto lock = make_lock<Lock>({.domain = &domain});
+  churn(*lock, domain, 1, pairs / 50);
+  const std::uint64_t after_one = domain.statistics().node_bytes;
+  churn(*lock, domain, 1, pairs / 2);
+  CHECK(domain.statistics().node_bytes <= after_one + 64 * 1024);
+  // With two threads, one that loses its core while pinned holds up the other's limbo for that long.
+  churn(*lock, domain, 2, pairs / 2);
+  CHECK(domain.statistics().node_bytes <= std::uint64_t{64} << 20);
+  CHECK(domain.statistics().owners == 0);
+}
+
+}  // namespace
+
+TEST_CASE("five million acquisitions of the skip list use the same nodes again") {
+  check_no_growth<SkiplistRangeLock>(5'000'000);
+}
+TEST_CASE("five million acquisitions of the grid use the same nodes again") {
+  check_no_growth<GridRangeLock>(5'000'000);
+}
+TEMPLATE_TEST_CASE("a hundred million acquisitions use the same nodes again", "[.full]",
+                   SP3_OUR_RANGE_LOCKS) {
+  check_no_growth<TestType>(100'000'000);
+}
+
+TEMPLATE_TEST_CASE("a lock that goes away gives its nodes to the next", "", SP3_OUR_RANGE_LOCKS) {
+  RangeLockDomain domain;
+  std::uint64_t after_some = 0;
+  for (unsigned i = 0; i < 200; ++i) {
+    const auto lock = make_lock<TestType>({.domain = &domain});
+    RangeOwner owner(1, domain);
+    std::vector<RangeHandle> handles;
+    for (std::uint64_t at = 0; at < 300; ++at) {
+      handles.push_back(lock->try_lock(owner, 100 * at, 100 * at + 60));
+    }
+    lock->unlock_all(handles);
+    if (i == 20) after_some = domain.statistics().node_bytes;
+  }
+  CHECK(domain.statistics().node_bytes <= 2 * after_some);
+}

@@ -1,0 +1,237 @@
+// Waiting: blocking, fairness, deadlines, cancellation, batches, nested waits, introspection.
+#include <catch2/catch.hpp>
+
+#include <chrono>
+
+#include "tests/rangelock/support.h"
+
+using namespace sp3;
+using namespace sp3::tests;
+using namespace std::chrono_literals;
+using Clock = BlockingRangeLock::Clock;
+
+TEMPLATE_TEST_CASE("blocked acquisitions get their ranges in the end", "", SP3_OUR_RANGE_LOCKS) {
+  for (const Fairness fairness : {Fairness::barging, Fairness::fifo}) {
+    const auto lock = make_lock<TestType>({.fairness = fairness});
+    ExclusionOracle oracle;
+    std::array<std::uint64_t, kSpace> counts{};  // guarded by the ranges
+    constexpr unsigned kThreads = 8, kEach = 600;
+    run_threads(kThreads, [&](unsigned thread) {
+      workloads::Rng rng(7, thread);
+      for (unsigned i = 0; i < kEach; ++i) {
+        const std::uint64_t begin = rng.below(64);
+        const Range range{begin, begin + 1 + rng.below(64)};
+        const RangeMode mode = rng.below(4) == 0 ? RangeMode::shared : RangeMode::exclusive;
+        const RangeGuard guard(*lock, range.begin, range.end, mode);
+        oracle.enter(range, mode);
+        if (mode == RangeMode::exclusive) ++counts[begin];
+        if (rng.below(8) == 0) std::this_thread::yield();
+        oracle.leave(range, mode);
+      }
+    });
+    CHECK(oracle.violations() == 0);
+    CHECK(lock->waiters().empty());
+    CHECK(lock->holders().empty());
+  }
+}
+
+// Narrow ranges come and go all the time, always overlapping each other in time; without fairness the
+// full range might wait for ever. The narrow ones go on until it has been had.
+TEMPLATE_TEST_CASE("a wide range is not starved by narrow ones", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.fairness = Fairness::fifo});
+  std::atomic<bool> had{false};
+  run_threads(5, [&](unsigned thread) {
+    if (thread == 0) {
+      for (int i = 0; i < 20; ++i) lock->unlock(lock->lock(0, kRangeMax));
+      had.store(true);
+      return;
+    }
+    // Two ranges hand over to each other, so that this thread always holds one.
+    RangeOwner owner(thread);
+    while (!had.load()) {
+      RangeHandle handle = lock->try_lock(owner, 100 * thread, 100 * thread + 10);
+      if (!handle) {
+        std::this_thread::yield();
+        continue;
+      }
+      RangeHandle next = lock->try_lock(owner, 100 * thread + 50, 100 * thread + 60);
+      lock->unlock(handle);
+      if (next) lock->unlock(next);
+    }
+  });
+  CHECK(had.load());
+}
+
+TEMPLATE_TEST_CASE("with fifo nobody overtakes a conflicting waiter", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.fairness = Fairness::fifo});
+  RangeHandle reader = lock->lock_shared(10, 20);
+  std::thread writer([&] { lock->unlock(lock->lock(0, 100)); });
+  wait_until([&] { return lock->waiters().size() == 1; });
+  // Alone, the lock would grant all of these.
+  CHECK_FALSE(is_free(*lock, 10, 20, RangeMode::shared));
+  CHECK_FALSE(is_free(*lock, 50, 60));
+  CHECK(is_free(*lock, 100, 200));
+  lock->unlock(reader);
+  writer.join();
+  CHECK(is_free(*lock, 0, 100));
+}
+
+TEMPLATE_TEST_CASE("a deadline that passes leaves no trace", "", SP3_OUR_RANGE_LOCKS) {
+  for (const Fairness fairness : {Fairness::barging, Fairness::fifo}) {
+    const auto lock = make_lock<TestType>({.fairness = fairness});
+    RangeHandle held = lock->lock(0, 50);
+    for (const Range& range : {Range{40, 45}, Range{40, 60}, Range{0, kRangeMax}}) {
+      const auto deadline = Clock::now() + 5ms;
+      CHECK_FALSE(lock->try_lock_until(range.begin, range.end, deadline));
+      CHECK(Clock::now() >= deadline);
+      CHECK_FALSE(lock->try_lock_shared_until(range.begin, range.end, Clock::now() + 1ms));
+    }
+    CHECK(lock->waiters().empty());
+    CHECK(lock->holders().size() == 1);
+    CHECK(lock->counters().timeouts == 6);
+    CHECK(is_free(*lock, 50, kRangeMax));
+    // A deadline in the past is a try.
+    RangeHandle other = lock->try_lock_until(50, 60, Clock::now() - 1s);
+    CHECK(other);
+    lock->unlock(other);
+    lock->unlock(held);
+    CHECK(is_free(*lock, 0, kRangeMax));
+  }
+}
+
+TEMPLATE_TEST_CASE("who gives up wakes those behind", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.fairness = Fairness::fifo});
+  RangeHandle held = lock->lock(0, 10);
+  std::stop_source stop;
+  std::thread wide([&] { CHECK_FALSE(lock->lock(0, 100, stop.get_token())); });
+  wait_until([&] { return lock->waiters().size() == 1; });
+  std::thread behind([&] { lock->unlock(lock->lock(50, 60)); });
+  wait_until([&] { return lock->waiters().size() == 2; });
+  stop.request_stop();  // the lock goes on being held: only this can wake the one behind
+  wide.join();
+  behind.join();
+  lock->unlock(held);
+}
+
+TEMPLATE_TEST_CASE("a cancelled wait leaves no trace", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeHandle held = lock->lock(0, 10);
+  std::stop_source stop;
+  std::thread waiter([&] { CHECK_FALSE(lock->lock(5, 15, stop.get_token())); });
+  wait_until([&] { return lock->waiters().size() == 1; });
+  stop.request_stop();
+  waiter.join();
+  CHECK(lock->waiters().empty());
+  CHECK(is_free(*lock, 10, 15));
+  CHECK_FALSE(lock->lock(5, 15, stop.get_token()));  // at once
+  lock->unlock(held);
+}
+
+TEMPLATE_TEST_CASE("a batch is had whole or not at all", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeOwner owner(1);
+  const std::vector<Range> ranges{{500, 600}, {0, 10}, {20, 30}, {10, 20}};
+  std::vector<RangeHandle> handles = lock->try_lock_all(owner, ranges);
+  REQUIRE(handles.size() == 4);
+  for (std::size_t i = 1; i < handles.size(); ++i) {
+    CHECK(handles[i - 1].range().begin < handles[i].range().begin);
+  }
+  CHECK(owner.held() == 4);
+  CHECK(lock->holders().size() == 4);
+  lock->unlock_all(handles);
+  CHECK(owner.held() == 0);
+
+  RangeHandle in_the_way = lock->lock(595, 597);
+  CHECK(lock->try_lock_all(owner, ranges).empty());
+  CHECK(lock->try_lock_all_until(owner, ranges, Clock::now() + 2ms).empty());
+  CHECK(lock->holders().size() == 1);
+  lock->unlock(in_the_way);
+
+  const std::vector<Range> overlapping{{0, 10}, {9, 12}};
+  CHECK_THROWS_AS(lock->try_lock_all(owner, overlapping), Error);
+  handles = lock->lock_all(owner, overlapping, RangeMode::shared);
+  CHECK(handles.size() == 2);
+  lock->unlock_all(handles);
+}
+
+TEMPLATE_TEST_CASE("batches never wait for each other in a circle", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  ExclusionOracle oracle;
+  run_threads(4, [&](unsigned thread) {
+    RangeOwner owner(thread);
+    workloads::Rng rng(9, thread);
+    for (unsigned i = 0; i < 300; ++i) {
+      std::vector<Range> ranges;
+      for (unsigned k = 0; k < 4; ++k) {
+        const std::uint64_t begin = 40 * k + rng.below(20);
+        ranges.push_back({begin, begin + 1 + rng.below(20)});
+      }
+      std::swap(ranges[0], ranges[rng.below(4)]);
+      std::vector<RangeHandle> handles = lock->lock_all(owner, ranges);
+      for (const Range& range : ranges) oracle.enter(range, RangeMode::exclusive);
+      for (const Range& range : ranges) oracle.leave(range, RangeMode::exclusive);
+      lock->unlock_all(handles);
+    }
+  });
+  CHECK(oracle.violations() == 0);
+}
+
+TEMPLATE_TEST_CASE("a deadlock of nested waits ends in a typed error", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.nested_wait = 20ms});
+  std::atomic<unsigned> ready{0}, errors{0};
+  run_threads(2, [&](unsigned thread) {
+    RangeOwner owner(thread);
+    RangeHandle own = lock->lock(owner, 10 * thread, 10 * thread + 10);
+    ready.fetch_add(1);
+    wait_until([&] { return ready.load() >= 2; });
+    const std::uint64_t other = 10 * (1 - thread);
+    try {
+      lock->unlock(lock->lock(owner, other, other + 10));
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::nested_wait) errors.fetch_add(1);
+    }
+    lock->unlock(own);
+  });
+  CHECK(errors.load() >= 1);
+  CHECK(lock->waiters().empty());
+  CHECK(lock->holders().empty());
+}
+
+TEMPLATE_TEST_CASE("holders, waiters and counters tell what goes on", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeOwner alice(101), bob(102);
+  RangeHandle narrow = lock->lock(alice, 34, 40);
+  RangeHandle twice = lock->lock(alice, 60, 70);  // two granules of the grid
+  RangeHandle wide = lock->lock_shared(bob, 200, 900);
+  std::vector<RangeHolder> holders = lock->holders();
+  std::ranges::sort(holders, {}, [](const RangeHolder& holder) { return holder.range.begin; });
+  REQUIRE(holders.size() == 3);
+  CHECK(holders[0].range == Range{34, 40});
+  CHECK(holders[0].token == 101);
+  CHECK(holders[0].mode == RangeMode::exclusive);
+  CHECK(holders[1].range == Range{60, 70});
+  CHECK(holders[2].range == Range{200, 900});
+  CHECK(holders[2].token == 102);
+  CHECK(holders[2].mode == RangeMode::shared);
+  CHECK(alice.held() == 2);
+  CHECK(alice.counters().acquired == 2);
+
+  std::thread thread([&] {
+    RangeOwner carol(103);
+    lock->unlock(lock->lock(carol, 39, 41));
+    CHECK(carol.counters().contended == 1);
+    CHECK(carol.counters().waited_ns > 0);
+  });
+  wait_until([&] { return !lock->waiters().empty(); });
+  wait_until([&] { return lock->waiters().front().blocker == Range{34, 40}; });
+  const RangeWaiter waiter = lock->waiters().front();
+  CHECK(waiter.range == Range{39, 41});
+  CHECK(waiter.token == 103);
+  lock->unlock(narrow);
+  thread.join();
+  CHECK(lock->counters().contended == 1);
+  CHECK(lock->counters().timeouts == 0);
+  CHECK(lock->counters().waited_ns > 0);
+  lock->unlock(twice);
+  lock->unlock(wide);
+}

@@ -1,0 +1,323 @@
+// The loops that lockbench measures, one instance for each lock.
+//
+// A range that cannot be had is tried again in W1 (whose only range it is), and drawn anew in W2: to
+// wait for one while holding others could deadlock, and most of the locks compared only try.
+#include "tools/lockbench/run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include <malloc.h>
+
+#include <fmt/format.h>
+
+#include "emu/clock.h"
+#include "workloads/range_locks/baselines.h"
+#include "workloads/range_locks/blocks.h"
+#include "workloads/range_locks/combiner.h"
+#include "workloads/range_locks/list.h"
+#include "workloads/range_locks/published.h"
+#include "workloads/range_locks/spin_skiplist.h"
+#include "workloads/range_locks/tree.h"
+#include "workloads/rng.h"
+
+namespace sp3::tools {
+
+namespace {
+
+using workloads::Rng;
+
+constexpr std::uint64_t kRangeBytes = 1024;
+constexpr std::uint64_t kArrayBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kStride = 4 * kRangeBytes;  // of held ranges: a quarter of the space
+constexpr unsigned kBatch = 16;
+constexpr unsigned kTimedOf = 16;
+
+template <class Lock>
+constexpr bool kHasShared = requires(Lock& lock, RangeOwner& owner) {
+  lock.try_lock_shared(owner, 0, 1);
+};
+struct Thread {
+  std::uint64_t pairs = 0;
+  std::uint64_t conflicts = 0;
+  workloads::Histogram latency;
+};
+
+// Locks a range, trying until it is there.
+template <bool shared, class Lock>
+auto lock_range(Lock& lock, RangeOwner& owner, std::uint64_t begin, Thread& mine) {
+  for (emu::Spin spin;; spin.pause()) {
+    auto token = [&] {
+      if constexpr (shared) {
+        return lock.try_lock_shared(owner, begin, begin + kRangeBytes);
+      } else {
+        return lock.try_lock(owner, begin, begin + kRangeBytes);
+      }
+    }();
+    if (token) return token;
+    ++mine.conflicts;
+  }
+}
+
+template <class Lock>
+void one_pair(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
+  std::byte* const array = lockbench_array();
+  const std::uint64_t begin = rng.below(run.slots) * kRangeBytes;
+  if constexpr (kHasShared<Lock>) {
+    if (run.writes < 100 && rng.below(100) >= run.writes) {
+      auto token = lock_range<true>(lock, owner, begin, mine);
+      std::byte copy[kRangeBytes];
+      std::memcpy(copy, array + begin, kRangeBytes);
+      asm volatile("" : : "r"(copy) : "memory");
+      lock.unlock(std::move(token));
+      ++mine.pairs;
+      return;
+    }
+  }
+  auto token = lock_range<false>(lock, owner, begin, mine);
+  std::memset(array + begin, static_cast<int>(mine.pairs & 0xff), kRangeBytes);
+  lock.unlock(std::move(token));
+  ++mine.pairs;
+}
+
+template <class Lock>
+void one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
+  std::byte* const array = lockbench_array();
+  using Token = decltype(lock.try_lock(owner, 0, 1));
+  std::array<std::optional<Token>, kBatch> tokens;
+  std::array<std::uint64_t, kBatch> begins;
+  for (unsigned i = 0; i < kBatch; ++i) {
+    for (;;) {
+      begins[i] = rng.below(run.slots) * kRangeBytes;
+      // A lock that excludes nobody would give a range twice.
+      if (std::find(begins.begin(), begins.begin() + i, begins[i]) != begins.begin() + i) continue;
+      tokens[i].emplace(lock.try_lock(owner, begins[i], begins[i] + kRangeBytes));
+      if (*tokens[i]) break;
+      ++mine.conflicts;
+    }
+  }
+  for (const std::uint64_t begin : begins) {
+    std::memset(array + begin, static_cast<int>(mine.pairs & 0xff), kRangeBytes);
+  }
+  for (auto& token : tokens) lock.unlock(std::move(*token));
+  mine.pairs += kBatch;
+}
+
+// Lock and unlock one of the gaps between the held ranges.
+template <class Lock>
+void one_bare_pair(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
+  const std::uint64_t begin = rng.below(run.slots) * kStride;
+  lock.unlock(lock.try_lock(owner, begin, begin + kRangeBytes));
+  ++mine.pairs;
+}
+
+template <class Lock>
+void step(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
+  switch (run.workload) {
+    case LockWorkload::w2:
+      return one_batch(lock, owner, run, rng, mine);
+    case LockWorkload::uncontended:
+      return one_bare_pair(lock, owner, run, rng, mine);
+    default:
+      return one_pair(lock, owner, run, rng, mine);
+  }
+}
+
+std::uint64_t allocated_bytes() {
+  const struct mallinfo2 info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+// The ranges that others hold: every fourth KiB. In random order, but for the list, to which that
+// would be quadratic.
+template <class Lock>
+auto hold_ranges(Lock& lock, RangeOwner& owner, const LockRun& run) {
+  std::vector<std::uint64_t> begins(run.held);
+  for (std::uint64_t i = 0; i < run.held; ++i) {
+    begins[run.held - 1 - i] = i * kStride + 2 * kRangeBytes;
+  }
+  if constexpr (!std::is_same_v<Lock, workloads::ListLock>) {
+    std::shuffle(begins.begin(), begins.end(), Rng(run.seed, 1));
+  }
+  std::vector<decltype(lock.try_lock(owner, 0, 1))> tokens;
+  tokens.reserve(run.held);
+  for (const std::uint64_t begin : begins) {
+    tokens.push_back(lock.try_lock(owner, begin, begin + kRangeBytes));
+    if (!tokens.back()) throw std::runtime_error(run.lock + ": a free range could not be locked");
+  }
+  return tokens;
+}
+
+// Where `lockbench --instructions` counts; named there.
+template <class Lock>
+[[gnu::noinline]] void run_pairs(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng,
+                                 Thread& mine) {
+  while (mine.pairs < run.pairs) step(lock, owner, run, rng, mine);
+}
+
+template <class Lock>
+void run_for_time(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine,
+                  const std::atomic<bool>& stop) {
+  while (!stop.load(std::memory_order_relaxed)) {
+    const std::uint64_t start = emu::ticks();
+    step(lock, owner, run, rng, mine);
+    mine.latency.record(emu::ticks() - start);
+    for (unsigned i = 1; i < kTimedOf; ++i) step(lock, owner, run, rng, mine);
+  }
+}
+
+template <class Lock>
+LockResult measure(Lock& lock, const LockRun& run, RangeLockDomain& domain,
+                   std::uint64_t bytes_before) {
+  RangeOwner holder(0, domain);
+  auto tokens = hold_ranges(lock, holder, run);
+  LockResult result;
+  if (run.held != 0) {
+    const std::uint64_t own = run.held * (sizeof(tokens.front()));
+    result.memory_per_held_bytes =
+        static_cast<double>(allocated_bytes() - bytes_before - own) / static_cast<double>(run.held);
+  }
+
+  std::vector<Thread> threads(run.threads);
+  std::atomic<unsigned> ready{0};
+  std::atomic<bool> go{false}, stop{false};
+  const auto work = [&](unsigned index) {
+    RangeOwner owner(index + 1, domain);
+    Rng rng(run.seed, index + 2);
+    ready.fetch_add(1);
+    while (!go.load(std::memory_order_acquire)) std::this_thread::yield();
+    if (run.pairs != 0) {
+      run_pairs(lock, owner, run, rng, threads[index]);
+    } else {
+      run_for_time(lock, owner, run, rng, threads[index], stop);
+    }
+  };
+  std::vector<std::thread> running;
+  for (unsigned i = 0; i < run.threads; ++i) running.emplace_back(work, i);
+  while (ready.load() < run.threads) std::this_thread::yield();
+  const std::uint64_t start = emu::ticks();
+  go.store(true, std::memory_order_release);
+  if (run.pairs == 0) std::this_thread::sleep_for(std::chrono::duration<double>(run.seconds));
+  stop.store(true, std::memory_order_relaxed);
+  for (std::thread& thread : running) thread.join();
+  result.seconds = emu::nanoseconds_from_ticks(emu::ticks() - start) / 1e9;
+
+  std::uint64_t least = ~std::uint64_t{0}, most = 0;
+  for (const Thread& thread : threads) {
+    result.pairs += thread.pairs;
+    result.conflicts += thread.conflicts;
+    result.latency_ticks.merge(thread.latency);
+    least = std::min(least, thread.pairs);
+    most = std::max(most, thread.pairs);
+  }
+  result.fairness =
+      static_cast<double>(most) / static_cast<double>(std::max<std::uint64_t>(least, 1));
+  for (auto& token : tokens) lock.unlock(std::move(token));
+  return result;
+}
+
+struct Entry {
+  std::string name;
+  bool shared;
+  LockResult (*run)(const LockRun& run);
+};
+
+// A fresh domain and a fresh lock for each run.
+template <class Lock, class Make>
+LockResult run_with(const LockRun& run, Make&& make) {
+  const std::uint64_t before = allocated_bytes();
+  RangeLockDomain domain;
+  LockRun with_domain = run;
+  with_domain.options.domain = &domain;
+  const std::unique_ptr<Lock> lock = make(with_domain);
+  return measure(*lock, with_domain, domain, before);
+}
+
+template <class Lock>
+Entry entry(const char* name) {
+  return {
+      name, kHasShared<Lock>, [](const LockRun& run) {
+        return run_with<Lock>(run, [](const LockRun& r) {
+          if constexpr (std::is_constructible_v<Lock, const RangeLockOptions&>) {
+            return std::make_unique<Lock>(r.options);
+          } else if constexpr (std::is_constructible_v<Lock, workloads::RivalSpace, std::size_t>) {
+            return std::make_unique<Lock>(workloads::RivalSpace{r.space_bytes(), kRangeBytes},
+                                          r.options.buckets);
+          } else if constexpr (std::is_constructible_v<Lock, workloads::RivalSpace>) {
+            return std::make_unique<Lock>(workloads::RivalSpace{r.space_bytes(), kRangeBytes});
+          } else {
+            return std::make_unique<Lock>();
+          }
+        });
+      }};
+}
+
+const std::vector<Entry>& entries() {
+  static const std::vector<Entry> all = {
+      entry<workloads::NoLock>("none"),
+      entry<workloads::BareLock>("bare"),
+      entry<GridRangeLock>("grid"),
+      entry<SkiplistRangeLock>("skiplist"),
+      entry<workloads::SegmentsLock>("segments"),
+      entry<workloads::BitmapLock>("bitmap"),
+      entry<workloads::ListLock>("list"),
+      entry<workloads::SpinSkiplistLock>("spin_skiplist"),
+      entry<workloads::TreeLock>("tree"),
+      entry<workloads::CombinerLock>("combiner"),
+      entry<workloads::PublishedLock>("published"),
+  };
+  return all;
+}
+
+const Entry& find_entry(const std::string& name) {
+  return *std::ranges::find(entries(), name, &Entry::name);
+}
+
+}  // namespace
+
+const char* to_string(LockWorkload workload) noexcept {
+  switch (workload) {
+    case LockWorkload::w1:
+      return "W1";
+    case LockWorkload::w2:
+      return "W2";
+    case LockWorkload::uncontended:
+      return "uncontended";
+    case LockWorkload::height:
+      return "height";
+    case LockWorkload::shared:
+      return "shared";
+    case LockWorkload::overlap:
+      return "overlap";
+  }
+  return "?";
+}
+
+std::uint64_t LockRun::space_bytes() const {
+  return workload == LockWorkload::uncontended ? slots * kStride : kArrayBytes;
+}
+
+const std::vector<std::string>& lock_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Entry& each : entries()) all.push_back(each.name);
+    return all;
+  }();
+  return names;
+}
+
+bool has_shared_mode(const std::string& lock) { return find_entry(lock).shared; }
+
+std::byte* lockbench_array() {
+  static const std::unique_ptr<std::byte[]> array = std::make_unique<std::byte[]>(kArrayBytes);
+  return array.get();
+}
+
+LockResult run_lock(const LockRun& run) { return find_entry(run.lock).run(run); }
+
+}  // namespace sp3::tools

@@ -1,0 +1,69 @@
+// One measured run of a range lock: which lock, what load, and what came of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sp3/range_lock.h>
+
+#include "workloads/histogram.h"
+
+namespace sp3::tools {
+
+enum class LockWorkload : std::uint8_t {
+  w1,           // one random 1 KiB range: lock, memset, unlock
+  w2,           // the same in batches of 16
+  uncontended,  // one thread, lock and unlock only, while others' ranges are held
+  height,       // w1 with towers up to a given height
+  shared,       // w1 with a share of writers; the others lock shared and read
+  overlap,      // w1 on fewer and fewer different ranges
+};
+const char* to_string(LockWorkload workload) noexcept;
+
+struct LockRun {
+  std::string lock;
+  LockWorkload workload = LockWorkload::w1;
+  unsigned threads = 1;
+  double seconds = 0.5;
+  std::uint64_t pairs = 0;      // of each thread, instead of a time; 0: a time
+  std::uint64_t held = 0;       // ranges that others hold meanwhile (uncontended)
+  unsigned writes = 100;        // per cent (shared)
+  std::uint64_t slots = 65536;  // different ranges to choose from
+  std::uint64_t seed = 1;
+  RangeLockOptions options;
+
+  [[nodiscard]] std::uint64_t space_bytes() const;
+};
+
+struct LockResult {
+  double seconds = 0;
+  std::uint64_t pairs = 0;
+  std::uint64_t conflicts = 0;         // attempts that failed
+  double fairness = 1;                 // pairs of the luckiest thread per pair of the unluckiest
+  double memory_per_held_bytes = 0;    // uncontended with ranges held; else 0
+  workloads::Histogram latency_ticks;  // of every 16th acquisition with its unlock
+
+  [[nodiscard]] double pairs_per_s() const {
+    return seconds > 0 ? static_cast<double>(pairs) / seconds : 0;
+  }
+};
+
+// All names, in the order of tables.
+const std::vector<std::string>& lock_names();
+bool has_shared_mode(const std::string& lock);
+
+// The array that W1 and its kin write to: 64 MiB, made once.
+std::byte* lockbench_array();
+
+// REQUIRES: run.lock is one of lock_names().
+LockResult run_lock(const LockRun& run);
+
+struct InstructionCounts {
+  std::string unavailable;       // why there are none
+  std::vector<double> per_pair;  // for each of the runs, the loop's own cost taken off
+};
+// Counts instructions with valgrind, by running this program under it.
+InstructionCounts count_instructions(const std::vector<LockRun>& runs);
+
+}  // namespace sp3::tools

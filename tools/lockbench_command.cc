@@ -1,0 +1,317 @@
+// sp3 lockbench: range locks side by side. Locks alternate within a run, so that a machine that slows
+// down slows all of them; each row is the run with the median throughput, given with the spread.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "emu/clock.h"
+#include "tools/bench_options.h"
+#include "tools/command.h"
+#include "tools/lockbench/run.h"
+#include "tools/progress.h"
+#include "workloads/machine.h"
+
+namespace sp3::tools {
+
+namespace {
+
+struct LockbenchArguments {
+  std::string locks = "skiplist,grid";
+  std::string workloads = "W1";
+  std::string threads = "1";
+  std::string held;
+  std::uint64_t slots = 65536;
+  std::uint64_t buckets = 65536;
+  unsigned max_height = RangeLockOptions{}.max_height;
+  double seconds = 0.5;
+  std::uint64_t pairs = 0;
+  unsigned repeat = 3;
+  std::uint64_t seed = 1;
+  bool instructions = false;
+  std::string json;
+};
+
+struct Row {
+  LockRun run;
+  std::vector<LockResult> results;  // sorted by throughput when all are there
+  double instructions = 0;          // per pair, if counted
+};
+
+std::vector<std::string> parse_locks(const std::string& text) {
+  if (text == "all") return lock_names();
+  std::vector<std::string> names = split_list("--lock", text);
+  for (const std::string& name : names) {
+    if (std::ranges::find(lock_names(), name) == lock_names().end()) {
+      throw UsageError(fmt::format("--lock: wanted all, or some of {}, found '{}'",
+                                   fmt::join(lock_names(), ", "), name));
+    }
+  }
+  return names;
+}
+
+std::uint64_t parse_number(const std::string& option, const std::string& text) {
+  try {
+    std::size_t used = 0;
+    const std::uint64_t value = std::stoull(text, &used);
+    if (used == text.size()) return value;
+  } catch (const std::logic_error&) {
+  }
+  throw UsageError(fmt::format("{}: wanted a number, found '{}'", option, text));
+}
+
+// The points that a workload sweeps over, each a change to the run.
+std::vector<LockRun> points_of(const LockRun& base, const LockbenchArguments& a) {
+  std::vector<LockRun> points;
+  const auto add = [&](auto&& change) {
+    LockRun point = base;
+    change(point);
+    points.push_back(point);
+  };
+  switch (base.workload) {
+    case LockWorkload::w1:
+    case LockWorkload::w2:
+      return {base};
+    case LockWorkload::uncontended:
+      for (const std::string& held : split_list("--held", a.held.empty() ? "0,256,65536" : a.held))
+        add([&](LockRun& point) { point.held = parse_number("--held", held); });
+      return points;
+    case LockWorkload::height:
+      for (unsigned height = 1; height <= 16; ++height)
+        add([&](LockRun& point) { point.options.max_height = height; });
+      return points;
+    case LockWorkload::shared:
+      for (const unsigned writes : {0U, 1U, 20U, 100U})
+        add([&](LockRun& point) { point.writes = writes; });
+      return points;
+    case LockWorkload::overlap:
+      for (const std::uint64_t slots : {65536U, 1024U, 64U, 8U})
+        add([&](LockRun& point) { point.slots = slots; });
+      return points;
+  }
+  return points;
+}
+
+// Rows that differ in the lock only are neighbours: they alternate.
+std::vector<Row> make_rows(const LockbenchArguments& a) {
+  std::vector<Row> rows;
+  for (const std::string& name : split_list("--workload", a.workloads)) {
+    LockRun base;
+    base.workload = parse_enum("--workload", name, LockWorkload::overlap);
+    base.seconds = a.seconds;
+    base.pairs = a.pairs;
+    base.slots = a.slots;
+    base.seed = a.seed;
+    base.options.granule = 1024;  // the benchmark's ranges
+    base.options.buckets = a.buckets;
+    base.options.max_height = a.max_height;
+    for (const std::string& threads : split_list("--threads", a.threads)) {
+      base.threads = parse_threads(threads);
+      if (base.workload == LockWorkload::uncontended && base.threads != 1) {
+        throw UsageError("--threads: 'uncontended' means one thread");
+      }
+      for (const LockRun& point : points_of(base, a)) {
+        if (point.held > point.slots) {
+          throw UsageError(fmt::format("--held: at most {} ranges fit; see --slots", point.slots));
+        }
+        for (const std::string& lock : parse_locks(a.locks)) {
+          Row row{point, {}, 0};
+          row.run.lock = lock;
+          if (point.workload == LockWorkload::shared && point.writes != 100 &&
+              !has_shared_mode(lock)) {
+            continue;
+          }
+          rows.push_back(row);
+        }
+      }
+    }
+  }
+  if (rows.empty()) throw UsageError("there is nothing to run");
+  return rows;
+}
+
+bool same_point(const LockRun& x, const LockRun& y) {
+  return x.workload == y.workload && x.threads == y.threads && x.held == y.held &&
+         x.writes == y.writes && x.slots == y.slots && x.options.max_height == y.options.max_height;
+}
+
+void run_all(std::vector<Row>& rows, const LockbenchArguments& a) {
+  Progress progress;
+  std::size_t done = 0;
+  for (std::size_t first = 0; first < rows.size();) {
+    std::size_t last = first;
+    while (last < rows.size() && same_point(rows[first].run, rows[last].run)) ++last;
+    for (unsigned r = 0; r < a.repeat; ++r) {
+      for (std::size_t i = first; i < last; ++i) {
+        LockRun run = rows[i].run;
+        run.seed = a.seed + r;
+        progress.show(fmt::format("{} {} x{}", run.lock, to_string(run.workload), run.threads),
+                      done++, rows.size() * a.repeat);
+        rows[i].results.push_back(run_lock(run));
+      }
+    }
+    first = last;
+  }
+  for (Row& row : rows) std::ranges::sort(row.results, {}, &LockResult::pairs_per_s);
+}
+
+const LockResult& median(const Row& row) { return row.results[(row.results.size() - 1) / 2]; }
+
+double spread(const Row& row) {
+  const double middle = median(row).pairs_per_s();
+  if (middle <= 0) return 0;
+  return (row.results.back().pairs_per_s() - row.results.front().pairs_per_s()) / middle;
+}
+
+nlohmann::json row_json(const Row& row, const nlohmann::json& machine) {
+  const LockRun& run = row.run;
+  nlohmann::json json = {{"lock", run.lock},
+                         {"workload", to_string(run.workload)},
+                         {"threads", run.threads},
+                         {"held", run.held},
+                         {"slots", run.slots},
+                         {"writes_percent", run.writes},
+                         {"max_height", run.options.max_height},
+                         {"buckets", run.options.buckets},
+                         {"seed", run.seed},
+                         {"commit", workloads::built_from()},
+                         {"machine", machine}};
+  if (row.results.empty()) {
+    json["instructions_per_pair"] = row.instructions;
+    return json;
+  }
+  const LockResult& r = median(row);
+  const auto ns = [&](double fraction) {
+    return emu::nanoseconds_from_ticks(r.latency_ticks.percentile(fraction));
+  };
+  json.update({{"seconds", r.seconds},
+               {"pairs", r.pairs},
+               {"pairs_per_s", r.pairs_per_s()},
+               {"ns_per_pair", 1e9 * run.threads / std::max(r.pairs_per_s(), 1.0)},
+               {"repeat", row.results.size()},
+               {"spread", spread(row)},
+               {"conflicts", r.conflicts},
+               {"latency_p50_ns", ns(0.5)},
+               {"latency_p99_ns", ns(0.99)},
+               {"fairness", r.fairness}});
+  json["memory_per_held_bytes"] =
+      run.held != 0 ? nlohmann::json(r.memory_per_held_bytes) : nlohmann::json();
+  return json;
+}
+
+// What tells the rows of a sweep apart.
+std::string point_name(const LockRun& run) {
+  switch (run.workload) {
+    case LockWorkload::uncontended:
+      return fmt::format("{} held", run.held);
+    case LockWorkload::height:
+      return fmt::format("height {}", run.options.max_height);
+    case LockWorkload::shared:
+      return fmt::format("{} % writes", run.writes);
+    case LockWorkload::overlap:
+      return fmt::format("{} ranges", run.slots);
+    default:
+      return "";
+  }
+}
+
+void print_table(std::FILE* out, const std::vector<Row>& rows, bool instructions) {
+  const auto print_name = [&](const Row& row) {
+    fmt::print(out, "{:<12} {:<14} {:>7} {:<14}", to_string(row.run.workload), point_name(row.run),
+               row.run.threads, row.run.lock);
+  };
+  fmt::print(out, "{:<12} {:<14} {:>7} {:<14}", "workload", "", "threads", "lock");
+  if (instructions) {
+    fmt::print(out, " {:>14}\n", "instructions");
+    for (const Row& row : rows) {
+      print_name(row);
+      fmt::print(out, " {:>14.0f}\n", row.instructions);
+    }
+    return;
+  }
+  fmt::print(out, " {:>10} {:>7} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "kpairs/s", "spread", "ns/pair",
+             "p50 ns", "p99 ns", "fairness", "bytes/held");
+  for (const Row& row : rows) {
+    const LockResult& r = median(row);
+    print_name(row);
+    fmt::print(out, " {:>10.0f} {:>6.1f}% {:>9.1f} {:>9.0f} {:>9.0f} {:>9.2f} {:>10}\n",
+               r.pairs_per_s() / 1000, spread(row) * 100,
+               1e9 * row.run.threads / std::max(r.pairs_per_s(), 1.0),
+               emu::nanoseconds_from_ticks(r.latency_ticks.percentile(0.5)),
+               emu::nanoseconds_from_ticks(r.latency_ticks.percentile(0.99)), r.fairness,
+               row.run.held != 0 ? fmt::format("{:.0f}", r.memory_per_held_bytes) : "-");
+  }
+}
+
+int run(const LockbenchArguments& a) {
+  if (a.repeat < 1 || a.repeat > 1000) {
+    throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
+  }
+  if (!(a.seconds > 0 && a.seconds <= 3600)) {
+    throw UsageError(fmt::format("--seconds: wanted more than 0, up to 3600; found {}", a.seconds));
+  }
+  if (a.slots < 16 || a.slots > 65536) {
+    throw UsageError(fmt::format("--slots: wanted 16 to 65536, found {}", a.slots));
+  }
+  LockbenchArguments b = a;
+  if (a.instructions) b.workloads = "uncontended";
+  std::vector<Row> rows = make_rows(b);
+  std::FILE* const out = a.json == "-" ? stderr : stdout;
+  if (a.instructions) {
+    std::erase_if(rows, [](const Row& row) { return row.run.lock == "none"; });
+    std::vector<LockRun> runs;
+    for (const Row& row : rows) runs.push_back(row.run);
+    const InstructionCounts counts = runs.empty() ? InstructionCounts{} : count_instructions(runs);
+    if (!counts.unavailable.empty()) {
+      fmt::print(out, "{}\n", counts.unavailable);
+      return kOk;
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].instructions = counts.per_pair[i];
+  } else {
+    lockbench_array();
+    run_all(rows, b);
+  }
+  print_table(out, rows, a.instructions);
+  if (!a.json.empty()) {
+    const nlohmann::json machine = to_json(workloads::describe_machine());
+    nlohmann::json json = nlohmann::json::array();
+    for (const Row& row : rows) json.push_back(row_json(row, machine));
+    write_output(a.json, json.dump(2) + "\n");
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_lockbench_command(CLI::App& app, int& exit_code) {
+  auto a = std::make_shared<LockbenchArguments>();
+  CLI::App* bench = app.add_subcommand("lockbench", "measure range locks");
+  bench
+      ->add_option("--lock", a->locks,
+                   fmt::format("all, or a list of {}", fmt::join(lock_names(), ", ")))
+      ->capture_default_str();
+  bench
+      ->add_option("--workload", a->workloads,
+                   "a list of W1, W2, uncontended, height, shared, overlap")
+      ->capture_default_str();
+  bench->add_option("--threads", a->threads, "a list of numbers")->capture_default_str();
+  bench->add_option("--held", a->held, "uncontended: ranges that are held (default: 0,256,65536)");
+  bench->add_option("--slots", a->slots, "different 1 KiB ranges to choose from, up to 65536")
+      ->capture_default_str();
+  bench->add_option("--buckets", a->buckets, "of grid and bare")->capture_default_str();
+  bench->add_option("--max-height", a->max_height, "of the skip list's towers")
+      ->capture_default_str();
+  auto* seconds = bench->add_option("--seconds", a->seconds, "of each run")->capture_default_str();
+  bench->add_option("--pairs", a->pairs, "of each thread, instead of a time")->excludes(seconds);
+  bench->add_option("--repeat", a->repeat, "runs of each row; the median counts")
+      ->capture_default_str();
+  bench->add_option("--seed", a->seed, "of the ranges")->capture_default_str();
+  bench->add_flag("--instructions", a->instructions,
+                  "count instructions per uncontended pair with valgrind, instead of time");
+  bench->add_option("--json", a->json, "write the rows to this file, - for stdout");
+  bench->callback([a, &exit_code] { exit_code = run(*a); });
+}
+
+}  // namespace sp3::tools

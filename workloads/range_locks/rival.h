@@ -1,0 +1,49 @@
+// What the locks that the range locks are compared with share.
+//
+// They owe less than the library's: try_lock and unlock, and the shared mode where their source has
+// it. Each is written from its paper's description, with the same care for memory as ours, so that
+// what is compared is algorithms.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <sp3/range_lock.h>
+
+#include "emu/spin.h"
+
+namespace sp3::workloads {
+
+// A held range, or nothing.
+struct RivalToken {
+  Range range;
+  RangeMode mode = RangeMode::exclusive;
+  rangelock::OwnerCore* owner = nullptr;
+  void* place = nullptr;
+  bool held = false;
+
+  explicit operator bool() const noexcept { return held; }
+};
+
+// Of those that block whole units only: what they cover, and the unit.
+struct RivalSpace {
+  std::uint64_t bytes = std::uint64_t{64} << 20;
+  std::uint64_t unit = 1024;
+};
+
+// A test-and-test-and-set lock, as the papers' spinlocks are.
+class SpinLock {
+ public:
+  void lock() noexcept {
+    // acquire pairs with the release in unlock.
+    for (emu::Spin spin; locked_.exchange(true, std::memory_order_acquire);) {
+      while (locked_.load(std::memory_order_relaxed)) spin.pause();
+    }
+  }
+  void unlock() noexcept { locked_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> locked_{false};
+};
+
+}  // namespace sp3::workloads
