@@ -86,7 +86,7 @@ Live == rv.ph = "up" /\ bad = "ok"
 At(t, p) == mem[t][p % N]                 \* record at absolute position p of t's log
 LivePos(t) == sb.head[t]..(tail[t]-1)
 Room(t) == tail[t] - sb.head[t] < N
-\* pinned from the first access to the end of publish (conservative: also while it persists)
+\* pinned from the first access to the end of publish (conservative: while it persists, too)
 Pinned(t) == \/ S[t].pc \in {"read","lock","ann","res","fl","stamp","val","pub"}
              \/ S[t].pc = "app" /\ Policy = "conservative"
 Id(t) == gg*100 + t*10 + S[t].nt + 1
@@ -259,8 +259,8 @@ Advance(t) ==
        /\ r.st > S[t].com
        /\ \A q \in LivePos(t) : q < p => (At(t,q).st <= S[t].com \/ m("ownOutOfOrder"))  \* own earlier records first
        /\ p < dur[t] \/ m("helperEarly")
-       \* committed implies published (bites in the conservative variant, where step 4 precedes step 3)
-       /\ S[t].pc # "pub" \/ r.st # S[t].stm \/ m("committedUnpublished")
+       \* committed implies published (conservative persists first)
+       /\ S[t].pc # "pub" \/ r.st # S[t].stm
        /\ m("ackAtStep4") \/ \A u \in Sess : r.dep[u] <= S[u].com
        /\ S' = [S EXCEPT ![t].com = r.st] /\ acked' = acked \cup {r.id}
   /\ UNCHANGED <<ent,floor,logv,home,sb,ck,rv,clk,hist,base,gg,nc,bad>>

@@ -1,10 +1,10 @@
-------------------------------- MODULE Sp3DesignMC -------------------------------
+---------------------------- MODULE Sp3DesignMC ----------------------------
 \* Small instances of Sp3Design: transaction menus and budgets.
 EXTENDS Sp3Design
 tx(r, w) == [r |-> r, w |-> w]
 d1 == tx({}, 1 :> {1})                   \* delta: word 1 of object 1
 d2 == tx({}, 1 :> {2})                   \* delta: word 2 of object 1
-im == tx({}, 1 :> {1,2})                 \* image of object 1 (also: make)
+im == tx({}, 1 :> {1,2})                 \* image of object 1
 rm == tx({1}, 1 :> {2})                  \* read-modify-write of object 1
 rw == tx({1}, 2 :> {1})                  \* read 1, write 2
 wr == tx({2}, 1 :> {2})                  \* read 2, write 1
@@ -15,7 +15,6 @@ o2 == tx({}, 2 :> {1})                   \* blind write of object 2
 MAll   == [t \in 1..T |-> {d1, rw, wr, bo, ro}]
 MSer   == [t \in 1..T |-> {rm, rw, wr, ro}]
 MSer3  == [t \in 1..T |-> IF t = 1 THEN {rw} ELSE IF t = 2 THEN {wr, bo} ELSE {ro}]
-MCrash == [t \in 1..T |-> IF t = 1 THEN {d1, rw} ELSE {d2, rw}]
 MCk    == [t \in 1..T |-> {d1, d2}]
 MCk2   == [t \in 1..T |-> IF t = 1 THEN {d1, rw} ELSE {d2, r1}]
 MHot   == [t \in 1..T |-> IF t = 1 THEN {d1} ELSE {d2, im}]
@@ -23,9 +22,7 @@ MRo    == [t \in 1..T |-> IF t = 1 THEN {d1, r1} ELSE {o2, rw, r1}]
 MDep3  == [t \in 1..T |-> IF t = 1 THEN {d1} ELSE IF t = 2 THEN {rw} ELSE {tx({2}, 2 :> {2})}]
 MAs    == [t \in 1..T |-> IF t = 1 THEN {d1, r1} ELSE {o2, rm}]
 MOwn   == [t \in 1..T |-> IF t = 1 THEN {o2, rm} ELSE {d1}]
-MRead  == [t \in 1..T |-> IF t = 1 THEN {bo} ELSE {ro}]
 MD1 == [t \in 1..T |-> {d1}]
-MBo == [t \in 1..T |-> {d1, bo}]
 All(n) == [t \in 1..T |-> n]
 B1 == <<All(1),All(1),All(1)>>
 B2 == <<All(2),All(1),All(1)>>

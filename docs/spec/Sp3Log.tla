@@ -62,16 +62,23 @@ SegsOf(r) == {r.a \div C + i : i \in 0..(r.n-1)}
 Used == UNION {UNION {SegsOf(L[t].runs[i]) : i \in 1..Len(L[t].runs)} : t \in Sess}
 Free(s, n) == s+n <= Segs /\ \A i \in s..(s+n-1) : i \notin Used
 \* announce, and make sure that there is room: in the last run, or in a new one of free segments
+InLastRun(t) == /\ L[t].at < L[t].end /\ L' = [L EXCEPT ![t].pc = "res"]
+InNewRun(t) ==
+  /\ L[t].at >= L[t].end \/ MaxRun > 1       \* too large for what is left of the last one
+  /\ \E n \in 1..MaxRun, s \in 0..(Segs-1) :
+       /\ Free(s, n)
+       /\ LET old == L[t].runs
+              run == [a |-> s*C, n |-> n, lsn |-> L[t].next, last |-> 0, c |-> ckn]
+              closed == IF old = <<>> THEN old ELSE [old EXCEPT ![Len(old)].last = L[t].own]
+          IN L' = [L EXCEPT ![t] = [@ EXCEPT !.pc = "res", !.hs = FALSE, !.at = s*C+1, !.end = (s+n)*C,
+                        !.cur = run, !.runs = Append(closed, run)]]
 Reserve(t) ==
   /\ Live /\ L[t].pc = "idle" /\ L[t].next <= Budget[gg+1][t]
-  /\ IF L[t].at < L[t].end THEN L' = [L EXCEPT ![t].pc = "res"]
-     ELSE \E n \in 1..MaxRun, s \in 0..(Segs-1) :
-            /\ Free(s, n)
-            /\ LET old == L[t].runs
-                   run == [a |-> s*C, n |-> n, lsn |-> L[t].next, last |-> 0, c |-> ckn]
-                   closed == IF old = <<>> THEN old ELSE [old EXCEPT ![Len(old)].last = L[t].own]
-               IN L' = [L EXCEPT ![t] = [@ EXCEPT !.pc = "res", !.hs = FALSE, !.at = s*C+1, !.end = (s+n)*C,
-                             !.cur = run, !.runs = Append(closed, run)]]
+  /\ InLastRun(t) \/ InNewRun(t)
+  /\ UNCHANGED <<mem,med,home,sb,sw,floor,ckn,ck,rv,gg,nc,bad>>
+\* the attempt fails, or the room was reserved for a body that runs afterwards: the run stays, empty
+Withdraw(t) ==
+  /\ Live /\ L[t].pc = "res" /\ L' = [L EXCEPT ![t].pc = "idle"]
   /\ UNCHANGED <<mem,med,home,sb,sw,floor,ckn,ck,rv,gg,nc,bad>>
 \* take the stamp, store header (once) and record, seal, withdraw
 Seal(t) ==
@@ -247,7 +254,7 @@ RvOpen ==
   /\ rv' = Up /\ gg' = gg+1 /\ L' = [t \in Sess |-> Log0] /\ floor' = rv.im.L /\ ckn' = rv.im.ckn
   /\ UNCHANGED <<mem,med,home,sb,sw,ck,nc,bad>>
 (*-------------------------------------------------------------------------*)
-Next == \/ \E t \in Sess : Reserve(t) \/ Seal(t) \/ Flush(t)
+Next == \/ \E t \in Sess : Reserve(t) \/ Withdraw(t) \/ Seal(t) \/ Flush(t)
         \/ CkStart \/ CkSettle \/ CkHome \/ CkStore \/ CkFence \/ CkRecycle
         \/ Crash \/ RvScan \/ RvReplay \/ RvStore \/ RvFence \/ RvOpen
 Spec == Init /\ [][Next]_vars

@@ -51,7 +51,7 @@ class Instance:
 
     @property
     def module(self):
-        """What TLC is given: the module of constants that a configuration file cannot spell, if any."""
+        """What TLC is given: the module with more constants, if there is one."""
         base = "Sp3" + self.name.split("-")[0]
         return base + "MC" if (HERE / f"{base}MC.tla").exists() else base
 
@@ -122,7 +122,8 @@ def mutate(instance, mutant):
         name, value = constant.split("=", 1)
         changes.append((name, value if value.startswith("<-") else f"= {value}"))
     for name, value in changes:
-        text, count = re.subn(rf"^(\s*{name}) (?:=|<-).*$", lambda m: f"{m[1]} {value}", text, flags=re.M)
+        line = re.compile(rf"^(\s*{name}) (?:=|<-).*$", re.M)
+        text, count = line.subn(lambda found: f"{found[1]} {value}", text)
         if count != 1:
             sys.exit(f"{mutant.name}: {instance.name} has no constant {name}")
     return text
@@ -169,11 +170,12 @@ def check(jar, instance, mutant=None):
         config = pathlib.Path(scratch) / "run.cfg"
         config.write_text(text, encoding="utf-8")
         command = ["java", *JAVA_OPTIONS, "-cp", str(jar), "tlc2.TLC", "-workers", "1"]
-        command += ["-fp", "0", "-metadir", scratch, "-config", str(config), instance.module + ".tla"]
+        command += ["-fp", "0", "-metadir", scratch, "-config", str(config)]
+        command += [instance.module + ".tla"]
         try:
             run = subprocess.run(
-                command, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                timeout=LIMIT_SECONDS, check=False)
+                command, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                timeout=LIMIT_SECONDS, text=True)
             output = run.stdout
         except subprocess.TimeoutExpired:
             output = f"Error: not done after {LIMIT_SECONDS} s"
@@ -182,15 +184,23 @@ def check(jar, instance, mutant=None):
     counts = re.findall(r"(\d+) distinct states found", output.replace(",", ""))
     wanted = mutant.violates if mutant else "clean"
     return Result(
-        "mutant" if mutant else "instance", mutant.name if mutant else instance.name,
-        instance.name, int(counts[-1]) if counts else 0, seconds, outcome, outcome == wanted, output)
+        kind="mutant" if mutant else "instance",
+        name=(mutant or instance).name,
+        where=instance.name,
+        states=int(counts[-1]) if counts else 0,
+        seconds=seconds,
+        outcome=outcome,
+        expected=outcome == wanted,
+        output=output,
+    )
 
 
 def print_row(result, markdown, wanted):
     verdict = result.outcome if result.expected else f"{result.outcome}, NOT {wanted}"
     where = result.where if result.kind == "mutant" else ""
     if markdown:
-        row = f"| {result.name} | {where} | {result.states:,} | {result.seconds:.0f} | {verdict} |"
+        row = (f"| {result.name} | {where} | {result.states:,} | {result.seconds:.0f} "
+               f"| {verdict} |")
     else:
         row = (f"{result.kind:9} {result.name:22} {where:20} {result.states:>9,} "
                f"{result.seconds:6.1f} s  {verdict}")

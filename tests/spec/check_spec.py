@@ -35,7 +35,8 @@ class Modules:
     """The .tla files, by name. A module of constants counts with the one it extends."""
 
     def __init__(self, directory):
-        self.texts = {p.stem: p.read_text(encoding="utf-8") for p in sorted(directory.glob("*.tla"))}
+        files = sorted(directory.glob("*.tla"))
+        self.texts = {file.stem: file.read_text(encoding="utf-8") for file in files}
 
     def bases(self):
         return [name for name in self.texts if not name.endswith("MC")]
@@ -68,7 +69,8 @@ def check_instances(modules, instances):
             continue
         given = re.findall(r"^\s+(\w+) (?:=|<-)", instance.text, re.M)
         if sorted(given) != sorted(modules.constants(base)):
-            yield f"{instance.name}: gives {sorted(given)}, {base} has {sorted(modules.constants(base))}"
+            wanted = sorted(modules.constants(base))
+            yield f"{instance.name}: gives {sorted(given)}, {base} has {wanted}"
         wanted = instance.invariants + instance.properties + re.findall(r"<-(\w+)", instance.text)
         for name in wanted:
             if name not in modules.defined(base):
@@ -79,6 +81,10 @@ def check_instances(modules, instances):
             yield f"{instance.name}: does not say what it is for"
         if not re.search(r"^\s+Mut = \{\}$", instance.text, re.M):
             yield f"{instance.name}: is a mutant itself"
+
+
+def module_of(mutant):
+    return "Sp3" + mutant.instance.split("-")[0]
 
 
 def check_mutants(runner, modules, instances, mutants):
@@ -107,7 +113,7 @@ def check_mutants(runner, modules, instances, mutants):
         yield f"{name}: two mutants of one name"
     for base in modules.bases():
         for rule in sorted(modules.rules(base)):
-            if not any(m.name == rule and "Sp3" + m.instance.split("-")[0] == base for m in mutants):
+            if not any(m.name == rule and module_of(m) == base for m in mutants):
                 yield f"{base}.tla: nothing shows what {rule} does"
 
 
@@ -115,7 +121,7 @@ def check_quick(modules, instances, mutants):
     for base in modules.bases():
         if not any(i.quick and base_of(i) == base for i in instances):
             yield f"{base}.tla: no quick instance"
-        if not any(m.quick and "Sp3" + m.instance.split("-")[0] == base for m in mutants):
+        if not any(m.quick and module_of(m) == base for m in mutants):
             yield f"{base}.tla: no quick mutant"
 
 
