@@ -135,8 +135,11 @@ def fetch_tlc():
         url = f"{os.environ.get('MAVEN_CENTRAL', MAVEN_CENTRAL).rstrip('/')}/{TLC_PATH}"
         print(f"fetching {url}", file=sys.stderr)
         BUILD.mkdir(parents=True, exist_ok=True)
-        with urllib.request.urlopen(url, timeout=120) as reply:
-            content = reply.read()
+        try:
+            with urllib.request.urlopen(url, timeout=120) as reply:
+                content = reply.read()
+        except OSError as error:  # all of urllib's errors are
+            sys.exit(f"TLC could not be fetched: {error}")
         partial = jar.with_suffix(".part")
         partial.write_bytes(content)
         partial.rename(jar)
