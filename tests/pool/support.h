@@ -1,20 +1,16 @@
-// What the tests of pool/ share: errors as values, files as bytes, children that report by exit
-// code.
+// What the tests of pool/ share: small pool files, and files as bytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -23,6 +19,7 @@
 
 #include "base/crc32c.h"
 #include "pool/pool_file.h"
+#include "tests/support/errors.h"
 #include "tests/support/temp_path.h"
 
 namespace sp3::test {
@@ -48,22 +45,6 @@ inline std::unique_ptr<PoolFile> open_small(const TempPath& at,
   return PoolFile::open(at.path(), small_options(), access);
 }
 
-template <class Function>
-std::optional<Error> error_of(Function&& function) {
-  try {
-    static_cast<void>(function());
-  } catch (const Error& error) {
-    return error;
-  }
-  return std::nullopt;
-}
-
-template <class Function>
-std::string code_of(Function&& function) {
-  const auto error = error_of(function);
-  return error ? to_string(error->code()) : "no error";
-}
-
 inline std::vector<std::byte> read_file(const std::filesystem::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   REQUIRE(fd >= 0);
@@ -80,24 +61,6 @@ inline void write_file(const std::filesystem::path& path, std::span<const std::b
   REQUIRE(::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)) ==
           static_cast<ssize_t>(bytes.size()));
   ::close(fd);
-}
-
-// Runs `body` in a child and returns its exit code, or 128 + the signal that ended it.
-inline int in_child(const std::function<int()>& body) {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    int code = 99;
-    try {
-      code = body();
-    } catch (...) {
-      // 99 says that something unforeseen was thrown.
-    }
-    ::_exit(code);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 // A directory that goes with everything in it.

@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/support/pools.h"
+#include "tests/runtime/one_pool.h"
 
 namespace sp3::test {
 namespace {
@@ -28,20 +28,6 @@ struct Blob {
 
 struct alignas(64) Aligned {
   std::uint64_t number = 0;
-};
-
-struct OnePool {
-  TempPath path;
-  Pool pool;
-  Session session;
-  explicit OnePool(const Options& options = quiet_options(), std::uint64_t size = kTinyPool)
-      : pool(Pool::create(path.path(), size, options)), session(pool.session()) {}
-  void reopen(const Options& options = quiet_options()) {
-    session.close();
-    pool.close();
-    pool = Pool::open(path.path(), options);
-    session = pool.session();
-  }
 };
 
 template <std::size_t kBytes>

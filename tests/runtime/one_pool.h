@@ -14,6 +14,12 @@ struct OnePool {
   Session session;
   explicit OnePool(const Options& options = quiet_options(), std::uint64_t size = kTinyPool)
       : pool(Pool::create(path.path(), size, options)), session(pool.session()) {}
+  void reopen(const Options& options = quiet_options()) {
+    session.close();
+    pool.close();
+    pool = Pool::open(path.path(), options);
+    session = pool.session();
+  }
   template <class Body>
   std::optional<Error> error(Body&& body) {
     return error_of([&] {

@@ -1,24 +1,21 @@
-// What tests of whole pools share: tiny geometries, errors as values, files as bytes, children.
+// What tests of whole pools share: tiny geometries, ways to run the protocol, files as bytes.
 #pragma once
 
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <sp3/sp3.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/temp_path.h"
 
 namespace sp3 {
@@ -77,50 +74,6 @@ inline std::vector<Mode> all_modes() {
     }
   }
   return modes;
-}
-
-template <class Function>
-std::optional<Error> error_of(Function&& function) {
-  try {
-    static_cast<void>(function());
-  } catch (const Error& error) {
-    return error;
-  }
-  return std::nullopt;
-}
-
-// The name of the code that `function` fails with, for readable comparisons.
-template <class Function>
-std::string code_of(Function&& function) {
-  const auto error = error_of(function);
-  return error ? to_string(error->code()) : "no error";
-}
-
-// Runs `body` in a child; its exit code, or 128 + the signal that ended it. After `seconds` the
-// child is killed and 1000 returned: it hung. REQUIRES in sanitized builds: no other thread runs.
-inline int in_child(const std::function<int()>& body, int seconds = 60) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    // Not the test framework's handlers: it is the parent that reports.
-    for (const int number : {SIGABRT, SIGSEGV, SIGBUS}) ::signal(number, SIG_DFL);
-    int code = 99;
-    try {
-      code = body();
-    } catch (...) {
-      // 99 says that something unforeseen was thrown.
-    }
-    ::_exit(code);
-  }
-  int status = 0;
-  for (int waited_ms = 0; ::waitpid(child, &status, WNOHANG) == 0; ++waited_ms) {
-    if (waited_ms > seconds * 1000) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, &status, 0);
-      return 1000;
-    }
-    ::usleep(1000);
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 inline std::vector<char> read_bytes(const std::filesystem::path& path) {
