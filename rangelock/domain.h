@@ -1,8 +1,9 @@
 // Domain: what range locks share: owners' numbers, epochs, and memory for nodes.
 //
-// Each owner has a pool of free nodes, and a limbo of nodes that it unlinked and that pinned threads
-// may still look at. Limbo is emptied by epochs (base/epoch.h). Nodes travel: who unlinks a node is
-// often not who made it. Surplus goes to the domain's depot in batches, and comes from there.
+// Each owner has a pool of free nodes, and a limbo of nodes that it unlinked and that pinned
+// threads may still look at. Limbo is emptied by epochs (base/epoch.h). Nodes travel: who unlinks a
+// node is often not who made it. Surplus goes to the domain's depot in batches, and comes from
+// there.
 //
 // Thread safety: NodePool, OwnerCore: one thread at a time; Domain: any.
 #pragma once

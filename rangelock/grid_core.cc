@@ -213,9 +213,9 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot,
   return granules == 1 ? attempt_in_two(claim, blocker) : attempt_wide(claim, blocker);
 }
 
-// One granule, nobody in its bucket, no wide range, no overflow, a free slot: that is nearly always,
-// and is all that is done here. Everything else starts again in attempt_slowly, by a tail call, so
-// that this needs no stack frame.
+// One granule, nobody in its bucket, no wide range, no overflow, a free slot: that is nearly
+// always, and is all that is done here. Everything else starts again in attempt_slowly, by a tail
+// call, so that this needs no stack frame.
 inline bool GridCore::attempt(Claim& claim, Range& blocker) {
   const std::uint64_t granule = claim.range.begin >> shift_;
   if ((claim.range.end - 1) >> shift_ != granule) [[unlikely]]
@@ -262,8 +262,8 @@ bool GridCore::find_narrow(const Range& range, RangeMode mode, Range& blocker) n
   return false;
 }
 
-// A bucket is looked at from inside: an acquisition that has passed lists_matter has filled its slot
-// by then.
+// A bucket is looked at from inside: an acquisition that has passed lists_matter has filled its
+// slot by then.
 bool GridCore::visit_bucket(std::size_t index, const Range& range, RangeMode mode,
                             Range& blocker) noexcept {
   Bucket& bucket = enter(index);

@@ -1,9 +1,9 @@
 // GridCore: narrow ranges in hashed buckets of one cache line, all others in an OrderedCore.
 //
 // Addresses are cut into granules. A range within one granule, or two neighbours, is narrow: it is
-// entered in the bucket of each of its granules. Narrow ranges that overlap share a granule, so they
-// meet in its bucket. All others are wide: they are linked in the ordered lists, and then look at the
-// buckets that they cover.
+// entered in the bucket of each of its granules. Narrow ranges that overlap share a granule, so
+// they meet in its bucket. All others are wide: they are linked in the ordered lists, and then look
+// at the buckets that they cover.
 //
 //   Bucket, one cache line:
 //     byte  0  begin[0..3]     kFree, or the begin of the range in the slot
@@ -14,14 +14,15 @@
 //          58  shown           whether its summary bit is set; saves a look at the summary
 //          60  overflow        narrow ranges of this bucket that found no free slot: in the lists
 //
-// Locking a narrow range takes one atomic exchange (busy) and stores; unlocking it one store (begin).
+// Locking a narrow range takes one atomic exchange (busy) and stores; unlocking it one store
+// (begin).
 //
 // Wide and narrow ranges meet through two words that are nearly always only read: `wide_`, how many
-// wide ranges there are, and the summary, a bit for each bucket that may have anything in its slots.
-// A narrow acquisition takes busy, sets its summary bit if it is not set, and then looks at wide_; a
-// wide one counts itself in wide_, then visits the buckets whose bit is set and waits while they are
-// busy. So of two that conflict at least one sees the other. A wide one clears the bits of buckets
-// that it finds empty, which is why it pays only for those used since.
+// wide ranges there are, and the summary, a bit for each bucket that may have anything in its
+// slots. A narrow acquisition takes busy, sets its summary bit if it is not set, and then looks at
+// wide_; a wide one counts itself in wide_, then visits the buckets whose bit is set and waits
+// while they are busy. So of two that conflict at least one sees the other. A wide one clears the
+// bits of buckets that it finds empty, which is why it pays only for those used since.
 //
 // Thread safety: any thread. Reclamation: none of its own; the lists use epochs.
 #pragma once
@@ -78,8 +79,8 @@ class GridCore {
   // (6) release: the slots are written before the next one inside (7) reads them.
   static void leave(Bucket& bucket) noexcept { bucket.busy.store(0, std::memory_order_release); }
   [[nodiscard]] bool lists_matter(const Bucket& bucket) const noexcept {
-    // seq_cst, store buffering: see wide_ above. relaxed: overflow changes inside the bucket or, when
-    // it falls, later than what it counts.
+    // seq_cst, store buffering: see wide_ above. relaxed: overflow changes inside the bucket or,
+    // when it falls, later than what it counts.
     return wide_.load(std::memory_order_seq_cst) != 0 ||
            bucket.overflow.load(std::memory_order_relaxed) != 0;
   }

@@ -57,8 +57,8 @@ Node* OrderedCore::attempt_exclusive(OwnerCore& owner, const Range& range, Range
   Node* const node = exclusive_.link_disjoint(owner, range, state, path, blocker);
   if (node == nullptr) return nullptr;
   hook(Hook::before_resolve);
-  // (4) seq_cst, store buffering: we link, then look for shared ranges; attempt_shared sets the class
-  // and links, then looks for exclusive ones (5).
+  // (4) seq_cst, store buffering: we link, then look for shared ranges; attempt_shared sets the
+  // class and links, then looks for exclusive ones (5).
   const std::uint64_t classes = classes_.load(std::memory_order_seq_cst);
   if (classes != 0) [[unlikely]] {
     std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -2,13 +2,13 @@
 //
 // Exclusive ranges are disjoint, so they are in one list in which an acquisition has to look at two
 // neighbours only. Shared ranges may overlap each other, so their lists are ordered by begin alone,
-// one list for each power of two of the length: what overlaps [b, e) in the list of lengths up to 2^k
-// begins after b - 2^k.
+// one list for each power of two of the length: what overlaps [b, e) in the list of lengths up to
+// 2^k begins after b - 2^k.
 //
 // An acquisition links its node in its own list first and then looks at the other kind; of two that
-// conflict at least one sees the other. A shared one that sees an exclusive one waits until that has
-// looked, then retreats if it is still there; an exclusive one that sees a shared one retreats. So a
-// pair of them never makes both fail.
+// conflict at least one sees the other. A shared one that sees an exclusive one waits until that
+// has looked, then retreats if it is still there; an exclusive one that sees a shared one retreats.
+// So a pair of them never makes both fail.
 //
 // Thread safety: any thread. Reclamation: epochs (ordered_list.h).
 #pragma once

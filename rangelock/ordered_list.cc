@@ -44,7 +44,7 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
 }
 
 inline void OrderedList::adapt(OwnerCore& owner, unsigned levels, unsigned steps) noexcept {
-  if (steps > kStepsPerLevel * (levels + 1)) [[unlikely]] {
+  if (steps > kLongWalk) [[unlikely]] {
     // relaxed, and a lost update is harmless: see search.
     if (levels < max_height_) levels_.store(levels + 1, std::memory_order_relaxed);
   } else if (levels > 1 && head_.next(levels - 1).load(std::memory_order_relaxed) == 0 &&
@@ -53,16 +53,17 @@ inline void OrderedList::adapt(OwnerCore& owner, unsigned levels, unsigned steps
   }
 }
 
-// Fills the path for `begin`: every pred was live, with the given link, when it was read, and on the
-// bottom level there were only marked nodes between it and succ. False: a pred was unlocked meanwhile,
-// or its link changed.
+// Fills the path for `begin`: every pred was live, with the given link, when it was read, and on
+// the bottom level there were only marked nodes between it and succ. False: a pred was unlocked
+// meanwhile, or its link changed.
 bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin, Path& path) {
   // relaxed: any number of levels gives a correct search.
   const unsigned levels = std::max(levels_.load(std::memory_order_relaxed), path.height);
-  unsigned steps = 0;
+  unsigned steps = 0;  // on the top level, until adapt has looked
   Node* pred = &head_.node;
   for (unsigned level = levels - 1; level > 0; --level) {
-    // (2) acquire: pairs with the release of (3), which made the node, and of (1), which unlocked it.
+    // (2) acquire: pairs with the release of (3), which made the node, and of (1), which unlocked
+    // it.
     Link link = pred->next(level).load(std::memory_order_acquire);
     if (is_marked(link)) [[unlikely]]
       return false;
@@ -84,6 +85,7 @@ bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin, Path& path) 
       path.pred[level] = pred;
       path.link[level] = link;
     }
+    if (level + 1 == levels) adapt(owner, levels, steps);
   }
 
   Link link = pred->next(0).load(std::memory_order_acquire);
@@ -106,7 +108,8 @@ bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin, Path& path) 
   path.pred[0] = pred;
   path.link[0] = link;
   path.succ = node;
-  if (steps > kStepsPerLevel * (levels + 1) || levels > 1) adapt(owner, levels, steps);
+  if (levels == 1 && steps > kLongWalk) [[unlikely]]
+    adapt(owner, levels, steps);
   return true;
 }
 
@@ -207,8 +210,8 @@ Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
   return node;
 }
 
-// Level by level upwards. Nobody changes the node's own link on a level that it is not on yet, so it
-// is set afresh for each try: what a new search found must be what the node leads to.
+// Level by level upwards. Nobody changes the node's own link on a level that it is not on yet, so
+// it is set afresh for each try: what a new search found must be what the node leads to.
 void OrderedList::build_upper_levels(OwnerCore& owner, Node* node, Path& path) {
   for (unsigned level = 1; level < node->height; ++level) {
     for (;;) {

@@ -2,8 +2,9 @@
 //
 // The algorithm is Harris' list on every level, with these differences from the published range
 // lock (docs/RANGE_LOCKS.md tells why each is correct):
-//   - A search treats a run of marked nodes as not there. One CAS on the link of the live node before
-//     the run unlinks all of it; on the bottom level the CAS that links a new node does that too.
+//   - A search treats a run of marked nodes as not there. One CAS on the link of the live node
+//     before the run unlinks all of it; on the bottom level the CAS that links a new node does that
+//     too.
 //   - A node is unlinked by whoever comes next, never by its unlocker, and retired by whoever takes
 //     it off its last level.
 //   - Towers are as high as the number of nodes calls for: the list grows a level when walks on its
@@ -12,7 +13,7 @@
 // Thread safety: all members but the destructor by any thread; callers are pinned wherever `Pin` is
 // REQUIRED. Reclamation: epochs; a node is retired when it is off all its levels.
 // Invariants:
-//   1. On each level, begins ascend along the links (equal begins: only where overlaps are allowed).
+//   1. On each level, begins ascend along the links (equal ones only where overlaps are allowed).
 //   2. A node on level i is on all levels below, unless its bottom link is marked.
 //   3. A marked link never changes again.
 //   4. Without overlaps: the ranges of unmarked nodes are disjoint.
@@ -114,9 +115,9 @@ class OrderedList {
   void retire_run(OwnerCore& owner, unsigned level, Link first, const Node* end) noexcept;
   void adapt(OwnerCore& owner, unsigned levels, unsigned steps) noexcept;
 
-  // With a quarter of the nodes on each next level, a search takes three steps on a level. Where it
-  // takes clearly more, the top level is crowded, and there should be another above it.
-  static constexpr unsigned kStepsPerLevel = 4;
+  // More steps than this on the top level, and there should be another above it. With a quarter of
+  // the nodes on each next level, that one will have some two or three.
+  static constexpr unsigned kLongWalk = 6;
 
   Head head_{};
   const unsigned max_height_;

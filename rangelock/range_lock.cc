@@ -116,7 +116,7 @@ inline void BlockingRangeLock::hold(RangeHandle& handle) noexcept {
   handle.lock_ = this;
 }
 
-RangeHandle BlockingRangeLock::try_acquire(RangeOwner& by, const Range& range, RangeMode mode) {
+RangeHandle BlockingRangeLock::try_acquire(RangeOwner& by, Range range, RangeMode mode) {
   OwnerCore& owner = by.core();
   if (range.begin >= range.end) [[unlikely]]
     refuse_range(range);

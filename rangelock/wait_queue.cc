@@ -53,8 +53,8 @@ void WaitQueue::leave(Waiter& waiter, bool with_range) {
 
 bool WaitQueue::set_blocker(Waiter& waiter, const Range& blocker) {
   const std::lock_guard hold(mutex_);
-  // relaxed: under the mutex, as in wake_locked. A wake since the blocker was noted means that it was
-  // unlocked after the attempt saw it: then it is as if it were noted only now.
+  // relaxed: under the mutex, as in wake_locked. A wake since the blocker was noted means that it
+  // was unlocked after the attempt saw it: then it is as if it were noted only now.
   const bool same = waiter.blocker == blocker && waiter.woken.load(std::memory_order_relaxed) == 0;
   waiter.woken.store(0, std::memory_order_relaxed);
   waiter.blocker = blocker;

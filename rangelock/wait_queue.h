@@ -1,13 +1,13 @@
 // WaitQueue: the acquisitions that sleep, in the order they came.
 //
 // A waiter notes the range that blocks it. An unlocker looks at one counter; only if somebody waits
-// it takes the mutex and wakes the first waiters that its range blocked, but none that conflicts with
-// one it has just woken: that one is now blocked by the other.
+// it takes the mutex and wakes the first waiters that its range blocked, but none that conflicts
+// with one it has just woken: that one is now blocked by the other.
 //
 // Thread safety: all members by any thread; a Waiter belongs to the thread that waits.
 // Invariants:
-//   1. A waiter sleeps only after an attempt that failed because of its blocker, made after it noted
-//      that blocker: the blocker's unlock then finds it.
+//   1. A waiter sleeps only after an attempt that failed because of its blocker, made after it
+//      noted that blocker: the blocker's unlock then finds it.
 //   2. A waiter that leaves without the range wakes those that it blocked.
 #pragma once
 

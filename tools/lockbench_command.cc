@@ -1,6 +1,8 @@
-// sp3 lockbench: range locks side by side. Locks alternate within a run, so that a machine that slows
-// down slows all of them; each row is the run with the median throughput, given with the spread.
+// sp3 lockbench: range locks side by side. Locks alternate within a run, so that a machine that
+// slows down slows all of them; each row is the run with the median throughput, given with the
+// spread.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -179,7 +181,8 @@ nlohmann::json row_json(const Row& row, const nlohmann::json& machine) {
                          {"commit", workloads::built_from()},
                          {"machine", machine}};
   if (row.results.empty()) {
-    json["instructions_per_pair"] = row.instructions;
+    json["instructions_per_pair"] =
+        std::isnan(row.instructions) ? nlohmann::json() : nlohmann::json(row.instructions);
     return json;
   }
   const LockResult& r = median(row);
@@ -227,7 +230,8 @@ void print_table(std::FILE* out, const std::vector<Row>& rows, bool instructions
     fmt::print(out, " {:>14}\n", "instructions");
     for (const Row& row : rows) {
       print_name(row);
-      fmt::print(out, " {:>14.0f}\n", row.instructions);
+      fmt::print(out, " {:>14}\n",
+                 std::isnan(row.instructions) ? "-" : fmt::format("{:.0f}", row.instructions));
     }
     return;
   }

@@ -26,8 +26,8 @@
 // acquisition is under way in the other mode; on the grid it waits for whoever is inside a bucket's
 // critical section of some twenty instructions. With Fairness::fifo, lock is starvation-free if
 // every holder unlocks.
-// Complexity: O(log n) for n held ranges; plus, for a wide range on the grid, the buckets used since
-// the last such visit.
+// Complexity: O(log n) for n held ranges; plus, for a wide range on the grid, the buckets used
+// since the last such visit.
 #pragma once
 
 #include <chrono>
@@ -127,7 +127,8 @@ class RangeOwner {
 };
 
 namespace rangelock {
-// What is to be held, for whom, and, once it is, where the implementation finds it without a search.
+// What is to be held, for whom, and, once it is, where the implementation finds it without a
+// search.
 struct Claim {
   OwnerCore* owner;
   Range range;
@@ -172,7 +173,8 @@ enum class Fairness : std::uint8_t {
 
 struct RangeLockOptions {
   Fairness fairness = Fairness::barging;
-  // An owner that already holds ranges waits at most this long for another, unless it says how long.
+  // An owner that already holds ranges waits at most this long for another, unless it says how
+  // long.
   std::chrono::nanoseconds nested_wait = std::chrono::seconds(1);
   RangeLockDomain* domain = nullptr;  // nullptr: RangeLockDomain::process()
   unsigned max_height = 12;           // of the skip list's towers, 1 to 16
@@ -226,7 +228,8 @@ class BlockingRangeLock {
     return acquire(owner, {begin, end}, RangeMode::shared, nullptr, stop);
   }
 
-  // Waits until `deadline` at most, then returns an empty handle; so it does if `stop` is requested.
+  // Waits until `deadline` at most, then returns an empty handle; so it does if `stop` is
+  // requested.
   [[nodiscard]] RangeHandle try_lock_until(RangeOwner& owner, std::uint64_t begin,
                                            std::uint64_t end, Clock::time_point deadline,
                                            const std::stop_token& stop = {}) {
@@ -320,7 +323,7 @@ class BlockingRangeLock {
  private:
   struct Patience;
 
-  RangeHandle try_acquire(RangeOwner& owner, const Range& range, RangeMode mode);
+  RangeHandle try_acquire(RangeOwner& owner, Range range, RangeMode mode);
   RangeHandle acquire(RangeOwner& owner, const Range& range, RangeMode mode,
                       const Clock::time_point* deadline, const std::stop_token& stop);
   std::vector<RangeHandle> acquire_all(RangeOwner& owner, std::span<const Range> ranges,
@@ -351,7 +354,8 @@ class SkiplistRangeLock final : public BlockingRangeLock {
 
 class GridRangeLock final : public BlockingRangeLock {
  public:
-  // Errors: Error{invalid_argument} for a granule or a number of buckets that is not a power of two.
+  // Errors: Error{invalid_argument} for a granule or a number of buckets that is not a power of
+  // two.
   explicit GridRangeLock(const RangeLockOptions& options = {});
   ~GridRangeLock() override;
 

@@ -1,4 +1,5 @@
-// What every range lock must do. The first eight cases are the faults found in published range locks.
+// What every range lock must do. The first eight cases are the faults found in published range
+// locks.
 #include <catch2/catch.hpp>
 
 #include "base/epoch.h"
@@ -102,8 +103,9 @@ TEMPLATE_TEST_CASE("fault 5: no index entry is lost when towers are built side b
   CHECK(is_free(*lock, 0, kSpace));
 }
 
-// The interleaving itself is replayed in interleavings_test.cc; here many threads look for it. Ranges
-// of changing shape around the same place, so that a node used again stands for another range.
+// The interleaving itself is replayed in interleavings_test.cc; here many threads look for it.
+// Ranges of changing shape around the same place, so that a node used again stands for another
+// range.
 TEMPLATE_TEST_CASE("fault 6: memory that is used again never breaks exclusion", "",
                    SP3_ALL_RANGE_LOCKS) {
   const auto lock = make_lock<TestType>();

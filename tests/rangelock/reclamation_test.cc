@@ -33,7 +33,8 @@ void check_no_growth(std::uint64_t pairs) {
   const std::uint64_t after_one = domain.statistics().node_bytes;
   churn(*lock, domain, 1, pairs / 2);
   CHECK(domain.statistics().node_bytes <= after_one + 64 * 1024);
-  // With two threads, one that loses its core while pinned holds up the other's limbo for that long.
+  // With two threads, one that loses its core while pinned holds up the other's limbo for that
+  // long.
   churn(*lock, domain, 2, pairs / 2);
   CHECK(domain.statistics().node_bytes <= std::uint64_t{64} << 20);
   CHECK(domain.statistics().owners == 0);

@@ -35,8 +35,8 @@ TEMPLATE_TEST_CASE("blocked acquisitions get their ranges in the end", "", SP3_O
   }
 }
 
-// Narrow ranges come and go all the time, always overlapping each other in time; without fairness the
-// full range might wait for ever. The narrow ones go on until it has been had.
+// Narrow ranges come and go all the time, always overlapping each other in time; without fairness
+// the full range might wait for ever. The narrow ones go on until it has been had.
 TEMPLATE_TEST_CASE("a wide range is not starved by narrow ones", "", SP3_OUR_RANGE_LOCKS) {
   const auto lock = make_lock<TestType>({.fairness = Fairness::fifo});
   std::atomic<bool> had{false};

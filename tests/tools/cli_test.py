@@ -101,6 +101,9 @@ class CliTest(unittest.TestCase):
             ["bench", "--memory", "file", "--latency-ns", "5"],
             ["bench", "--system", "nvm-ideal", "--workload", "queue"],
             ["micro", "--repeat", "0"], ["crash-test", "--rounds", "0"],
+            ["lockbench", "--lock", "nope"], ["lockbench", "--workload", "W3"],
+            ["lockbench", "--repeat", "0"], ["lockbench", "--threads", "0"],
+            ["lockbench", "--workload", "uncontended", "--held", "70000"],
             ["crash-test", "--durability", "never"], ["crash-test", "--threads", "99"],
             ["crash-test", "--workload", "heap"],
         ):
@@ -109,7 +112,8 @@ class CliTest(unittest.TestCase):
         self.assertFalse(os.path.exists(self.pool))
 
     def test_help_is_no_error(self):
-        for command in ([], ["pool"], ["pool", "create"], ["log"], ["bench"], ["micro"], ["crash-test"]):
+        for command in ([], ["pool"], ["pool", "create"], ["log"], ["bench"], ["micro"], ["crash-test"],
+                        ["lockbench"]):
             self.assertIn("--help", self.sp3(*command, "--help").stdout)
         self.assertIn("sp3", self.sp3("--version").stdout)
         self.assertNotIn("crash-victim", self.sp3("--help").stdout)
@@ -164,6 +168,27 @@ class CliTest(unittest.TestCase):
                      "open", "open_first_transaction", "open_100000_reads"):
             self.assertIn(name, names)
             self.assertGreater(names[name], 0)
+
+    def test_lockbench_measures_every_lock_on_every_workload(self):
+        fields = {"lock": str, "workload": str, "threads": int, "pairs_per_s": float,
+                  "latency_p50_ns": float, "latency_p99_ns": float, "fairness": float, "held": int,
+                  "spread": float, "conflicts": int, "machine": dict}
+        rows = json.loads(self.sp3(
+            "lockbench", "--lock", "all", "--workload", "W1,W2", "--threads", "2", "--seconds",
+            "0.01", "--repeat", "1", "--json", "-").stdout)
+        self.assertEqual(len(rows), 2 * len({row["lock"] for row in rows}))
+        self.assertGreaterEqual({row["lock"] for row in rows}, {"none", "bare", "grid", "skiplist"})
+        for row in rows:
+            for field, kind in fields.items():
+                self.assertIsInstance(row[field], kind, field)
+            self.assertGreater(row["pairs_per_s"], 0)
+
+        rows = json.loads(self.sp3(
+            "lockbench", "--lock", "grid,skiplist", "--workload", "uncontended,shared,overlap",
+            "--held", "0,1000", "--seconds", "0.01", "--repeat", "1", "--json", "-").stdout)
+        self.assertEqual(len(rows), 2 * (2 + 4 + 4))
+        for row in rows:
+            self.assertEqual(row["memory_per_held_bytes"] is not None, row["held"] != 0)
 
     def test_crash_test_kills_recovers_and_leaves_a_log_to_look_at(self):
         result = self.sp3("crash-test", "--rounds", "4", "--seed", "3", "--workload", "rbtree,queue",

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 #include <string_view>
 
@@ -43,7 +44,11 @@ double instructions_per_pair(const LockRun& run) {
   if (label == std::string::npos) {
     throw std::runtime_error("valgrind printed no instruction count:\n" + text);
   }
-  return std::stod(text.substr(label + kLabel.size())) / static_cast<double>(pairs);
+  const double count = std::stod(text.substr(label + kLabel.size()));
+  if (count == 0) {  // it did not get that far
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  return count / static_cast<double>(pairs);
 }
 
 }  // namespace

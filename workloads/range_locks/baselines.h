@@ -18,9 +18,9 @@ class NoLock {
   void unlock(const RivalToken&) {}
 };
 
-// One CAS to lock and one store to unlock, on the cache line that the range's unit hashes to. Ranges
-// that share a line exclude each other, and a range is taken to lie within its unit: the floor for
-// the grid, not a lock to use.
+// One CAS to lock and one store to unlock, on the cache line that the range's unit hashes to.
+// Ranges that share a line exclude each other, and a range is taken to lie within its unit: the
+// floor for the grid, not a lock to use.
 class BareLock {
  public:
   BareLock(const RivalSpace& space, std::size_t buckets)

@@ -8,8 +8,8 @@
 
 namespace sp3::workloads {
 
-// A bit for each block, set word by word; on a conflict what was set is cleared again. After the lock
-// of LeanStore's aliasing area.
+// A bit for each block, set word by word; on a conflict what was set is cleared again. After the
+// lock of LeanStore's aliasing area.
 class BitmapLock {
  public:
   explicit BitmapLock(const RivalSpace& space)

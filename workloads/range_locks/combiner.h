@@ -1,8 +1,8 @@
 // CombinerLock: flat combining over an interval tree, after the EPFL report on server-sided range
 // locks (its local variant) and CC-Synch (Fatourou and Kallimanis, PPoPP 2012).
 //
-// Threads queue their requests with one atomic exchange; whoever is first serves the others' until it
-// has served many, then passes the duty on. Readers do not block each other.
+// Threads queue their requests with one atomic exchange; whoever is first serves the others' until
+// it has served many, then passes the duty on. Readers do not block each other.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// IntervalTree: a balanced tree of ranges that finds what overlaps a range. For one thread at a time.
+// IntervalTree: a balanced tree of ranges that finds what overlaps a range. For one thread at a
+// time.
 //
 // A treap ordered by begin, each node knowing the largest end in its subtree. Stands in for the
 // papers' red-black trees: equally deep within a small factor, and much shorter.

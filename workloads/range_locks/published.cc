@@ -99,7 +99,7 @@ retry:
         if (curr == tail_) break;
         succ = curr->next[level]->get(marked);
       }
-      if (start < curr->start || curr == tail_) break;
+      if (start <= curr->start || curr == tail_) break;
       pred = curr;
       curr = succ;
     }

@@ -1,14 +1,16 @@
-// PublishedLock: the lock-free skip list of the thesis "Concurrent Range Locking" (Nguyen, TUM 2024),
-// from its description: try_lock, releaseLock and the three finds of its chapter 4, with the memory
-// layout of its chapter 3 (a node, an array of links, and each link in a block of its own).
+// PublishedLock: the lock-free skip list of the thesis "Concurrent Range Locking" (Nguyen, TUM
+// 2024), from its description: try_lock, releaseLock and the three finds of its chapter 4, with the
+// memory layout of its chapter 3 (a node, an array of links, and each link in a block of its own).
 //
-// It is here because targets are ratios against it. Its flaws as a lock stay: sentinels compared like
-// ranges, inclusive ends, a marked node that blocks its range, no memory ever used again. Changed is
-// only what it needs to run at all:
+// It is here because targets are ratios against it. Its flaws as a lock stay: sentinels compared
+// like ranges, inclusive ends, a marked node that blocks its range, no memory ever used again.
+// Changed is only what it needs to run at all:
 //   - the mask that takes the mark off an address (the listing's clears nothing);
 //   - a failed CAS uses its node again (the listing leaks it);
 //   - a node's own link is set afresh when a CAS on an upper level fails, without which searches
 //     would follow a link to a wrong place;
+//   - a search that has just snipped a node does not go past one that begins where it searches (the
+//     listing does; releaseLock then finds nothing, and the range stays locked for ever);
 //   - all nodes are chained, so that the destructor can free them.
 #pragma once
 

@@ -1,5 +1,5 @@
-// SpinSkiplistLock: a skip list of ranges under one spinlock, after Song et al., "Parallelizing live
-// migration of virtual machines" (VEE 2013).
+// SpinSkiplistLock: a skip list of ranges under one spinlock, after Song et al., "Parallelizing
+// live migration of virtual machines" (VEE 2013).
 #pragma once
 
 #include <array>
