@@ -27,6 +27,7 @@
 
 #include "base/align.h"
 #include "base/assert.h"
+#include "base/mutant.h"
 
 namespace sp3::base {
 
@@ -82,7 +83,7 @@ class EpochDomain {
     return slots_[who].pinned.load(std::memory_order_relaxed) + 1;  // relaxed: our own store
   }
   [[nodiscard]] static bool may_free(Epoch retired, Epoch current) noexcept {
-    return current >= retired + 2;
+    return current >= retired + (mutant(Mutant::versions_freed_two_epochs_early) ? 0 : 2);
   }
 
   // Advances the epoch if every pinned participant has seen the current one.
@@ -92,6 +93,7 @@ class EpochDomain {
     for (std::size_t i = 0; i < limit; ++i) {
       // (2) pairs with (1).
       const Epoch seen = slots_[i].pinned.load(std::memory_order_seq_cst);
+      if (mutant(Mutant::epoch_advances_past_readers)) continue;
       if (seen != kUnpinned && seen != now) return false;
     }
     return global_.compare_exchange_strong(now, now + 1, std::memory_order_seq_cst);

@@ -7,6 +7,8 @@
 
 #include <sp3/error.h>
 
+#include "base/mutant.h"
+
 namespace sp3::index {
 
 SlabTable::SlabTable(emu::Memory& memory, const pool::Layout& layout,
@@ -153,7 +155,9 @@ std::vector<std::uint32_t> SlabTable::free_empty_slabs(base::Stamp floor) {
     for (std::uint32_t s = 0; s < slab->slots && quiet; ++s) {
       // The last record that names a slot left its stamp in the entry.
       const std::uint64_t word0 = slab->entry(s).word0();
-      quiet = (word0 & kLock) == 0 && (word0 >> 1) <= floor && !slab->home_holds_object(s);
+      const bool settled =
+          (word0 >> 1) <= floor || base::mutant(base::Mutant::slab_freed_above_floor);
+      quiet = (word0 & kLock) == 0 && settled && !slab->home_holds_object(s);
     }
     if (!quiet) continue;
     std::vector<std::uint32_t>& partial = partial_[slab->type];

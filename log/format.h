@@ -22,6 +22,7 @@
 
 #include "base/align.h"
 #include "base/crc32c.h"
+#include "base/mutant.h"
 #include "base/tid.h"
 
 namespace sp3::log {
@@ -111,7 +112,8 @@ inline std::uint32_t seed(const std::array<std::uint8_t, 16>& uuid, SessionId se
   struct {
     std::array<std::uint8_t, 16> uuid;
     std::uint64_t session, generation;
-  } const material{uuid, session, generation};
+  } const material{uuid, session,
+                   base::mutant(base::Mutant::recovery_ignores_generation) ? 0 : generation};
   return base::crc32c(0, &material, sizeof material);
 }
 

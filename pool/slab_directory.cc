@@ -21,6 +21,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "base/mutant.h"
 
 namespace sp3::pool {
 namespace {
@@ -216,13 +217,17 @@ void SlabDirectory::store(emu::Memory& memory, int copy, std::uint32_t slab, Sla
       record.bitmap_crc = base::crc32c(seed(slab), bitmap.data(), bitmap.size_bytes());
       const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(copy);
       memory.store(at, bitmap.data(), bitmap.size_bytes());
-      memory.flush(at, bitmap.size_bytes(), counts);
+      if (!base::mutant(base::Mutant::no_flush_slab_bitmap)) {
+        memory.flush(at, bitmap.size_bytes(), counts);
+      }
     }
     record.crc = checksum(record, seed(slab));
   }
   SP3_ASSERT(find_contradiction(record, layout_.slab_size).empty());
   memory.store(record_offset(slab, copy), &record, sizeof record);
-  memory.flush(record_offset(slab, copy), sizeof record, counts);
+  if (!base::mutant(base::Mutant::no_flush_slab_record)) {
+    memory.flush(record_offset(slab, copy), sizeof record, counts);
+  }
   records_[slab] = record;
 }
 
@@ -234,6 +239,7 @@ void SlabDirectory::format(emu::Memory& memory, const Layout& layout, const Iden
     records[slab] = free_record(seed_of(pool_seed, slab));
   }
   memory.store(layout.directory_offset[copy], records.data(), records.size() * sizeof(SlabRecord));
+  if (base::mutant(base::Mutant::no_flush_pool_directory)) return;
   memory.flush(layout.directory_offset[copy], layout.directory_bytes, counts);
 }
 

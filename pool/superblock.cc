@@ -21,6 +21,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "base/mutant.h"
 
 namespace sp3::pool {
 namespace {
@@ -261,7 +262,9 @@ void write_superblock(emu::Memory& memory, const Layout& layout, int copy,
 
   const std::uint64_t offset = layout.superblock_offset(copy);
   memory.store(offset, bytes.data(), bytes.size());
-  memory.flush(offset, bytes.size(), counts);
+  constexpr base::Mutant kNoFlush[2] = {base::Mutant::no_flush_superblock_a,
+                                        base::Mutant::no_flush_superblock_b};
+  if (!base::mutant(kNoFlush[copy])) memory.flush(offset, bytes.size(), counts);
 }
 
 }  // namespace sp3::pool

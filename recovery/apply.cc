@@ -2,9 +2,13 @@
 
 #include <algorithm>
 
+#include "base/mutant.h"
 #include "emu/step.h"
 
 namespace sp3::recovery {
+
+using base::Mutant;
+using base::mutant;
 
 void apply_write(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write) noexcept {
   emu::step(emu::Step::recovery_replay);
@@ -32,6 +36,7 @@ void flush_write(emu::Memory& memory, const log::WriteView& write,
                  emu::FlushCounts& counts) noexcept {
   if (write.kind == log::WriteKind::destroy) return;
   if (write.kind != log::WriteKind::delta) {
+    if (mutant(Mutant::no_flush_replayed_object)) return;
     memory.flush(write.slot, write.object().size(), counts);
     return;
   }
@@ -44,10 +49,13 @@ void flush_write(emu::Memory& memory, const log::WriteView& write,
       end = std::max(end, first + words.size());
       return;
     }
-    if (begin != end) memory.flush(begin, end - begin, counts);
+    if (begin != end && !mutant(Mutant::no_flush_replayed_words)) {
+      memory.flush(begin, end - begin, counts);
+    }
     begin = first;
     end = first + words.size();
   });
+  if (mutant(Mutant::no_flush_replayed_last_words)) return;
   if (begin != end) memory.flush(begin, end - begin, counts);
 }
 

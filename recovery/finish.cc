@@ -6,9 +6,14 @@
 
 #include <sp3/error.h>
 
+#include "base/mutant.h"
 #include "emu/step.h"
 
 namespace sp3::recovery {
+
+using base::Mutant;
+using base::mutant;
+
 namespace {
 
 void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
@@ -37,18 +42,24 @@ void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const 
       directory.store(file.memory(), copy, slab, record, bitmap, counts);
     }
   }
+  if (mutant(all ? Mutant::no_fence_recovered_metadata_first
+                 : Mutant::no_fence_recovered_metadata_second)) {
+    return;
+  }
   fence(file, counts);  // (P8, P10) a copy's metadata before the superblock that vouches for it
 }
 
 // (P12) A process that was killed may have left a superblock in caches only. The other copy must not
 // be touched before the one that was read is on media, or a power cut could go back to the other.
 void settle_superblocks(pool::PoolFile& file) {
+  if (mutant(Mutant::recovery_does_not_settle_superblocks)) return;
   const pool::Layout& layout = file.layout();
   emu::FlushCounts counts;
   for (const int copy : {0, 1}) {
+    if (mutant(Mutant::no_flush_found_superblocks)) break;
     file.memory().flush(layout.superblock_offset(copy), layout.superblock_bytes, counts);
   }
-  fence(file, counts);
+  if (!mutant(Mutant::no_fence_found_superblocks)) fence(file, counts);
 }
 
 // (P8) to (P11) of docs/RECOVERY.md.
@@ -62,10 +73,16 @@ void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const Slab
     // between a copy's metadata and its superblock, equal superblocks say nothing about the rest.
     // So it is rewritten whole from what was read, slab by slab: replay may have written objects
     // over the old bitmaps of a slab carved anew.
-    const bool all = copy == first && (plan != nullptr || !file.copies_equal());
+    const bool equal = file.copies_equal() &&
+                       (plan == nullptr || mutant(Mutant::recovery_trusts_equal_superblocks));
+    const bool all = copy == first && !equal;
     if (all || plan != nullptr) store_metadata(file, directory, plan, copy, all, counts);
     emu::step(copy == 0 ? emu::Step::recovery_superblock_a : emu::Step::recovery_superblock_b);
     pool::write_superblock(file.memory(), file.layout(), copy, image, counts);
+    if (mutant(copy == first ? Mutant::no_fence_recovered_superblock_first
+                             : Mutant::no_fence_recovered_superblock_second)) {
+      continue;
+    }
     fence(file, counts);  // (P9, P11) one whole copy before the other is touched, both before use
   }
 }

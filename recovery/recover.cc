@@ -17,6 +17,7 @@
 
 #include <sp3/error.h>
 
+#include "base/mutant.h"
 #include "emu/clock.h"
 #include "emu/executor.h"
 #include "emu/step.h"
@@ -26,6 +27,10 @@
 #include "recovery/replay.h"
 
 namespace sp3::recovery {
+
+using base::Mutant;
+using base::mutant;
+
 namespace {
 
 double seconds(std::uint64_t ticks) { return emu::nanoseconds_from_ticks(ticks) * 1e-9; }
@@ -107,6 +112,7 @@ void Recovery::assess() {
 // (P6) A process that was killed may have left records in caches only; a power cut after the first
 // home store must not find homes without their records.
 void Recovery::make_log_durable() {
+  if (mutant(Mutant::recovery_applies_unflushed_log)) return;
   const std::uint64_t start = emu::ticks();
   const auto& prefixes = assessment_.prefixes();
   emu::Mutex mutex;
@@ -114,9 +120,11 @@ void Recovery::make_log_durable() {
   executor_.parallel_for(prefixes.size(), [&](std::size_t i) {
     emu::FlushCounts counts;
     for (const log::FileRange& range : prefixes[i].ranges) {
+      if (mutant(Mutant::no_flush_found_log)) break;
       file_.memory().flush(range.offset, range.length, counts);
     }
-    const emu::IoStatus fenced = file_.memory().fence(counts);
+    const emu::IoStatus fenced =
+        mutant(Mutant::no_fence_found_log) ? emu::IoStatus{} : file_.memory().fence(counts);
     const std::lock_guard lock(mutex);
     if (!fenced.ok()) status = fenced;
   });

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/mutant.h"
 #include "emu/clock.h"
 #include "emu/threads.h"
 #include "recovery/apply.h"
@@ -27,6 +28,10 @@
 #include "recovery/replay.h"
 
 namespace sp3::recovery {
+
+using base::Mutant;
+using base::mutant;
+
 namespace {
 
 using Node = std::uint32_t;
@@ -156,6 +161,7 @@ class Dag {
       const Node before = last.exchange(write.slot, node);
       // Within a prefix, kind 1 orders them already.
       if (before == kNoNode || (before >= base_[prefix] && before < base_[prefix + 1])) continue;
+      if (mutant(Mutant::recovery_dag_without_writers)) continue;
       edges.push_back({before, node});
     }
   }
@@ -255,7 +261,8 @@ emu::IoStatus flush_all(const ReplayContext& context) {
         flush_write(context.memory, write, counts);
       }
     }
-    const emu::IoStatus fenced = context.memory.fence(counts);
+    const emu::IoStatus fenced =
+        mutant(Mutant::no_fence_replay_by_dag) ? emu::IoStatus{} : context.memory.fence(counts);
     const std::lock_guard lock(mutex);
     if (!fenced.ok()) status = fenced;
   });

@@ -25,6 +25,7 @@
 
 #include <sp3/error.h>
 
+#include "base/mutant.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/step.h"
@@ -32,6 +33,9 @@
 #include "runtime/pool_core.h"
 
 namespace sp3::runtime {
+
+using base::Mutant;
+using base::mutant;
 
 namespace {
 constexpr std::size_t kBatchBytes = 4 << 20;  // DRAM for copies of captured versions
@@ -98,7 +102,8 @@ base::Stamp Checkpointer::raise_floor() {
   // relaxed: only we store it.
   base::Stamp floor =
       std::max(pool_.clock().now(), pool_.floor.load(std::memory_order_relaxed) + 1);
-  for (const auto& s : pool_.all_shared()) {
+  auto sessions = pool_.all_shared();
+  for (const auto& s : sessions) {
     // a stale one is waited for
     floor = std::max(floor, s->last_stamp.load(std::memory_order_relaxed));
   }
@@ -107,7 +112,10 @@ base::Stamp Checkpointer::raise_floor() {
   pool_.floor.store(floor, std::memory_order_seq_cst);
   // Listed after the floor was published: a session that is missing was opened later (both take the
   // pool's mutex), and so reads the new floor before it takes its first stamp.
-  for (const auto& s : pool_.all_shared()) settle(*s, floor);
+  if (!mutant(Mutant::checkpoint_lists_sessions_early)) sessions = pool_.all_shared();
+  for (const auto& s : sessions) {
+    if (!mutant(Mutant::checkpoint_floor_not_awaited)) settle(*s, floor);
+  }
   return floor;
 }
 
@@ -213,7 +221,9 @@ void Checkpointer::capture(const index::Place& place) {
     pool_.epochs().pin(actor_.participant);
   }
   // At home: an earlier checkpoint brought this version there.
-  if (!c.seen.at_home()) {
+  const bool skipped = mutant(Mutant::checkpoint_skips_overwritten) &&
+                       c.seen.stamp() > pool_.floor.load(std::memory_order_relaxed);
+  if (!c.seen.at_home() && !skipped) {
     if (!c.seen.destroyed()) {
       batch_.insert(batch_.end(), c.seen.version(), c.seen.version() + c.size8);
     }
@@ -226,10 +236,11 @@ void Checkpointer::finish_batch() {
   if (batch_captured_.empty()) return;
   // A home must never hold what a crash would undo.
   for (const Captured& c : batch_captured_) {
+    if (mutant(Mutant::checkpoint_copies_uncommitted)) break;
     pool_.persister().wait({c.seen.stamp(), c.seen.session()}, actor_);
   }
   // Whoever read a home copy before its object's version was published is gone after this.
-  wait_for_grace();
+  if (!mutant(Mutant::checkpoint_writes_under_readers)) wait_for_grace();
   write_batch_home();
   batch_captured_.clear();
   batch_.clear();
@@ -241,7 +252,7 @@ void Checkpointer::write_batch_home() {
     emu::step(emu::Step::checkpoint_home);
     if (!c.seen.destroyed()) {
       memory.store(c.offset, batch_.data() + c.copy, c.size8);
-      memory.flush(c.offset, c.size8, actor_.counts);
+      if (!mutant(Mutant::no_flush_home)) memory.flush(c.offset, c.size8, actor_.counts);
       bytes_.add(c.size8);
     }
     if (c.place.slab->home_holds_object(c.place.slot) == c.seen.destroyed()) {
@@ -276,23 +287,30 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
   pool::SuperblockImage& image = pool_.superblock_;
   image.fixed.number += 1;
   image.fixed.checkpoint_number += 1;
-  image.fixed.floor = floor;
+  if (!mutant(Mutant::checkpoint_floor_not_stored)) image.fixed.floor = floor;
   image.fixed.largest_stamp = std::max(image.fixed.largest_stamp, floor);
   image.fixed.state = static_cast<std::uint32_t>(last ? pool::State::clean : pool::State::open);
-  image.heads = heads_;
+  if (!mutant(Mutant::checkpoint_heads_not_stored)) image.heads = heads_;
   // Decided once, so that both copies say the same. Carved again: its own description follows.
   std::erase_if(freed_slabs_, [&](std::uint32_t n) { return !pool_.slabs().is_free(n); });
   constexpr emu::Step kMetadata[2] = {emu::Step::checkpoint_metadata_a,
                                       emu::Step::checkpoint_metadata_b};
   constexpr emu::Step kSuperblock[2] = {emu::Step::checkpoint_superblock_a,
                                         emu::Step::checkpoint_superblock_b};
+  constexpr Mutant kNoFenceOfMetadata[2] = {Mutant::no_fence_checkpoint_metadata_a,
+                                            Mutant::no_fence_checkpoint_metadata_b};
+  constexpr Mutant kNoFenceOfSuperblock[2] = {Mutant::no_fence_checkpoint_superblock_a,
+                                              Mutant::no_fence_checkpoint_superblock_b};
   for (const int copy : {0, 1}) {
+    if (copy == 1 && mutant(Mutant::checkpoint_writes_one_superblock)) break;
     emu::step(kMetadata[copy]);
     write_metadata(copy);
-    fence();  // (P2, P4) homes and this copy's metadata before the superblock that vouches for them
+    // (P2, P4) homes and this copy's metadata before the superblock that vouches for them
+    if (!mutant(kNoFenceOfMetadata[copy])) fence();
     emu::step(kSuperblock[copy]);
     pool::write_superblock(pool_.memory(), pool_.layout(), copy, image, actor_.counts);
-    fence();  // (P3, P5) both superblocks before anything they make obsolete is reused
+    // (P3, P5) both superblocks before anything they make obsolete is reused
+    if (!mutant(kNoFenceOfSuperblock[copy])) fence();
   }
   // relaxed: sessions put it into segment headers, where any durable number is right.
   pool_.checkpoint_number.store(image.fixed.checkpoint_number, std::memory_order_relaxed);
@@ -309,14 +327,19 @@ void Checkpointer::swing() {
 void Checkpointer::swing_one(const Captured& c) {
   emu::step(emu::Step::checkpoint_swing);
   std::uint64_t found = 0;
-  if (!c.place.entry().try_lock(c.seen.word0, &found)) {
+  std::uint64_t word0 = c.seen.word0;
+  if (mutant(Mutant::checkpoint_swings_newer_versions)) {
+    word0 = c.place.entry().word0() & ~index::kLock;
+  }
+  if (!c.place.entry().try_lock(word0, &found)) {
     // Newer: the next checkpoint finds it in the log. Locked: perhaps only to be unlocked
     // unchanged.
     if (found == (c.seen.word0 | index::kLock)) not_swung_.push_back(c.offset);
     return;
   }
   // The stamp stays, so that a later writer gets a larger one and readers are not disturbed.
-  c.place.entry().publish(c.seen.word0, index::pack_word1(c.seen.session(), 0));
+  if (mutant(Mutant::checkpoint_zeroes_stamps)) word0 = 0;
+  c.place.entry().publish(word0, index::pack_word1(c.seen.session(), 0));
   if (!c.seen.destroyed())
     versions_.retire(c.seen.version(), c.size8, pool_.epochs().retirement_epoch());
 }

@@ -15,6 +15,7 @@
 
 #include <sp3/error.h>
 
+#include "base/mutant.h"
 #include "emu/spin.h"
 #include "emu/step.h"
 #include "emu/touch.h"
@@ -23,6 +24,9 @@
 #include "runtime/session_core.h"
 
 namespace sp3::runtime {
+
+using base::Mutant;
+using base::mutant;
 
 bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   if (!reading_) return true;  // it touched nothing
@@ -187,7 +191,8 @@ void SessionCore::track_version(const index::Seen& seen) {
   const base::SessionId session = seen.session();
   if (session == id_) {
     // Not in the record, since a session's records commit in order; but a reader waits for it.
-    if (shared_->committed_stamp.load(std::memory_order_acquire) < stamp) {
+    if (!mutant(Mutant::own_reads_not_waited_for) &&
+        shared_->committed_stamp.load(std::memory_order_acquire) < stamp) {
       own_seen_ = std::max(own_seen_, stamp);
     }
     return;
@@ -212,8 +217,17 @@ void SessionCore::track() {
     }
     return;
   }
-  for (const ReadEntry& read : reads_) track_version(read.seen);
-  for (const WriteEntry& write : writes_.entries()) track_version(write.seen);
+  for (const ReadEntry& read : reads_) {
+    if (!left_out(Mutant::read_dependencies_left_out, read.seen)) track_version(read.seen);
+  }
+  for (const WriteEntry& write : writes_.entries()) {
+    if (left_out(Mutant::write_dependencies_left_out, write.seen)) continue;
+    if (write.mode == WriteMode::make &&
+        left_out(Mutant::slot_reused_without_dependency, write.seen)) {
+      continue;
+    }
+    track_version(write.seen);
+  }
 }
 
 base::Stamp SessionCore::take_stamp() {
@@ -223,7 +237,9 @@ base::Stamp SessionCore::take_stamp() {
   const base::Stamp last = shared_->last_stamp.load(std::memory_order_relaxed);
   const base::Stamp floor = pool_->floor.load(std::memory_order_seq_cst);
   const base::Stamp stamp =
-      std::max({pool_->clock().now_after_loads(), last + 1, newest_seen_ + 1, floor + 1});
+      std::max({pool_->clock().now_after_loads(), last + 1,
+                mutant(Mutant::stamp_not_above_predecessors) ? 0 : newest_seen_ + 1,
+                mutant(Mutant::stamp_not_above_floor) ? 0 : floor + 1});
   SP3_ASSERT(stamp <= base::kMaxStamp);
   // relaxed: announced with release below
   shared_->last_stamp.store(stamp, std::memory_order_relaxed);
@@ -268,6 +284,7 @@ void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
   old.word1 = pool_->options().policy == CommitPolicy::ideal
                   ? w.entry().publish_unlocked(word0, word1)
                   : w.entry().publish(word0, word1);
+  if (mutant(Mutant::replaced_version_retired_as_seen)) old.word1 = w.seen.word1;
   w.locked = false;
   if (!old.at_home() && !old.destroyed()) {
     versions_.retire(old.version(), w.size8,
@@ -277,6 +294,11 @@ void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
 
 // REQUIRES: pinned, so that the replaced versions are still there to compare with.
 void SessionCore::compose_record() {
+  if (mutant(Mutant::dependencies_tracked_after_unlock)) {
+    for (ReadEntry& read : reads_) read.entry->try_read(read.seen);
+    for (WriteEntry& write : writes_.entries()) write.entry().try_read(write.seen);
+    track();
+  }
   record_.reset();
   for (const WriteEntry& w : writes_.entries()) {
     switch (w.mode) {
@@ -337,7 +359,9 @@ void SessionCore::start_flush(const log::SessionLog::Appended& appended, bool st
   }
   const emu::FlushCounts before = actor_.counts;
   const emu::IoStatus status =
-      pool_->memory().log_flush(appended.offset, appended.bytes, streamed, actor_.counts);
+      mutant(Mutant::no_flush_own_record)
+          ? emu::IoStatus{}
+          : pool_->memory().log_flush(appended.offset, appended.bytes, streamed, actor_.counts);
   counters_.lines.add(actor_.counts.lines - before.lines);
   if (status.ok()) {
     flush_started_ = true;
@@ -399,8 +423,9 @@ void SessionCore::settle(base::Stamp stamp, Durability durability) {
   }
   // relaxed: our own item is among them, or already persisted by us (conservative) or by a helper.
   // A flush that was started is finished even then: its fence must never vouch for a later record.
-  if (flush_started_ || shared_->persisted.load(std::memory_order_relaxed) <
-                            shared_->sealed.load(std::memory_order_relaxed)) {
+  const bool started = flush_started_ && !mutant(Mutant::started_flush_is_forgotten);
+  if (started || shared_->persisted.load(std::memory_order_relaxed) <
+                     shared_->sealed.load(std::memory_order_relaxed)) {
     persist_own();
   } else {
     shared_->flushing.store(false, std::memory_order_relaxed);  // relaxed: a hint
@@ -430,6 +455,7 @@ bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
   if (!writes_.empty()) abandon_writes();  // made and destroyed by the same transaction
   end_reading();
   if (own_seen_ == 0 && dependencies_.empty()) return true;
+  if (mutant(Mutant::read_only_does_not_wait)) return true;
   if (durability == Durability::asynchronous) {
     *ticket = seal_mark();
   } else {

@@ -19,11 +19,15 @@
 
 #include <sp3/error.h>
 
+#include "base/mutant.h"
 #include "emu/spin.h"
 #include "emu/step.h"
 #include "emu/touch.h"
 
 namespace sp3::runtime {
+
+using base::Mutant;
+using base::mutant;
 
 namespace {
 
@@ -54,13 +58,14 @@ emu::IoStatus Persister::flush_items(SessionShared& session, std::uint64_t from,
   bool streamed = false;
   const auto flush_range = [&]() -> emu::IoStatus {
     if (begin == end) return {};
+    if (mutant(Mutant::no_flush_sealed_items)) return {};
     return memory_.log_flush(begin, end - begin, streamed, actor.counts);
   };
   for (std::uint64_t n = from + 1; n <= upto; ++n) {
     const log::PendingItem item = session.ring.read(n);
     // Already persisted by someone else: its slot, and what we just read, may be a later item's.
     if (session.persisted.load(std::memory_order_acquire) >= n) continue;
-    if (item.streamed && !owner) break;
+    if (item.streamed && !owner && !mutant(Mutant::helper_trusts_streamed_flush)) break;
     *reached = n;
     if (item.bytes == 0) continue;
     *reached_lsn = item.lsn;
@@ -90,6 +95,7 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
     for (std::uint64_t n = upto; n > from; --n) {
       const log::PendingItem last = session.ring.read(n);
       if (last.bytes == 0) continue;
+      if (mutant(Mutant::full_block_is_appended_to)) break;
       session.log.close_blocks(last.offset + last.bytes);
       break;
     }
@@ -114,7 +120,9 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
 void Persister::fence_last(SessionShared& session, Actor& actor) {
   emu::step(emu::Step::log_fence);
   // (P1) as in raise_persisted().
-  if (const emu::IoStatus status = memory_.fence(actor.counts); status.ok()) {
+  const emu::IoStatus status =
+      mutant(Mutant::no_fence_own_record) ? emu::IoStatus{} : memory_.fence(actor.counts);
+  if (status.ok()) {
     // Plain stores: nobody can have raised the numbers beyond the owner's last item.
     emu::touch(emu::Line::session_persisted, session.id, emu::Access::store);
     session.persisted_lsn.store(session.log.next_lsn() - 1, std::memory_order_release);
@@ -135,7 +143,7 @@ bool Persister::commit_last(SessionShared& session, base::Stamp stamp,
   // acquire: as in advance().
   if (session.committed.load(std::memory_order_acquire) + 1 < last) return false;
   for (const base::Tid& tid : dependencies) {
-    if (!is_committed(tid)) return false;
+    if (!is_committed(tid) && !mutant(Mutant::committed_when_persisted)) return false;
   }
   emu::step(emu::Step::commit_committed);
   // Stamp before number, as in advance(); plain stores, as in fence_last().
@@ -152,7 +160,13 @@ void Persister::raise_persisted(SessionShared& session, std::uint64_t number, ba
   emu::step(emu::Step::log_fence);
   if (lsn != 0) {
     // (P1) The record is durable before anyone is told: recovery may then call its absence damage.
-    if (const emu::IoStatus status = memory_.fence(actor.counts); !status.ok()) {
+    if (mutant(Mutant::helper_persists_before_fence)) {
+      raise_to(session.persisted_lsn, lsn);
+      raise_to(session.persisted, number);
+    }
+    const emu::IoStatus status =
+        mutant(Mutant::no_fence_sealed_items) ? emu::IoStatus{} : memory_.fence(actor.counts);
+    if (!status.ok()) {
       poison(status.error);
       return;
     }
@@ -176,6 +190,7 @@ Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocke
       const base::Tid tid = session.ring.dependency(item.first_dependency + i);
       // Checked before the dependency is used: what we read is item `next`'s only while it waits.
       if (session.committed.load(std::memory_order_acquire) != done) break;
+      if (mutant(Mutant::committed_when_persisted)) break;
       if (tid.session != session.id && !is_committed(tid)) {
         *blocked_on = tid;
         free = false;

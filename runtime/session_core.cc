@@ -6,6 +6,8 @@
 
 #include <sp3/error.h>
 
+#include "base/mutant.h"
+#include "base/scaled.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/touch.h"
@@ -13,13 +15,16 @@
 
 namespace sp3::runtime {
 
+using base::Mutant;
+using base::mutant;
+
 namespace {
 
 // A transaction waits this long for another's serial gate; then it goes on. The gate is about
 // progress, not about correctness, and its holder may be waiting for this very thread.
 constexpr double kGatePatienceNs = 50e6;
 
-constexpr std::size_t kFreeSlotsKept = 256;  // of one type, by one session
+constexpr std::size_t kFreeSlotsKept = base::scaled(256, 1);  // of one type, by one session
 
 }  // namespace
 
@@ -106,7 +111,7 @@ SessionCore::Outcome SessionCore::finish_exception() {
     }
     track();
     abort();
-    if (pool_->logs()) wait_for_seen();
+    if (pool_->logs() && !mutant(Mutant::exception_does_not_wait)) wait_for_seen();
   }
   throw;
 }
@@ -191,7 +196,7 @@ void SessionCore::free_slot(const index::Place& place) {
   free.push_back(place);
   if (free.size() < kFreeSlotsKept) return;
   // The older half goes back for others.
-  const std::size_t half = free.size() / 2;
+  const std::size_t half = (free.size() + 1) / 2;
   slabs_.give_back({free.data(), half});
   free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(half));
 }

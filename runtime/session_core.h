@@ -13,6 +13,7 @@
 //      lock.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -25,6 +26,7 @@
 #include <sp3/detail/core.h>
 #include <sp3/transaction.h>
 
+#include "base/mutant.h"
 #include "emu/threads.h"
 #include "emu/touch.h"
 #include "log/record_builder.h"
@@ -126,6 +128,9 @@ class SessionCore {
   std::optional<Conflict> try_lock(WriteEntry& entry) {
     emu::touch(emu::Line::entry, entry.offset, emu::Access::exchange);
     std::uint64_t found = 0;
+    if (base::mutant(base::Mutant::lock_taken_on_any_version)) {
+      entry.seen.word0 = entry.entry().word0() & ~index::kLock;
+    }
     if (!entry.entry().try_lock(entry.seen.word0, &found)) [[unlikely]]
       return try_lock_patiently(entry);
     entry.locked = true;
@@ -133,6 +138,7 @@ class SessionCore {
   }
   std::optional<Conflict> try_lock_patiently(WriteEntry& entry);
   bool reads_still_hold() noexcept;
+  bool is_overlooked(const ReadEntry& read, std::uint64_t word0) noexcept;
   index::Place take_slot(const detail::TypeInfo& type);
 
   [[nodiscard]] bool is_committed(base::Tid tid) noexcept;
@@ -148,6 +154,12 @@ class SessionCore {
   bool lock_one(WriteEntry& entry);
   void track();
   void track_version(const index::Seen& seen);
+  // Whether a mutant forgets this predecessor, all but its stamp.
+  bool left_out(base::Mutant fault, const index::Seen& seen) noexcept {
+    if (!base::mutant(fault)) return false;
+    newest_seen_ = std::max(newest_seen_, seen.stamp());
+    return true;
+  }
   base::Stamp take_stamp();
   bool validate();
   void clear_padding();

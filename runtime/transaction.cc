@@ -15,6 +15,8 @@
 #include <sp3/error.h>
 
 #include "base/align.h"
+#include "base/mutant.h"
+#include "base/scaled.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/step.h"
@@ -23,6 +25,9 @@
 #include "runtime/session_core.h"
 
 namespace sp3::runtime {
+
+using base::Mutant;
+using base::mutant;
 
 namespace {
 
@@ -61,12 +66,23 @@ void SessionCore::conflict(Conflict reason) {
   throw ConflictSignal{};
 }
 
+// Whether a mutant takes the version for unchanged.
+inline bool SessionCore::is_overlooked(const ReadEntry& read, std::uint64_t word0) noexcept {
+  const bool locked = (word0 & index::kLock) != 0;
+  if (mutant(Mutant::validation_ignores_versions)) return !locked;
+  if (mutant(Mutant::validation_ignores_locks)) return (word0 ^ read.seen.word0) == index::kLock;
+  return (mutant(Mutant::validation_trusts_own_locks) ||
+          mutant(Mutant::read_and_locked_unvalidated)) &&
+         locked && writes_.holds_lock(read.offset);
+}
+
 bool SessionCore::reads_still_hold() noexcept {
   for (const ReadEntry& read : reads_) {
     emu::touch(emu::Line::entry, read.offset, emu::Access::load);
     const std::uint64_t now = read.entry->word0();
     if (now == read.seen.word0) continue;
     if (now == (read.seen.word0 | index::kLock) && writes_.holds_lock(read.offset)) continue;
+    if (is_overlooked(read, now)) continue;
     return false;
   }
   for (const WriteEntry& write : writes_.entries()) {
@@ -241,7 +257,7 @@ inline WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detai
   entry.size8 = size8_of(type);
   entry.mode = mode;
   entry.clear_padding = type.clear_padding;
-  admit_to_snapshot(entry.seen);
+  if (!mutant(Mutant::read_and_locked_unvalidated)) admit_to_snapshot(entry.seen);
   if (!locks_at_commit_ && pool_->options().policy != CommitPolicy::ideal) {
     if (const std::optional<Conflict> met = try_lock(entry)) conflict(*met);
   }
@@ -261,7 +277,7 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
   std::vector<index::Place>& free = free_slots_[type.fingerprint];
   if (free.empty()) {
     // A batch, so that the table's mutex is no hot spot; few of what is large.
-    constexpr std::uint64_t kBatch = 32;
+    constexpr std::uint64_t kBatch = base::scaled(32, 2);
     constexpr std::uint64_t kBatchBytes = 64 * 1024;
     const std::uint64_t batch =
         std::min(kBatch, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));

@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "runtime/version_guard.h"
+
 namespace sp3::runtime {
 
 namespace {
@@ -25,6 +27,7 @@ VersionDepot::Batch VersionDepot::take(std::size_t lines) {
   }
   const std::size_t bytes = kBatch * lines * 64;
   chunks_.emplace_back(allocate_aligned(bytes));
+  VersionGuard::note_new(chunks_.back().get(), bytes);
   bytes_ += bytes;
   Batch batch;
   batch.reserve(2 * kBatch);
@@ -71,6 +74,7 @@ std::byte* VersionPool::allocate(std::size_t bytes) {
   }
   std::byte* block = free.back();
   free.pop_back();
+  VersionGuard::note_used(block, lines * 64);
   return block;
 }
 
@@ -80,6 +84,7 @@ void VersionPool::free(std::byte* block, std::size_t bytes) {
     depot_.free_large(block, lines * 64);
     return;
   }
+  VersionGuard::note_free(block, lines * 64);
   std::vector<std::byte*>& free = free_[lines];
   free.push_back(block);
   if (free.size() >= 2 * VersionDepot::kBatch) [[unlikely]] {

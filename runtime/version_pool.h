@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/epoch.h"
+#include "base/scaled.h"
 #include "emu/threads.h"
 
 namespace sp3::runtime {
@@ -91,7 +92,7 @@ class VersionPool {
     base::EpochDomain::Epoch epoch;
   };
   // Little, so that what is handed out again is still in the cache.
-  static constexpr std::size_t kCollectAt = 64;
+  static constexpr std::size_t kCollectAt = base::scaled(64, 1);
   static constexpr std::size_t kCollectAtBytes = 1 << 20;
 
   static std::size_t lines_of(std::size_t bytes) { return (bytes + 63) / 64; }

@@ -52,10 +52,11 @@ Case case_of(std::uint64_t seed) {
 
 std::string Case::describe() const {
   return fmt::format(
-      "seed {}: {} cores, {} transactions each{}{}{}, {} schedule, clocks {}, {} memory, {}, {}, "
+      "seed {}: {} cores, {} transactions each{}{}{}{}{}, {} schedule, clocks {}, {} memory, {}, "
+      "{}, "
       "locks at {}, {} bytes of log, replay by {}{}{}",
       seed, cores, transactions, async ? ", some async" : "", checkpoints ? ", checkpoints" : "",
-      reopens ? ", sessions reopened" : "",
+      blind ? ", blind writes" : "", boxes ? ", boxes" : "", reopens ? ", sessions reopened" : "",
       schedule == emu::sim::Schedule::priority ? "priority"
       : schedule == emu::sim::Schedule::timed  ? "timed"
                                                : "random",

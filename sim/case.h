@@ -22,6 +22,8 @@ struct Case {
   int transactions = 4;      // of each core
   bool async = false;        // some of them
   bool checkpoints = false;  // asked for by cores, now and then
+  bool boxes = false;        // some transactions on boxes alone
+  bool blind = false;        // some writes without a read before
   bool reopens = false;      // sessions are closed and opened between transactions
 
   [[nodiscard]] emu::sim::Config machine() const;

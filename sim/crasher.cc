@@ -137,7 +137,7 @@ class Crasher : public emu::sim::Watcher {
     }
     level.machine.watch(nullptr);
     if (fault.empty()) return found;
-    bench_.report(case_, fault, where(choices));
+    bench_.report(case_, fault, where(choices), at_.number);
     return std::nullopt;
   }
 
@@ -189,9 +189,9 @@ Bench::Level& Bench::level(std::uint32_t depth) {
   return *levels_[depth];
 }
 
-void Bench::report(const Case& c, std::string what, std::string where) {
+void Bench::report(const Case& c, std::string what, std::string where, std::uint64_t event) {
   if (violation_) return;
-  violation_ = Violation{seed_, std::move(what), c.describe() + "; " + std::move(where)};
+  violation_ = Violation{seed_, std::move(what), c.describe() + "; " + std::move(where), event};
 }
 
 bool Bench::run(const Case& c) {
@@ -225,13 +225,13 @@ void Bench::run_program(const Case& c, const Start& start, bool crash) {
   trace_ = emu::sim::mix(trace_ ^ machine.trace_hash());
   if (ended != Machine::Ended::normally) {
     const bool hung = ended == Machine::Ended::hung;
-    report(c, hung ? "the run never ends" : "every core sleeps", start.history);
+    report(c, hung ? "the run never ends" : "every core sleeps", start.history, 0);
   } else if (!machine.uncaught().empty()) {
-    report(c, "an error nobody expected: " + machine.uncaught(), start.history);
+    report(c, "an error nobody expected: " + machine.uncaught(), start.history, 0);
   } else if (!program.fault().empty()) {
-    report(c, program.fault(), start.history);
+    report(c, program.fault(), start.history, 0);
   } else if (const auto anomaly = ledger.history().find_anomaly()) {
-    report(c, anomaly->name + ": " + anomaly->explanation, start.history);
+    report(c, anomaly->name + ": " + anomaly->explanation, start.history, 0);
   }
 }
 

@@ -49,7 +49,8 @@ struct CrashCounts {
 struct Violation {
   std::uint64_t seed = 0;  // of the case, which replays it
   std::string what;
-  std::string where;  // the case, the event and the image
+  std::string where;        // the case, the event and the image
+  std::uint64_t event = 0;  // of the run; 0: at its end
 };
 
 class Bench {
@@ -80,7 +81,7 @@ class Bench {
   };
 
   Level& level(std::uint32_t depth);
-  void report(const Case& c, std::string what, std::string where);
+  void report(const Case& c, std::string what, std::string where, std::uint64_t event);
   // Where a program starts: an image, and what recovery made of it; or nothing yet.
   struct Start {
     const emu::sim::Media* base = nullptr;

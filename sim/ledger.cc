@@ -149,7 +149,9 @@ std::string Ledger::find_fault(const State& state) const {
 }
 
 std::string Ledger::name(std::uint32_t object, Value value) const {
-  const std::string what = object == kDirectory ? "the directory" : fmt::format("cell {}", object);
+  const std::string what = object == kDirectory  ? "the directory"
+                           : object >= kFirstBox ? fmt::format("box {}", object - kFirstBox)
+                                                 : fmt::format("cell {}", object);
   return fmt::format("version {:x} of {}", value, what);
 }
 

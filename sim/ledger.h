@@ -23,7 +23,9 @@ namespace sp3::sim {
 
 inline constexpr std::uint32_t kCells = 5;
 inline constexpr std::uint32_t kDirectory = kCells;  // as an object
-inline constexpr std::uint32_t kObjects = kCells + 1;
+inline constexpr std::uint32_t kBoxes = 3;
+inline constexpr std::uint32_t kFirstBox = kCells + 1;
+inline constexpr std::uint32_t kObjects = kCells + 1 + kBoxes;
 
 using Value = std::uint64_t;
 using Values = std::array<Value, kObjects>;

@@ -43,10 +43,24 @@ class Reader {
       });
       if (!fault_.empty()) return fault_;
     }
+    for (std::uint32_t i = 0; i < kBoxes; ++i) {
+      read_box(directory->boxes[i], i, state);
+      if (!fault_.empty()) return fault_;
+    }
     return find_unreached();
   }
 
  private:
+  void read_box(std::uint64_t offset, std::uint32_t number, State& state) {
+    const Box* box = reach<Box>(offset);
+    const Small* content = box == nullptr ? nullptr : reach<Small>(box->content);
+    if (content == nullptr) return;
+    const bool whole = box->twin == ~box->value && is_whole(*content);
+    if (!whole) fault_ = fmt::format("box {} is not whole", number);
+    if (content->value != box->value) fault_ = fmt::format("box {} holds another's cell", number);
+    state.values[kFirstBox + number] = box->value;
+  }
+
   void add_slab(std::uint32_t slab, int copy) {
     const pool::SlabRecord& record = directory_.record(slab);
     if (record.type == 0 || record.live == 0) return;

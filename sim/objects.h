@@ -30,10 +30,19 @@ using Middle = Cell<6>;
 using Large = Cell<22>;
 inline constexpr std::uint32_t kKinds = 3;
 
+// Holds a cell of its own, which is replaced without a word to anybody else: what two boxes share at
+// most is a slot that one has freed and the other has taken.
+struct Box {
+  Value value;
+  std::uint64_t content;  // offset of a Small of the same value
+  std::uint64_t twin;     // of value
+};
+
 struct Directory {
   Value value;
   std::array<std::uint64_t, kCells> cells;  // offsets
   std::array<std::uint64_t, kCells> kinds;  // 0 small, 1 middle, 2 large
+  std::array<std::uint64_t, kBoxes> boxes;  // offsets
 };
 
 inline constexpr std::string_view kRootName = "directory";
@@ -76,6 +85,11 @@ std::string read_state(pool::PoolFile& file, int copy, State& state);
 template <std::uint32_t kFill>
 struct sp3::TypeTag<sp3::sim::Cell<kFill>> {
   static constexpr std::string_view name = "sp3.sim.Cell";
+  static constexpr std::uint32_t version = 1;
+};
+template <>
+struct sp3::TypeTag<sp3::sim::Box> {
+  static constexpr std::string_view name = "sp3.sim.Box";
   static constexpr std::uint32_t version = 1;
 };
 template <>

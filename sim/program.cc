@@ -12,10 +12,23 @@
 
 namespace sp3::sim {
 
+namespace {
+
+void fill(Transaction& t, Box& box, Value value) {
+  Small content{};
+  rewrite(content, value);
+  box.content = t.make<Small>(content).offset();
+  box.value = value;
+  box.twin = ~value;
+}
+
+}  // namespace
+
 class Program::Worker {
  public:
   Worker(Program& program, Pool& pool, int number)
-      : case_(program.case_),
+      : program_(program),
+        case_(program.case_),
         ledger_(program.ledger_),
         pool_(pool),
         number_(number),
@@ -54,6 +67,11 @@ class Program::Worker {
       const Action action = only_reads ? Action::read : kActions[choose_.below(8)];
       parts_.push_back({cell, action, choose_.below(kKinds)});
     }
+    boxes_ = 0;
+    if (case_.boxes && choose_.one_in(2)) {
+      parts_.clear();
+      boxes_ = static_cast<std::uint32_t>(1 + choose_.below((1U << kBoxes) - 1));
+    }
     const bool give_up = choose_.one_in(10);
     const Ledger::Number tx = ledger_.begin(number_);
     const auto body = [&](Transaction& t) {
@@ -78,12 +96,21 @@ class Program::Worker {
     const auto root = t.root<Directory>(kRootName);
     const Directory& directory = t.read(root);
     ledger_.read(tx, kDirectory, directory.value);
+    watched_.clear();
+    watch(directory, directory.value);
     bool moved = false;  // the directory has its new value
     for (const Part& part : parts_) {
       with_kind(directory.kinds[part.cell], [&]<class T>() {
         const auto at = Ptr<T>::from_offset(directory.cells[part.cell]);
-        const Value old = t.read(at).value;
+        // What a blind write replaces is known from the private copy, which is the first and only
+        // sight of the object.
+        const bool blind = case_.blind && part.action != Action::read &&
+                           part.action != Action::replace && part.cell % 2 == 0;
+        const T& found = blind ? t.write(at) : t.read(at);
+        const Value old = found.value;
         ledger_.read(tx, part.cell, old);
+        if (!is_whole(found)) program_.fault_ = "an object is not whole to its reader";
+        if (!blind) watch(found, old);
         if (part.action == Action::read) return;
         if (part.action == Action::replace && !std::exchange(moved, true)) {
           const Value value = ledger_.next_value(tx);
@@ -101,6 +128,33 @@ class Program::Worker {
           update(t.write(at), value);
         }
       });
+    }
+    for (std::uint32_t i = 0; i < kBoxes; ++i) {
+      if ((boxes_ >> i & 1) != 0) refill(t, tx, directory, i);
+    }
+    check_watched();
+  }
+
+  // A new cell for a box.
+  void refill(Transaction& t, Ledger::Number tx, const Directory& directory, std::uint32_t number) {
+    const auto at = Ptr<Box>::from_offset(directory.boxes[number]);
+    const Box& box = t.read(at);
+    ledger_.read(tx, kFirstBox + number, box.value);
+    watch(box, box.value);
+    const Value value = ledger_.next_value(tx);
+    ledger_.write(tx, kFirstBox + number, box.value, value);
+    t.destroy(Ptr<Small>::from_offset(box.content));
+    fill(t, t.write(at), value);
+  }
+
+  // What a body was given to read stays as it is until the body returns.
+  template <class T>
+  void watch(const T& object, Value value) {
+    watched_.emplace_back(&object.value, value);
+  }
+  void check_watched() {
+    for (const auto& [at, value] : watched_) {
+      if (*at != value) program_.fault_ = "a version changed under its reader";
     }
   }
 
@@ -141,6 +195,7 @@ class Program::Worker {
     waiting_.clear();
   }
 
+  Program& program_;
   const Case& case_;
   Ledger& ledger_;
   Pool& pool_;
@@ -148,6 +203,8 @@ class Program::Worker {
   emu::sim::Random choose_;
   Session session_;
   std::vector<Part> parts_;
+  std::uint32_t boxes_ = 0;                              // a bit for each box to be refilled
+  std::vector<std::pair<const Value*, Value>> watched_;  // of this attempt
   std::deque<std::pair<Ledger::Number, Ticket>> waiting_;
 };
 
@@ -180,6 +237,11 @@ void Program::set_up(Pool& pool) {
         directory.cells[i] = t.make<T>(cell).offset();
       });
     }
+    for (std::uint32_t i = 0; i < kBoxes; ++i) {
+      Box box{};
+      fill(t, box, values[kFirstBox + i]);
+      directory.boxes[i] = t.make<Box>(box).offset();
+    }
     directory.value = values[kDirectory];
     t.set_root(kRootName, t.make<Directory>(directory));
   });
@@ -200,6 +262,9 @@ State Program::read_all(Pool& pool) {
       with_kind(directory.kinds[i], [&]<class T>() {
         state.values[i] = t.read(Ptr<T>::from_offset(directory.cells[i])).value;
       });
+    }
+    for (std::uint32_t i = 0; i < kBoxes; ++i) {
+      state.values[kFirstBox + i] = t.read(Ptr<Box>::from_offset(directory.boxes[i])).value;
     }
   });
   return state;

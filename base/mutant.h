@@ -1,0 +1,115 @@
+// Mutants: faults that a simulated run can switch on in the runtime's own code, one at a time, to
+// show that the simulator's checks find them.
+//
+// At the place of each fault the code asks mutant(). Natively the answer is a constant: nothing is
+// left of the question. sim/mutants.h says what each mutant undoes and why it matters;
+// docs/MUTANTS.md what finds it.
+//
+// Thread safety: simulated code has one OS thread.
+#pragma once
+
+#include <cstdint>
+
+namespace sp3::base {
+
+enum class Mutant : std::uint8_t {
+  none,
+  // Commit: waiting and depending (runtime/commit.cc, persister.cc, session_core.cc).
+  committed_when_persisted,
+  read_only_does_not_wait,
+  own_reads_not_waited_for,
+  exception_does_not_wait,
+  dependencies_tracked_after_unlock,
+  read_dependencies_left_out,
+  write_dependencies_left_out,
+  slot_reused_without_dependency,
+  // Commit: stamps and validation.
+  stamp_not_above_predecessors,
+  stamp_not_above_floor,
+  validation_ignores_versions,
+  validation_ignores_locks,
+  validation_trusts_own_locks,
+  read_and_locked_unvalidated,
+  lock_taken_on_any_version,
+  // Commit: persisting.
+  helper_persists_before_fence,
+  helper_trusts_streamed_flush,
+  started_flush_is_forgotten,
+  full_block_is_appended_to,
+  // Reclamation.
+  replaced_version_retired_as_seen,
+  epoch_advances_past_readers,
+  versions_freed_two_epochs_early,
+  // Checkpoint.
+  checkpoint_floor_not_stored,
+  checkpoint_heads_not_stored,
+  checkpoint_floor_not_awaited,
+  checkpoint_lists_sessions_early,
+  checkpoint_copies_uncommitted,
+  checkpoint_writes_under_readers,
+  checkpoint_skips_overwritten,
+  checkpoint_swings_newer_versions,
+  checkpoint_zeroes_stamps,
+  checkpoint_writes_one_superblock,
+  slab_freed_above_floor,
+  // Recovery.
+  recovery_replays_not_closed,
+  recovery_ignores_generation,
+  recovery_ignores_checksum,
+  recovery_ignores_header_checksum,
+  recovery_ignores_lsn,
+  recovery_replays_unordered,
+  recovery_dag_without_writers,
+  recovery_applies_unflushed_log,
+  recovery_trusts_equal_superblocks,
+  recovery_does_not_settle_superblocks,
+  // Each flush and fence left out.
+  no_flush_pool_directory,
+  no_flush_superblock_a,
+  no_flush_superblock_b,
+  no_flush_slab_bitmap,
+  no_flush_slab_record,
+  no_fence_pool_created,
+  no_flush_own_record,
+  no_flush_sealed_items,
+  no_fence_own_record,
+  no_fence_sealed_items,
+  no_flush_home,
+  no_fence_checkpoint_metadata_a,
+  no_fence_checkpoint_superblock_a,
+  no_fence_checkpoint_metadata_b,
+  no_fence_checkpoint_superblock_b,
+  no_flush_found_log,
+  no_fence_found_log,
+  no_flush_replayed_object,
+  no_flush_replayed_words,
+  no_flush_replayed_last_words,
+  no_fence_replay_by_stamp,
+  no_fence_replay_by_dag,
+  no_flush_found_superblocks,
+  no_fence_found_superblocks,
+  no_fence_recovered_metadata_first,
+  no_fence_recovered_superblock_first,
+  no_fence_recovered_metadata_second,
+  no_fence_recovered_superblock_second,
+  count_,
+};
+
+#ifdef SP3_SIMULATED
+
+namespace detail {
+inline Mutant switched_on = Mutant::none;
+}
+
+// Whether this fault is switched on.
+inline bool mutant(Mutant fault) noexcept { return detail::switched_on == fault; }
+// From now on this fault alone.
+inline void switch_on(Mutant fault) noexcept { detail::switched_on = fault; }
+
+#else
+
+constexpr bool mutant(Mutant /*fault*/) noexcept { return false; }
+
+#endif
+
+}  // namespace sp3::base
