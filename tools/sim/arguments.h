@@ -35,6 +35,10 @@ struct SimArguments {
   std::uint32_t case_cores = 0;         // 0: as the seed says
   std::uint32_t case_transactions = 0;  // of each core
 
+  std::string calibrate;  // a file of measurements
+  bool validate = false;
+  bool sensitivity = false;
+
   std::string json;
 };
 
@@ -42,5 +46,8 @@ struct SimArguments {
 int run_timed_command(const SimArguments& arguments);
 int run_campaign(const SimArguments& arguments);
 int run_replay(const SimArguments& arguments);
+int run_calibration(const SimArguments& arguments);
+int run_validation(const SimArguments& arguments);
+int run_sensitivity(const SimArguments& arguments);
 
 }  // namespace sp3::tools

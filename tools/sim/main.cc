@@ -39,7 +39,19 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
   app.add_option("--case-transactions", a.case_transactions, "of each of its cores");
 }
 
+void add_cost_options(CLI::App& app, SimArguments& a) {
+  app.add_option("--calibrate", a.calibrate,
+                 "make costs of what sp3 micro --calibrate --json measured, for --json FILE");
+  app.add_flag("--validate", a.validate,
+               "all workloads natively and simulated, on 1 and 2 cores, side by side");
+  app.add_flag("--sensitivity", a.sensitivity,
+               "which conclusions survive each cost halved, and increased by half");
+}
+
 int run(const SimArguments& a) {
+  if (!a.calibrate.empty()) return run_calibration(a);
+  if (a.validate) return run_validation(a);
+  if (a.sensitivity) return run_sensitivity(a);
   if (a.replay || !a.history.empty()) return run_replay(a);
   return a.explore ? run_campaign(a) : run_timed_command(a);
 }
@@ -56,6 +68,7 @@ int main(int argc, char** argv) {
   int exit_code = sp3::tools::kOk;
   sp3::tools::add_timed_options(app, arguments);
   sp3::tools::add_campaign_options(app, arguments);
+  sp3::tools::add_cost_options(app, arguments);
   app.add_option("--json", arguments.json, "write the rows to this file, - for stdout");
   app.callback([&] { exit_code = sp3::tools::run(arguments); });
   return sp3::tools::run_app(app, argc, argv, exit_code);
