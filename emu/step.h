@@ -77,7 +77,7 @@ void armed_step_reached() noexcept;  // counts down, kills at zero
 
 inline void step(Step at) noexcept {
 #ifdef SP3_SIMULATED
-  sim::machine().event(sim::Event::step, static_cast<std::uint64_t>(at));
+  sim::machine().step(static_cast<std::uint8_t>(at));
 #else
   // relaxed: arming happens before the run or at a random moment; either is a good test.
   if (detail::armed_step.load(std::memory_order_relaxed) == static_cast<std::uint8_t>(at))

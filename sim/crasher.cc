@@ -32,17 +32,23 @@ class Crasher : public emu::sim::Watcher {
     std::string history;
   };
 
-  Crasher(Bench& bench, const Case& c, const Ledger& ledger, Place place)
+  // Without `crash` it only shows the events to the observer.
+  Crasher(Bench& bench, const Case& c, const Ledger& ledger, Place place, bool crash = true)
       : bench_(bench),
         case_(c),
         ledger_(ledger),
         place_(std::move(place)),
+        crash_(crash),
         choose_(c.seed * 64 + place_.depth * 8 + place_.run) {}
 
   // Only what has changed since the last event, on media or in what must survive, can show
   // anything new.
   void before(Machine& machine, Event event, std::uint64_t what) override {
     if (bench_.violation_) return;
+    if (place_.depth == 0 && bench_.observer_ != nullptr) {
+      bench_.observer_->event(machine, event, what);
+    }
+    if (!crash_) return;
     File* const file = machine.files().find(kPoolName);
     if (file == nullptr) return;
     if (file->media.version() == version_ && ledger_.demands() == demands_) return;
@@ -178,6 +184,7 @@ class Crasher : public emu::sim::Watcher {
   const Case& case_;
   const Ledger& ledger_;
   const Place place_;
+  const bool crash_;
   Random choose_;
   std::uint64_t version_ = 0;
   std::uint64_t demands_ = ~std::uint64_t{0};
@@ -218,8 +225,8 @@ void Bench::run_program(const Case& c, const Start& start, bool crash) {
   // Recovery has shown what it will find, and nothing of that may be lost from here on.
   if (start.found && start.found->made) ledger.start_from(start.found->values, true);
   Program program(c, ledger, start.found);
-  Crasher crasher(*this, c, ledger, {start.depth, 0, start.run, start.history});
-  if (crash) machine.watch(&crasher);
+  Crasher crasher(*this, c, ledger, {start.depth, 0, start.run, start.history}, crash);
+  if (crash || observer_ != nullptr) machine.watch(&crasher);
   const Machine::Ended ended = machine.run([&] { program.main(); });
   machine.watch(nullptr);
   trace_ = emu::sim::mix(trace_ ^ machine.trace_hash());
@@ -233,6 +240,7 @@ void Bench::run_program(const Case& c, const Start& start, bool crash) {
   } else if (const auto anomaly = ledger.history().find_anomaly()) {
     report(c, anomaly->name + ": " + anomaly->explanation, start.history, 0);
   }
+  if (start.depth == 0 && observer_ != nullptr) observer_->end(ledger);
 }
 
 }  // namespace sp3::sim

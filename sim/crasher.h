@@ -53,6 +53,16 @@ struct Violation {
   std::uint64_t event = 0;  // of the run; 0: at its end
 };
 
+// Who follows the program of a case: its events before they happen, until a violation, and what its
+// transactions did. Not the programs that run on recovered pools.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void event(const emu::sim::Machine& machine, emu::sim::Event event,
+                     std::uint64_t what) = 0;
+  virtual void end(const Ledger& ledger) = 0;
+};
+
 class Bench {
  public:
   explicit Bench(const CrashOptions& options) : options_(options) {}
@@ -63,6 +73,8 @@ class Bench {
   [[nodiscard]] std::uint64_t trace_hash() const noexcept { return trace_; }
   // The first one; a campaign stops at it.
   [[nodiscard]] const std::optional<Violation>& violation() const noexcept { return violation_; }
+
+  void observe(Observer* observer) noexcept { observer_ = observer; }
 
   // Runs a case to its end with crashes all along. False if there is a violation.
   bool run(const Case& c);
@@ -99,6 +111,7 @@ class Bench {
   std::vector<std::unique_ptr<Level>> levels_;
   std::unordered_set<emu::sim::Hash128, Hash> images_;
   std::unordered_set<emu::sim::Hash128, Hash> checked_;
+  Observer* observer_ = nullptr;
   std::uint64_t seed_ = 0;  // of the case that run() or explore() was given
   std::uint64_t trace_ = 0;
 };

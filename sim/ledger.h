@@ -64,6 +64,9 @@ class Ledger {
   [[nodiscard]] std::string find_fault(const State& state) const;
   // The run as a history for the serializability checker; those in flight count as unknown.
   [[nodiscard]] oracle::History history() const;
+  // The same with each object as a list, to which every write appends: what a transaction read is
+  // then all that came before. The values everything starts from are transaction 0's.
+  [[nodiscard]] oracle::History list_history() const;
   [[nodiscard]] std::string describe(Number tx) const;
 
  private:

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "tools/command.h"
-#include "workloads/floor.h"
 
 namespace sp3::tools {
 
@@ -79,13 +78,6 @@ nlohmann::json to_json(const workloads::Machine& m) {
           {"flags", m.flags},
           {"kernel", m.kernel},
           {"compiler", m.compiler}};
-}
-
-FlushCost measure_flush(const workloads::SystemOptions& o) {
-  const std::filesystem::path scratch = std::filesystem::path(o.path) += ".scratch";
-  const workloads::FloorResult floor =
-      workloads::measure_floor(scratch, o.pool.memory, o.pool.latency, o.pool.flush, 1, 0.05);
-  return {floor.ns_per_write, floor.flush};
 }
 
 }  // namespace sp3::tools

@@ -41,7 +41,6 @@ struct FlushCost {
   double nanoseconds = 0;
   FlushInstruction instruction = FlushInstruction::automatic;  // the one in use, never automatic
 };
-FlushCost measure_flush(const workloads::SystemOptions& options);
 
 // Removes the pool when a benchmark ends, however it ends.
 class PoolRemover {

@@ -9,8 +9,38 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <sp3/error.h>
 
 namespace sp3::tools {
+namespace {
+
+int fail(int code, const char* what) {
+  fmt::print(stderr, "sp3: {}\n", what);
+  return code;
+}
+
+}  // namespace
+
+int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("sp3: {} (see --help)\n", error.what());
+  });
+  try {
+    app.parse(argc, argv);
+    return exit_code;
+  } catch (const CLI::ParseError& error) {
+    // Help and version arrive here too, with exit code 0.
+    return app.exit(error) == 0 ? kOk : kUsage;
+  } catch (const UsageError& error) {
+    return fail(kUsage, error.what());
+  } catch (const std::invalid_argument& error) {
+    return fail(kUsage, error.what());
+  } catch (const Error& error) {
+    return fail(error.code() == ErrorCode::invalid_argument ? kUsage : kError, error.what());
+  } catch (const std::exception& error) {
+    return fail(kError, error.what());
+  }
+}
 
 std::uint64_t parse_size(const std::string& text) {
   std::uint64_t number = 0;

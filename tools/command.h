@@ -30,6 +30,10 @@ void add_bench_command(CLI::App& app, int& exit_code);
 void add_micro_command(CLI::App& app, int& exit_code);
 void add_crash_command(CLI::App& app, int& exit_code);
 void add_lockbench_command(CLI::App& app, int& exit_code);
+void add_sim_command(CLI::App& app, int& exit_code);
+
+// Parses and runs; what is thrown becomes one line on standard error and an exit code.
+int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept;
 
 // "64M" and the like: a number of bytes with an optional K, M, G or T (powers of 1024).
 // Throws UsageError.

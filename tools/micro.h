@@ -27,4 +27,7 @@ struct OpenArguments {
 std::vector<MicroRow> measure_open(const workloads::SystemOptions& options,
                                    const OpenArguments& arguments);
 
+// What the simulated machine's costs follow from: hardware and the runtime's instructions.
+std::vector<MicroRow> measure_costs(const workloads::SystemOptions& options, unsigned repeat);
+
 }  // namespace sp3::tools

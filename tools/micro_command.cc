@@ -32,6 +32,7 @@ struct MicroArguments {
   double seconds = 1.0;
   unsigned repeat = 3;
   bool floor = false, empty = false, read = false, checkpoint = false, opening = false, all = false;
+  bool calibrate = false;
   std::string json;
 };
 
@@ -191,7 +192,7 @@ int run(MicroArguments a) {
   if (a.repeat < 1 || a.repeat > 1000 || !(a.seconds > 0 && a.seconds <= 3600)) {
     throw UsageError("wanted --repeat from 1 to 1000 and --seconds above 0, at most 3600");
   }
-  const bool chosen = a.floor || a.empty || a.read || a.checkpoint || a.opening;
+  const bool chosen = a.floor || a.empty || a.read || a.checkpoint || a.opening || a.calibrate;
   if (!chosen || a.all) a.floor = a.empty = a.read = a.checkpoint = true;
   if (a.all) a.opening = true;
   a.open.pool_size = parse_size(a.open_size);
@@ -204,6 +205,7 @@ int run(MicroArguments a) {
   if (a.floor) add(measure_floor_ratio(options, a));
   if (a.checkpoint) add(measure_checkpoint(options, a));
   if (a.opening) add(measure_open(options, a.open));
+  if (a.calibrate) add(measure_costs(options, a.repeat));
 
   std::FILE* out = a.json == "-" ? stderr : stdout;
   for (const MicroRow& row : rows) {
@@ -224,7 +226,8 @@ void add_micro_command(CLI::App& app, int& exit_code) {
   micro->add_flag("--read", a->read, "a transaction that reads one cached object");
   micro->add_flag("--checkpoint", a->checkpoint, "the longest pause that checkpoints add");
   micro->add_flag("--open", a->opening, "opening a cleanly closed pool");
-  micro->add_flag("--all", a->all, "all of them");
+  micro->add_flag("--all", a->all, "all of the above");
+  micro->add_flag("--calibrate", a->calibrate, "what sp3 sim --calibrate makes its costs of");
   micro->add_option("--open-objects", a->open.objects, "in the pool of --open")
       ->capture_default_str();
   micro->add_option("--open-size", a->open_size, "of the pool of --open")->capture_default_str();

@@ -7,17 +7,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "emu/clock.h"
+#include "emu/threads.h"
 
 namespace sp3::workloads {
 
@@ -57,6 +56,29 @@ namespace {
 
 enum class Phase : int { warm_up, measure, stop };
 
+// std::barrier on the seam's threads, which may be virtual cores.
+class Barrier {
+ public:
+  explicit Barrier(std::size_t parties) : parties_(parties) {}
+  void arrive_and_wait() {
+    std::unique_lock lock(mutex_);
+    if (++arrived_ == parties_) {
+      arrived_ = 0;
+      ++round_;
+      all_here_.notify_all();
+      return;
+    }
+    all_here_.wait(lock, [this, round = round_] { return round_ != round; });
+  }
+
+ private:
+  const std::size_t parties_;
+  emu::Mutex mutex_;  // guards all below
+  emu::ConditionVariable all_here_;
+  std::size_t arrived_ = 0;
+  std::uint64_t round_ = 0;
+};
+
 class Run {
  public:
   Run(System& system, const WorkloadSpec& spec, const Zipf& zipf, const RunOptions& options)
@@ -67,7 +89,7 @@ class Run {
 
   RunResult execute() {
     for (unsigned i = 0; i < options_.threads; ++i) {
-      workers_[i]->thread = std::thread([this, i] { work(i); });
+      workers_[i]->thread = emu::Thread([this, i] { work(i); });
     }
     start_.arrive_and_wait();  // everyone is connected and running
     if (options_.operations == 0) {
@@ -91,7 +113,7 @@ class Run {
  private:
   struct alignas(64) Worker {
     std::unique_ptr<Client> client;
-    std::thread thread;
+    emu::Thread thread;
     Histogram latency;
     ClientCounters counters;
     std::uint64_t operations = 0;
@@ -101,7 +123,10 @@ class Run {
   };
 
   static void sleep(double seconds) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    emu::Mutex mutex;
+    emu::ConditionVariable nobody_wakes_it;
+    std::unique_lock lock(mutex);
+    nobody_wakes_it.wait_for(lock, std::chrono::duration<double>(seconds), [] { return false; });
   }
 
   // relaxed: a worker may run an operation more or less; the barriers order everything that is read.
@@ -210,9 +235,9 @@ class Run {
   const Zipf& zipf_;
   const RunOptions& options_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::barrier<> start_;
+  Barrier start_;
   alignas(64) std::atomic<Phase> phase_{Phase::warm_up};
-  alignas(64) std::mutex mutex_;
+  alignas(64) emu::Mutex mutex_;
   std::exception_ptr failure_;
 };
 

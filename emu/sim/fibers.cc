@@ -64,72 +64,67 @@ Fibers::~Fibers() {
   }
 }
 
-Fibers::ExceptionState Fibers::exchange_exceptions(const ExceptionState& with) noexcept {
-  auto* state = reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
-  return std::exchange(*state, with);
+Fibers::ExceptionState& Fibers::current_exceptions() noexcept {
+  return *reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
 }
 
 void Fibers::add(std::function<void()> body) {
   PooledStack allocator;
   const context::stack_context stack = allocator.allocate();
-  Fiber fiber;
+  Fiber& fiber = fibers_.emplace_back();
   fiber.stack_bytes = stack.size;
   fiber.stack = static_cast<const char*>(stack.sp) - stack.size;
 #if defined(__SANITIZE_THREAD__)
   fiber.thread_sanitizer = __tsan_create_fiber(0);
 #endif
-  const std::size_t number = fibers_.size();
   fiber.context = context::fiber(
       std::allocator_arg, context::preallocated(stack.sp, stack.size, stack), allocator,
-      [this, number, body = std::move(body)](context::fiber&& outside) mutable {
-        outside_ = std::move(outside);
-#if defined(__SANITIZE_ADDRESS__)
-        __sanitizer_finish_switch_fiber(nullptr, &outside_stack_, &outside_bytes_);
-#endif
+      [this, &fiber, body = std::move(body)](context::fiber&& from) mutable {
+        finish_switch(std::move(from), nullptr);
         body();
         body = nullptr;  // what it owns goes while its fiber still lives
-        fibers_[number].ended = true;
-        exchange_exceptions(outside_exceptions_);
-#if defined(__SANITIZE_ADDRESS__)
-        __sanitizer_start_switch_fiber(nullptr, outside_stack_, outside_bytes_);
-#endif
-        return std::move(outside_);
+        fiber.ended = true;
+        return start_switch(kOutside, nullptr);
       });
-  fibers_.push_back(std::move(fiber));
 }
 
-void Fibers::enter(std::size_t next) {
-  running_ = next;
-  outside_exceptions_ = exchange_exceptions(fibers_[next].exceptions);
+// What is kept of the running fiber, and told to the sanitizers, when `next` takes over. `fake` null:
+// the running one ends.
+context::fiber Fibers::start_switch(std::size_t next, [[maybe_unused]] void** fake) {
+  Fiber& to = at(next);
+  at(running_).exceptions = std::exchange(current_exceptions(), to.exceptions);
+  came_from_ = std::exchange(running_, next);
 #if defined(__SANITIZE_ADDRESS__)
-  void* fake = nullptr;
-  __sanitizer_start_switch_fiber(&fake, fibers_[next].stack, fibers_[next].stack_bytes);
+  __sanitizer_start_switch_fiber(fake, to.stack, to.stack_bytes);
 #endif
 #if defined(__SANITIZE_THREAD__)
-  void* const self = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(fibers_[next].thread_sanitizer, 0);
+  if (came_from_ == kOutside) outside_.thread_sanitizer = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(to.thread_sanitizer, 0);
 #endif
-  context::fiber back = std::move(fibers_[next].context).resume();
-#if defined(__SANITIZE_THREAD__)
-  __tsan_switch_to_fiber(self, 0);
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#endif
-  fibers_[next].context = std::move(back);
+  return std::move(to.context);
 }
 
-void Fibers::leave() {
-  const std::size_t self = running_;
-  fibers_[self].exceptions = exchange_exceptions(outside_exceptions_);
+// `from`: whoever was left for this one, so that it can be gone back to.
+void Fibers::finish_switch(context::fiber&& from, [[maybe_unused]] void* fake) {
+  Fiber& left = at(came_from_);
+  left.context = std::move(from);
 #if defined(__SANITIZE_ADDRESS__)
-  void* fake = nullptr;
-  __sanitizer_start_switch_fiber(&fake, outside_stack_, outside_bytes_);
-#endif
-  outside_ = std::move(outside_).resume();
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fake, &outside_stack_, &outside_bytes_);
+  const void* stack = nullptr;
+  std::size_t bytes = 0;
+  __sanitizer_finish_switch_fiber(fake, &stack, &bytes);
+  if (came_from_ == kOutside) {
+    left.stack = stack;
+    left.stack_bytes = bytes;
+  }
 #endif
 }
+
+void Fibers::go(std::size_t next) {
+  void* fake = nullptr;
+  context::fiber to = start_switch(next, &fake);
+  finish_switch(std::move(to).resume(), fake);
+}
+
+void Fibers::enter(std::size_t next) { go(next); }
 
 }  // namespace sp3::emu::sim

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
-#include <vector>
 
 #include <boost/context/fiber.hpp>
 
@@ -21,10 +21,12 @@ class Fibers {
 
   // A new fiber that will run `body`; numbered from 0. `body` must not throw.
   void add(std::function<void()> body);
-  // From outside: runs fiber `next` until leave() or its end.
+  // From outside: runs fiber `next`, and those that it changes to, until leave() or an end.
   void enter(std::size_t next);
+  // From a fiber: runs another; returns when somebody changes back.
+  void change_to(std::size_t next) { go(next); }
   // From a fiber: back to whoever called enter().
-  void leave();
+  void leave() { go(kOutside); }
   // Whether the fiber's body has returned.
   [[nodiscard]] bool ended(std::size_t fiber) const { return fibers_[fiber].ended; }
 
@@ -43,14 +45,20 @@ class Fibers {
     bool ended = false;
   };
 
-  static ExceptionState exchange_exceptions(const ExceptionState& with) noexcept;
+  static constexpr std::size_t kOutside = ~std::size_t{0};
 
-  std::vector<Fiber> fibers_;
-  std::size_t running_ = 0;
-  boost::context::fiber outside_;
-  ExceptionState outside_exceptions_;
-  const void* outside_stack_ = nullptr;
-  std::size_t outside_bytes_ = 0;
+  static ExceptionState& current_exceptions() noexcept;
+  [[nodiscard]] Fiber& at(std::size_t number) {
+    return number == kOutside ? outside_ : fibers_[number];
+  }
+  void go(std::size_t next);
+  boost::context::fiber start_switch(std::size_t next, void** fake);
+  void finish_switch(boost::context::fiber&& from, void* fake);
+
+  std::deque<Fiber> fibers_;  // they stay where they are when more are added
+  Fiber outside_;
+  std::size_t running_ = kOutside;
+  std::size_t came_from_ = kOutside;
 };
 
 }  // namespace sp3::emu::sim

@@ -51,7 +51,7 @@ void FileSystem::unlock(int descriptor) noexcept {
 
 void FileSystem::resize(int descriptor, std::uint64_t bytes) {
   machine_.event(Event::file, 2, machine_.costs().file_write);
-  at(descriptor).media.resize(bytes);
+  at(descriptor).media.resize(bytes, machine_.tracks_media());
 }
 
 void FileSystem::sync(int descriptor) {

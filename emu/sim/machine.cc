@@ -16,13 +16,19 @@
 #include "base/assert.h"
 #include "emu/sim/fibers.h"
 #include "emu/sim/file.h"
+#include "emu/step.h"
+#include "emu/touch.h"
 
 namespace sp3::emu::sim {
 namespace {
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
-constexpr std::uint64_t kEarlyWake = 512;  // one choice in so many wakes a sleeper
-constexpr std::uint64_t kSkewNs = 5000;    // clocks that disagree do so by up to this
+constexpr std::uint64_t kEarlyWake = 512;     // one choice in so many wakes a sleeper
+constexpr std::uint64_t kSkewNs = 5000;       // clocks that disagree do so by up to this
+constexpr std::uint64_t kPicoseconds = 1000;  // in a nanosecond
+// The entries of objects that share so many bytes of the pool share a cache line: four of 16 bytes,
+// of the smallest objects that workloads have.
+constexpr unsigned kEntryLineShift = 9;
 
 }  // namespace
 
@@ -36,27 +42,42 @@ Machine::Machine(const Config& config)
     change_points_.push_back(random_.below(config_.expected_events));
   }
   std::sort(change_points_.rbegin(), change_points_.rend());
+  const Costs& costs = config_.costs;
+  step_costs_.fill(costs.step);
+  const auto set = [this](Step step, std::uint32_t cost) {
+    step_costs_[static_cast<std::size_t>(step)] = cost;
+  };
+  if (global_clock()) return;  // when every schedule is tried, time is only there to pass
+  set(Step::epoch_pin, costs.begin);
+  set(Step::entry_read, costs.read);
+  set(Step::commit_publish, costs.write);
+  set(Step::commit_stamp, costs.commit);
+  set(Step::commit_seal, costs.log);
+  caches_ = std::make_unique<Caches>(costs);
 }
 
 Machine::~Machine() = default;
 
-std::uint64_t Machine::now() const noexcept {
-  return global_clock() || cores_.empty() ? clock_ : cores_[core_].clock;
-}
+std::uint64_t Machine::now() const noexcept { return time() / kPicoseconds; }
 
-std::uint64_t Machine::ticks() const noexcept {
+// Reading the counter takes time, but is no event: what it says is the core's own.
+std::uint64_t Machine::ticks() noexcept {
+  if (!global_clock() && !cores_.empty()) cores_[core_].clock += config_.costs.clock;
   // Never zero: a counter that has just started is nobody's.
   const std::uint64_t skew = cores_.empty() || config_.clocks_agree ? 0 : cores_[core_].skew;
   return now() + skew + 1;
 }
 
-void Machine::event(Event event, std::uint64_t what, std::uint64_t cost_ns) noexcept {
+void Machine::step(std::uint8_t number) noexcept {
+  event(Event::step, number, step_costs_[number]);
+}
+
+void Machine::event(Event event, std::uint64_t what, std::uint64_t cost) noexcept {
   ++events_;
   trace_ = (trace_ ^ (what + static_cast<std::uint64_t>(event) * 0x9E3779B97F4A7C15ULL + core_)) *
            0x100000001b3ULL;
   trace_ ^= trace_ >> 29;
   if (watcher_ != nullptr) watcher_->before(*this, event, what);
-  const std::uint64_t cost = cost_ns != 0 ? cost_ns : config_.costs.step;
   if (cores_.empty()) {
     clock_ += cost;
     return;
@@ -71,31 +92,25 @@ void Machine::event(Event event, std::uint64_t what, std::uint64_t cost_ns) noex
 
 void Machine::touch(std::uint8_t line, std::uint64_t which, std::uint8_t access,
                     std::uint64_t bytes) noexcept {
-  std::uint64_t cost = 0;
-  if (config_.schedule == Schedule::timed) {
-    for (std::uint64_t at = 0; at < bytes; at += 64) {
-      cost += transfer_cost((which + at / 64) ^ (std::uint64_t{line} << 56), access);
-    }
-  }
+  const std::uint64_t cost =
+      caches_ == nullptr ? config_.costs.step : lines_cost(line, which, access, bytes);
   event(Event::touch, which << 8 | std::uint64_t{line} << 2 | access, cost);
 }
 
-// A line is shared by those that read it since its last store, and theirs to read again for little;
-// a store takes it from all others.
-std::uint64_t Machine::transfer_cost(std::uint64_t line, std::uint8_t access) noexcept {
-  LineState& state = lines_[line];
-  const std::uint64_t mine = std::uint64_t{1} << (core_ % 64);
-  const bool alone = (state.sharers & ~mine) == 0 && state.owner == core_;
+// An object's new version is made in memory that its writer has freed not long before, so what it
+// costs is that others lose theirs, later.
+std::uint64_t Machine::lines_cost(std::uint8_t line, std::uint64_t which, std::uint8_t access,
+                                  std::uint64_t bytes) noexcept {
+  const auto kind = static_cast<Line>(line);
+  const auto how = static_cast<Caches::Access>(access);
+  const std::uint64_t first =
+      (kind == Line::entry ? which >> kEntryLineShift : which) | std::uint64_t{line} << 56;
   std::uint64_t cost = 0;
-  if (access == 0) {
-    cost = (state.sharers & mine) != 0 ? config_.costs.hit : config_.costs.transfer;
-    state.sharers |= mine;
-    return cost;
+  for (std::uint64_t i = 0; i * 64 < bytes; ++i) {
+    cost += kind == Line::version && how == Caches::Access::store
+                ? caches_->make(core_, first + i)
+                : caches_->access(core_, first + i, how, time() + cost, i != 0);
   }
-  cost = alone ? config_.costs.hit : config_.costs.transfer;
-  if (access == 2) cost += config_.costs.exchange;
-  state.owner = core_;
-  state.sharers = mine;
   return cost;
 }
 
@@ -111,20 +126,22 @@ bool Machine::block(const void* on, std::uint64_t deadline) {
   CoreState& self = cores_[core_];
   self.state = State::blocked;
   self.blocked_on = on;
-  self.deadline = deadline == 0 ? kNever : deadline;
+  self.deadline = deadline == 0 ? kNever : deadline * kPicoseconds;
   self.woken = false;
   event(Event::block);
   return cores_[core_].woken;
 }
 
 void Machine::wake(const void* on) noexcept {
-  const std::uint64_t at = now() + config_.costs.wake;
-  for (CoreState& core : cores_) {
+  const std::uint64_t at = time() + config_.costs.wake;
+  for (Core i = 0; i < cores_.size(); ++i) {
+    CoreState& core = cores_[i];
     if (core.state != State::blocked || core.blocked_on != on) continue;
     core.state = State::ready;
     core.woken = true;
     core.clock = std::max(core.clock, at);
     horizon_ = std::min(horizon_, core.clock);
+    queue_.set(i, core.clock);
   }
 }
 
@@ -132,10 +149,11 @@ Machine::Core Machine::spawn(std::function<void()> body) {
   SP3_CHECK(fibers_ != nullptr);
   const auto core = static_cast<Core>(cores_.size());
   CoreState state;
-  state.clock = cores_.empty() ? clock_ : now() + config_.costs.wake;
+  state.clock = cores_.empty() ? clock_ : time() + config_.costs.wake;
   state.priority = (std::uint64_t{1} << 32) + random_.below(std::uint64_t{1} << 31);
   state.skew = random_.below(kSkewNs);
   cores_.push_back(state);
+  queue_.add(state.clock);
   horizon_ = std::min(horizon_, state.clock);
   fibers_->add([this, core, body = std::move(body)] { body_of_core(core, body); });
   return core;
@@ -178,6 +196,7 @@ Machine::Ended Machine::run(std::function<void()> body) {
   core_ = 0;
   if (!all) return hung ? Ended::hung : Ended::deadlocked;
   cores_.clear();
+  queue_.clear();
   return Ended::normally;
 }
 
@@ -189,8 +208,13 @@ void Machine::reschedule() noexcept {
   }
   const Core next = pick();
   if (next == core_) return;
-  next_ = next;
-  fibers_->leave();
+  if (next == kNobody) {
+    next_ = kNobody;
+    fibers_->leave();
+  } else {
+    core_ = next;
+    fibers_->change_to(next);
+  }
 }
 
 Machine::Core Machine::pick() noexcept {
@@ -217,27 +241,15 @@ void Machine::let_time_pass() noexcept {
 }
 
 Machine::Core Machine::choose_timed() noexcept {
-  Core best = kNobody;
-  std::uint64_t best_clock = kNever;
-  std::uint64_t second = kNever;
-  for (Core i = 0; i < cores_.size(); ++i) {
-    const CoreState& core = cores_[i];
-    if (core.state == State::ended) continue;
-    const std::uint64_t clock =
-        core.state == State::ready ? core.clock : std::max(core.clock, core.deadline);
-    if (clock == kNever) continue;
-    if (clock < best_clock) {
-      second = best_clock;
-      best_clock = clock;
-      best = i;
-    } else {
-      second = std::min(second, clock);
-    }
-  }
-  if (best == kNobody) return best;
-  cores_[best].clock = best_clock;
+  const CoreState& self = cores_[core_];
+  queue_.set(core_, self.state == State::ready     ? self.clock
+                    : self.state == State::blocked ? std::max(self.clock, self.deadline)
+                                                   : kNever);
+  if (queue_.first() == kNever) return kNobody;
+  const Core best = queue_.top();
+  cores_[best].clock = queue_.first();
   cores_[best].state = State::ready;
-  horizon_ = second;
+  horizon_ = queue_.second();
   return best;
 }
 

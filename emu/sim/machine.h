@@ -16,14 +16,16 @@
 // Thread safety: none; one OS thread for all machines.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "emu/sim/caches.h"
+#include "emu/sim/core_queue.h"
 #include "emu/sim/costs.h"
 #include "emu/sim/random.h"
 
@@ -60,6 +62,8 @@ struct Config {
   std::uint32_t priority_changes = 3;  // of Schedule::priority
   std::uint64_t expected_events = 2000;
   std::uint64_t most_events = 20'000'000;  // then the run counts as hung
+  // false: what a power loss would leave is not kept; files are plain bytes, and large ones cheap
+  bool tracks_media = true;
 };
 
 class Machine;
@@ -101,9 +105,15 @@ class Machine {
   void watch(Watcher* watcher) noexcept { watcher_ = watcher; }
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] const Costs& costs() const noexcept { return config_.costs; }
+  [[nodiscard]] bool tracks_media() const noexcept { return config_.tracks_media; }
 
-  // What the seam reports. `what` tells events of a kind apart in the trace.
-  void event(Event event, std::uint64_t what = 0, std::uint64_t cost_ns = 0) noexcept;
+  // What the seam reports. `what` tells events of a kind apart in the trace; costs are in
+  // picoseconds.
+  void event(Event event, std::uint64_t what = 0) noexcept {
+    this->event(event, what, costs().step);
+  }
+  void event(Event event, std::uint64_t what, std::uint64_t cost) noexcept;
+  void step(std::uint8_t number) noexcept;
   void touch(std::uint8_t line, std::uint64_t which, std::uint8_t access,
              std::uint64_t bytes) noexcept;
   void pause() noexcept;
@@ -119,7 +129,7 @@ class Machine {
   [[nodiscard]] std::size_t cores() const noexcept { return cores_.size(); }
   // Nanoseconds of virtual time, never falling; ticks() is what the core's own counter says.
   [[nodiscard]] std::uint64_t now() const noexcept;
-  [[nodiscard]] std::uint64_t ticks() const noexcept;
+  [[nodiscard]] std::uint64_t ticks() noexcept;
   [[nodiscard]] bool clocks_agree() const noexcept { return config_.clocks_agree; }
 
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
@@ -134,15 +144,11 @@ class Machine {
   struct CoreState {
     State state = State::ready;
     bool woken = false;
-    std::uint64_t clock = 0;
+    std::uint64_t clock = 0;  // picoseconds, like all times in here
     std::uint64_t deadline = 0;
     const void* blocked_on = nullptr;
     std::uint64_t priority = 0;
-    std::uint64_t skew = 0;
-  };
-  struct LineState {
-    Core owner = 0;
-    std::uint64_t sharers = 0;  // cores that have it since the last store, modulo 64
+    std::uint64_t skew = 0;  // in ticks
   };
 
   void body_of_core(Core core, const std::function<void()>& body) noexcept;
@@ -151,7 +157,11 @@ class Machine {
   [[nodiscard]] Core choose_timed() noexcept;
   [[nodiscard]] Core choose_explored() noexcept;
   void let_time_pass() noexcept;
-  [[nodiscard]] std::uint64_t transfer_cost(std::uint64_t line, std::uint8_t access) noexcept;
+  [[nodiscard]] std::uint64_t lines_cost(std::uint8_t line, std::uint64_t which,
+                                         std::uint8_t access, std::uint64_t bytes) noexcept;
+  [[nodiscard]] std::uint64_t time() const noexcept {
+    return global_clock() || cores_.empty() ? clock_ : cores_[core_].clock;
+  }
   [[nodiscard]] bool global_clock() const noexcept { return config_.schedule != Schedule::timed; }
 
   static inline Machine* current_ = nullptr;
@@ -170,7 +180,9 @@ class Machine {
   std::uint64_t horizon_ = 0;  // timed: the running core goes on while its clock is not above
   std::vector<std::uint64_t> change_points_;
   std::uint64_t lowest_priority_;
-  std::unordered_map<std::uint64_t, LineState> lines_;  // timed; looked up, never walked
+  CoreQueue queue_;  // timed: of all cores; the clock of the running one is not kept in it
+  std::unique_ptr<Caches> caches_;  // timed
+  std::array<std::uint32_t, 64> step_costs_{};
 
   std::uint64_t events_ = 0;
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;

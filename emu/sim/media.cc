@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 #include "base/assert.h"
 
@@ -33,8 +34,14 @@ Media::Media() {
   identity_ = ++made;
 }
 
-void Media::resize(std::uint64_t bytes) {
-  SP3_CHECK(bytes % kSector == 0 && now_.empty());
+void Media::resize(std::uint64_t bytes, bool tracked) {
+  SP3_CHECK(bytes % kSector == 0 && size_ == 0);
+  size_ = bytes;
+  if (!tracked) {
+    untracked_.reset(static_cast<std::byte*>(std::calloc(bytes, 1)));  // zero pages, until written
+    if (!untracked_) throw std::bad_alloc();
+    return;
+  }
   now_.resize(bytes);
   media_.resize(bytes);
   use_as(medium_);
@@ -43,6 +50,7 @@ void Media::resize(std::uint64_t bytes) {
 void Media::use_as(Medium medium) {
   for (const Unit& unit : units_) SP3_CHECK(unit.pieces.empty());
   medium_ = medium;
+  if (untracked_) return;
   unit_ = medium == Medium::lines ? kLine : kSector;
   const std::size_t count = now_.size() / unit_;
   units_.assign(count, {});
@@ -83,7 +91,11 @@ void Media::note_change(std::uint32_t unit) {
 
 void Media::store(Core core, std::uint64_t offset, const void* from, std::size_t bytes,
                   bool non_temporal) {
-  SP3_CHECK(offset <= now_.size() && bytes <= now_.size() - offset);
+  SP3_CHECK(offset <= size_ && bytes <= size_ - offset);
+  if (untracked_) {
+    std::memcpy(untracked_.get() + offset, from, bytes);
+    return;
+  }
   if (medium_ == Medium::sectors) ++core_state(core).fences;  // a group of its own
   const auto* source = static_cast<const std::byte*>(from);
   while (bytes > 0) {
@@ -144,7 +156,7 @@ void Media::store_word(Core core, std::uint64_t word, std::uint64_t value, std::
 }
 
 void Media::flush(Core core, std::uint64_t offset, std::size_t bytes, bool at_once) {
-  if (bytes == 0 || medium_ != Medium::lines) return;
+  if (bytes == 0 || medium_ != Medium::lines || untracked_) return;
   const auto last = static_cast<std::uint32_t>((offset + bytes - 1) / unit_);
   for (auto unit = static_cast<std::uint32_t>(offset / unit_); unit <= last; ++unit) {
     if (units_[unit].pieces.empty()) continue;
@@ -158,6 +170,7 @@ void Media::flush(Core core, std::uint64_t offset, std::size_t bytes, bool at_on
 }
 
 void Media::fence(Core core) {
+  if (untracked_) return;
   CoreState& state = core_state(core);
   ++state.fences;
   for (const std::uint32_t unit : state.streamed) {
@@ -287,6 +300,7 @@ void Media::return_to(Media& base) {
 }
 
 void Media::copy_all(const Media& base) {
+  size_ = base.size_;
   now_ = base.media_;
   media_ = base.media_;
   for (Unit& unit : units_) unit.pieces.clear();

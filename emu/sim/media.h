@@ -16,6 +16,9 @@
 // media catch up to that point. Non-temporal stores wait in their core's buffers: its fence retires
 // them without a flush, and flushes of other cores do not reach them.
 //
+// Runs that only measure time need none of this: without tracking a Media is its bytes, and pages
+// nobody stored to take no memory.
+//
 // Copies. follow() makes a copy equal to what a crash leaves of another Media, in time proportional
 // to the difference, so that a quarter of a megabyte is not copied for each crash image.
 //
@@ -24,6 +27,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "emu/sim/hash128.h"
@@ -40,14 +45,17 @@ class Media {
   Media(const Media&) = delete;
   Media& operator=(const Media&) = delete;
 
-  // All zero. Must be done before anything else. REQUIRES: bytes is a multiple of 512.
-  void resize(std::uint64_t bytes);
+  // All zero. Must be done before anything else. REQUIRES: bytes is a multiple of 512. Without
+  // `tracked` only now() may be asked for afterwards.
+  void resize(std::uint64_t bytes, bool tracked = true);
   // What the units are. REQUIRES: nothing is pending.
   void use_as(Medium medium);
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return now_.size(); }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] Medium medium() const noexcept { return medium_; }
-  [[nodiscard]] const std::byte* now() const noexcept { return now_.data(); }
+  [[nodiscard]] const std::byte* now() const noexcept {
+    return untracked_ ? untracked_.get() : now_.data();
+  }
   [[nodiscard]] const std::byte* certain() const noexcept { return media_.data(); }
 
   void store(Core core, std::uint64_t offset, const void* from, std::size_t bytes,
@@ -134,8 +142,14 @@ class Media {
     return bytes.data() + std::uint64_t{unit} * unit_;
   }
 
+  struct Free {
+    void operator()(std::byte* bytes) const noexcept { std::free(bytes); }
+  };
+
   Medium medium_ = Medium::lines;
   std::uint32_t unit_ = 64;
+  std::uint64_t size_ = 0;
+  std::unique_ptr<std::byte[], Free> untracked_;
   std::vector<std::byte> now_;
   std::vector<std::byte> media_;
   std::vector<Unit> units_;

@@ -14,6 +14,8 @@ namespace {
 
 using sim::Event;
 
+constexpr std::uint64_t kPicoseconds = 1000;  // in a nanosecond
+
 int injected_error = 0;
 std::uint64_t calls_before_error = 0;
 
@@ -115,7 +117,7 @@ void Memory::flush_lines(std::uint64_t offset, std::size_t bytes, bool past_cach
   if (lines == 0) return;
   const sim::Costs& costs = sim::machine().costs();
   std::uint64_t cost = lines * costs.flush_line;
-  if (latency_.model == LatencyModel::line) cost += lines * latency_.nanoseconds;
+  if (latency_.model == LatencyModel::line) cost += lines * latency_.nanoseconds * kPicoseconds;
   sim::machine().event(Event::flush, offset, cost);
   if (!past_cache && !writes_blocks_) {
     media_.flush(core(), offset, bytes, chosen_ == FlushInstruction::clflush);
@@ -131,7 +133,10 @@ void Memory::flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts)
 void Memory::log_store(std::uint64_t offset, const void* source, std::size_t bytes,
                        bool streaming) noexcept {
   SP3_CHECK(offset >= log_offset_ && offset - log_offset_ + bytes <= log_length_);
-  store_event(offset, bytes);
+  sim::Machine& machine = sim::machine();
+  machine.event(Event::store, offset,
+                lines_in(offset, bytes) *
+                    (std::uint64_t{machine.costs().store_line} + machine.costs().log_line));
   if (writes_blocks_) {
     std::memcpy(image_.data() + (offset - log_offset_), source, bytes);
   } else {
@@ -165,7 +170,9 @@ IoStatus Memory::fence(FlushCounts& counts) noexcept {
   } else {
     std::uint64_t cost = sim::machine().costs().fence;
     if (latency_.model != LatencyModel::line) {
-      cost += latency_.nanoseconds + counts.pending_lines * latency_.per_line_nanoseconds;
+      cost += (latency_.nanoseconds +
+               counts.pending_lines * std::uint64_t{latency_.per_line_nanoseconds}) *
+              kPicoseconds;
     }
     sim::machine().event(Event::fence, 0, cost);
     media_.fence(core());

@@ -198,7 +198,7 @@ TEST_CASE("time is what events cost: two cores work side by side") {
       std::vector<emu::Thread> threads;
       for (int i = 0; i < cores; ++i) {
         threads.emplace_back([] {
-          for (int k = 0; k < 1000; ++k) emu::sim::machine().event(Event::step, 0, 100);
+          for (int k = 0; k < 1000; ++k) emu::sim::machine().event(Event::step, 0, 100'000);
         });
       }
       for (emu::Thread& thread : threads) thread.join();

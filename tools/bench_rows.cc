@@ -1,0 +1,149 @@
+#include "tools/bench_rows.h"
+
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "tools/command.h"
+#include "workloads/machine.h"
+
+namespace sp3::tools {
+
+using workloads::RunResult;
+
+void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec) {
+  command.add_option("--entries", spec.entries, "array length, keys, or values in the queue")
+      ->capture_default_str();
+  command.add_option("--entry-size", spec.entry_size, "16, 64, 128, 256, 1024 or 4096 bytes")
+      ->capture_default_str();
+  command.add_option("--zipf", spec.zipf, "skew, 0 (uniform) to below 1")->capture_default_str();
+  command.add_option("--insert-ratio", spec.insert_ratio, "share of inserts or enqueues")
+      ->capture_default_str();
+  command.add_option("--fill", spec.fill, "share of the keys present at the start")
+      ->capture_default_str();
+}
+
+std::string system_names() {
+  std::string names;
+  for (const workloads::SystemInfo& info : workloads::systems()) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
+  }
+  return names;
+}
+
+std::vector<workloads::WorkloadKind> parse_workloads(const std::string& text) {
+  if (text == "all")
+    return {std::begin(workloads::kAllWorkloads), std::end(workloads::kAllWorkloads)};
+  std::vector<workloads::WorkloadKind> kinds;
+  for (const std::string& name : split_list("--workload", text)) {
+    kinds.push_back(workloads::workload_from_name(name));
+  }
+  return kinds;
+}
+
+void add_cell(Plan& plan, Cell cell) {
+  cell.spec.validate();
+  cell.run.validate();
+  const std::string reason = workloads::why_unsupported(cell.system, cell.spec, cell.options);
+  if (reason.empty()) {
+    plan.cells.push_back(std::move(cell));
+  } else {
+    plan.skipped.push_back(
+        fmt::format("{} on {}: {}", cell.system, workloads::to_string(cell.spec.kind), reason));
+  }
+}
+
+void require_cells(const Plan& plan) {
+  if (!plan.cells.empty()) return;
+  throw UsageError(plan.skipped.empty() ? "there is nothing to run" : plan.skipped.front());
+}
+
+const RunResult& median(const Cell& cell) { return cell.results[(cell.results.size() - 1) / 2]; }
+
+double spread(const Cell& cell) {
+  const double middle = median(cell).throughput();
+  if (middle <= 0) return 0;
+  return (cell.results.back().throughput() - cell.results.front().throughput()) / middle;
+}
+
+nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann::json& machine) {
+  const RunResult& r = median(cell);
+  nlohmann::json row = to_json(cell.options);
+  const bool async = cell.options.asynchronous || cell.system == "sp3-async";
+  row.update({{"system", cell.system},
+              {"workload", workloads::to_string(cell.spec.kind)},
+              {"threads", cell.run.threads},
+              {"entries", cell.spec.entries},
+              {"entry_size", cell.spec.entry_size},
+              {"zipf", cell.spec.zipf},
+              {"insert_ratio", cell.spec.insert_ratio},
+              {"fill", cell.spec.fill},
+              {"seed", cell.spec.seed},
+              {"durability", async ? "async" : "sync"},
+              {"seconds", r.seconds},
+              {"operations", r.operations},
+              {"misses", r.misses},
+              {"throughput_tx_per_s", r.throughput()},
+              {"repeat", cell.results.size()},
+              {"spread", spread(cell)}});
+  row.update({{"commits", r.counters.commits},
+              {"writing_commits", r.counters.writing_commits},
+              {"aborts", r.counters.aborts},
+              {"abort_ratio", r.abort_ratio()},
+              {"fences_per_tx", r.fences_per_tx()},
+              {"lines_per_tx", r.lines_per_tx()},
+              {"helped_fences", r.counters.helped_fences},
+              {"helped_lines", r.counters.helped_lines},
+              {"waits", r.counters.waits},
+              {"log_bytes", r.counters.log_bytes},
+              {"checkpoints", r.background.checkpoints},
+              {"checkpoint_lines", r.background.checkpoint_lines},
+              {"checkpoint_fences", r.background.checkpoint_fences},
+              {"flusher_lines", r.background.flusher_lines},
+              {"flusher_fences", r.background.flusher_fences}});
+  // Without --no-latency; null says that it was not measured.
+  const bool timed = r.latency_ticks.count() != 0;
+  const auto ns = [&](double fraction) {
+    return timed ? nlohmann::json(r.latency_ns(fraction)) : nlohmann::json();
+  };
+  row.update({{"latency_p50_ns", ns(0.5)},
+              {"latency_p99_ns", ns(0.99)},
+              {"latency_p999_ns", ns(0.999)},
+              {"latency_max_ns", timed ? nlohmann::json(r.longest_ns()) : nlohmann::json()},
+              {"flush", to_string(flush.instruction)},
+              {"flush_cost_ns", flush.nanoseconds},
+              {"simulated", false},
+              {"commit", workloads::built_from()},
+              {"machine", machine}});
+  nlohmann::json all = nlohmann::json::array();
+  for (const RunResult& result : cell.results) all.push_back(result.throughput());
+  row["throughputs"] = all;
+  return row;
+}
+
+void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
+  const Cell& any = plan.cells.front();
+  fmt::print(
+      out, "{} entries of {} bytes, zipf {}, {:.0f} % inserts; {} memory, {} flush, +{} ns ({})\n",
+      any.spec.entries, any.spec.entry_size, any.spec.zipf, any.spec.insert_ratio * 100,
+      to_string(any.options.pool.memory), to_string(flush.instruction),
+      any.options.pool.latency.nanoseconds, to_string(any.options.pool.latency.model));
+  fmt::print(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n\n",
+             flush.nanoseconds, any.spec.seed, any.results.size());
+  fmt::print(out, "{:<10} {:>7} {:<10} {:>10} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
+             "workload", "threads", "system", "ktx/s", "spread", "aborts/tx", "fences/wr",
+             "lines/wr", "p50 ns", "p99 ns", "max ns");
+  for (const Cell& cell : plan.cells) {
+    const RunResult& r = median(cell);
+    fmt::print(
+        out,
+        "{:<10} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10.0f} {:>10.0f} "
+        "{:>10.0f}\n",
+        workloads::to_string(cell.spec.kind), cell.run.threads, cell.system, r.throughput() / 1000,
+        spread(cell) * 100, r.abort_ratio(), r.fences_per_tx(), r.lines_per_tx(), r.latency_ns(0.5),
+        r.latency_ns(0.99), r.longest_ns());
+  }
+  for (const std::string& reason : plan.skipped) fmt::print(out, "skipped: {}\n", reason);
+}
+
+}  // namespace sp3::tools

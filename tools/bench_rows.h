@@ -1,0 +1,50 @@
+// What `sp3 bench` and `sp3 sim` have in common: the cells of their tables and the rows they become.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tools/bench_options.h"
+#include "workloads/runner.h"
+#include "workloads/system.h"
+#include "workloads/workload.h"
+
+namespace sp3::tools {
+
+// One line of the table: a system on a workload with some threads.
+struct Cell {
+  std::string system;
+  workloads::WorkloadSpec spec;
+  workloads::RunOptions run;
+  workloads::SystemOptions options;
+  std::vector<workloads::RunResult> results;  // sorted by throughput when all are there
+};
+
+struct Plan {
+  std::vector<Cell> cells;
+  std::vector<std::string> skipped;  // why some combinations are not there
+};
+
+void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec);
+std::string system_names();
+
+// "all", or a list of names. Throws UsageError or std::invalid_argument.
+std::vector<workloads::WorkloadKind> parse_workloads(const std::string& text);
+
+// Adds the cell, or why it cannot be.
+void add_cell(Plan& plan, Cell cell);
+// Throws UsageError if there is nothing to run.
+void require_cells(const Plan& plan);
+
+const workloads::RunResult& median(const Cell& cell);
+// How far the runs lie apart, relative to the median.
+double spread(const Cell& cell);
+
+nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann::json& machine);
+void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush);
+
+}  // namespace sp3::tools

@@ -1,0 +1,212 @@
+// sp3 micro --calibrate: what the hardware and the runtime's instructions take here, for the cost model
+// of the simulated machine. No workload is among them: those it is to predict.
+//
+// Everything is measured in turn, and all again `repeat` times. The lower quartile counts: what others
+// do on the machine only ever adds.
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include <immintrin.h>
+
+#include "emu/clock.h"
+#include "tools/bench_options.h"
+#include "tools/micro.h"
+#include "tools/micro_runtime.h"
+#include "workloads/floor.h"
+#include "workloads/rng.h"
+#include "workloads/workload.h"
+
+namespace sp3::tools {
+namespace {
+
+constexpr std::size_t kLine = 64;
+
+struct alignas(kLine) CacheLine {
+  std::uint64_t next = 0;
+  std::array<std::uint64_t, 7> rest{};
+};
+
+volatile std::uint64_t sink = 0;  // what is computed must be computed
+
+template <class Body>
+double ns_each(std::uint64_t count, Body&& body) {
+  const std::uint64_t start = emu::ticks();
+  for (std::uint64_t i = 0; i < count; ++i) body();
+  return emu::nanoseconds_from_ticks(emu::ticks() - start) / static_cast<double>(count);
+}
+
+// Blocks of `lines` cache lines, the first naming the block to go to: one cycle in random order.
+class Chase {
+ public:
+  Chase(std::size_t bytes, std::size_t lines)
+      : lines_(lines), memory_(bytes / kLine / lines * lines) {
+    const std::size_t blocks = memory_.size() / lines_;
+    std::vector<std::uint32_t> order(blocks);
+    std::iota(order.begin(), order.end(), 0U);
+    workloads::Rng rng(1);
+    for (std::size_t i = blocks - 1; i > 0; --i) std::swap(order[i], order[rng.below(i + 1)]);
+    for (std::size_t i = 0; i < blocks; ++i) {
+      memory_[order[i] * lines_].next = order[(i + 1) % blocks] * lines_;
+    }
+  }
+
+  double ns_per_block(std::uint64_t count) {
+    std::uint64_t sum = 0;
+    const double ns = ns_each(count, [&] {
+      const CacheLine* block = &memory_[at_];
+      at_ = block->next;
+      for (std::size_t i = 1; i < lines_; ++i) sum += block[i].rest[0];
+      at_ += sum;  // all of it, before the next; the sum is zero
+    });
+    sink = sink + sum;
+    return ns;
+  }
+
+ private:
+  const std::size_t lines_;
+  std::vector<CacheLine> memory_;
+  std::uint64_t at_ = 0;
+};
+
+double at_rank(std::vector<double> values, double fraction) {
+  std::ranges::sort(values);
+  return values[static_cast<std::size_t>(static_cast<double>(values.size() - 1) * fraction)];
+}
+
+// One line, there and back between two threads, in bursts so short that in most of them neither
+// loses its core.
+double transfer_ns() {
+  constexpr std::uint64_t kBursts = 301;
+  constexpr std::uint64_t kRounds = 50;
+  alignas(kLine) std::atomic<std::uint64_t> turn{0};
+  std::thread other([&] {
+    for (std::uint64_t i = 0; i < kBursts * kRounds; ++i) {
+      while (turn.load(std::memory_order_acquire) != 2 * i + 1) _mm_pause();
+      turn.store(2 * i + 2, std::memory_order_release);
+    }
+  });
+  std::vector<double> bursts;
+  std::uint64_t i = 0;
+  for (std::uint64_t burst = 0; burst < kBursts; ++burst) {
+    bursts.push_back(ns_each(kRounds, [&] {
+      turn.store(2 * i + 1, std::memory_order_release);
+      while (turn.load(std::memory_order_acquire) != 2 * i + 2) _mm_pause();
+      ++i;
+    }));
+  }
+  other.join();
+  return at_rank(bursts, 0.5) / 2;
+}
+
+double wake_ns() {
+  constexpr std::uint64_t kRounds = 2000;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t turn = 0;
+  const auto take_turns = [&](std::uint64_t mine) {
+    for (std::uint64_t i = 0; i < kRounds; ++i) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return turn % 2 == mine; });
+      ++turn;
+      changed.notify_one();
+    }
+  };
+  std::thread other([&] { take_turns(1); });
+  const std::uint64_t start = emu::ticks();
+  take_turns(0);
+  other.join();
+  return emu::nanoseconds_from_ticks(emu::ticks() - start) / (2.0 * kRounds);
+}
+
+class Calibration {
+ public:
+  explicit Calibration(const workloads::SystemOptions& options) : options_(options) {}
+
+  void measure_all() {
+    measure_memory();
+    measure_instructions();
+    measure_flushes();
+    add("transfer", transfer_ns());
+    add("wake", wake_ns());
+    for (const RuntimeMicro& row : run_runtime_micros(options_.path, options_.pool, 50'000)) {
+      add(row.name, row.ns);
+      if (row.lines > 0) add(row.name + "_lines", row.lines);
+    }
+  }
+
+  [[nodiscard]] std::vector<MicroRow> rows() const {
+    std::vector<MicroRow> rows;
+    for (const auto& [name, values] : measured_) {
+      const bool lines = name.ends_with("_lines");
+      rows.push_back({name, at_rank(values, 0.25), lines ? "lines" : "ns", ""});
+    }
+    return rows;
+  }
+
+ private:
+  void add(const std::string& name, double value) { measured_[name].push_back(value); }
+
+  void measure_memory() {
+    Chase first(std::size_t{16} << 10, 1);
+    Chase second(std::size_t{768} << 10, 1);
+    Chase far(std::size_t{96} << 20, 1);
+    Chase far_blocks(std::size_t{96} << 20, 4);
+    for (Chase* chase : {&first, &second}) chase->ns_per_block(100'000);
+    add("hit", first.ns_per_block(1'000'000));
+    add("near", second.ns_per_block(300'000));
+    add("fetch", far.ns_per_block(200'000));
+    add("fetch_block_of_4", far_blocks.ns_per_block(100'000));
+  }
+
+  void measure_instructions() {
+    std::atomic<std::uint64_t> word{0};
+    // relaxed: only the instruction matters.
+    add("exchange", ns_each(300'000, [&] { word.fetch_add(1, std::memory_order_relaxed); }));
+    add("clock", ns_each(300'000, [] { sink = sink + emu::ticks(); }));
+    add("pause", ns_each(100'000, [] { _mm_pause(); }));
+    std::mutex mutex;
+    add("mutex", ns_each(300'000, [&] { const std::lock_guard lock(mutex); }));
+    std::vector<CacheLine> from(8), to(8);
+    const double copied = ns_each(300'000, [&] {
+      std::memcpy(to.data(), from.data(), to.size() * kLine);
+      asm volatile("" ::"r"(to.data()) : "memory");
+    });
+    add("copy_line", copied / static_cast<double>(to.size()));
+    workloads::WorkloadSpec spec;
+    spec.kind = workloads::WorkloadKind::hashtable;
+    const workloads::Zipf zipf(spec.entries, spec.zipf);
+    workloads::OperationStream stream(spec, zipf, 0, 1 << 16);
+    add("operation", ns_each(300'000, [&] { sink = sink + stream.next().key; }));
+  }
+
+  void measure_flushes() {
+    const std::filesystem::path scratch = std::filesystem::path(options_.path) += ".scratch";
+    for (const unsigned lines : {1U, 2U, 4U, 8U, 16U}) {
+      const workloads::FloorResult floor = workloads::measure_floor(
+          scratch, options_.pool.memory, {}, options_.pool.flush, lines, 0.05);
+      add("flush_" + std::to_string(lines), floor.ns_per_write);
+    }
+  }
+
+  const workloads::SystemOptions& options_;
+  std::map<std::string, std::vector<double>> measured_;
+};
+
+}  // namespace
+
+std::vector<MicroRow> measure_costs(const workloads::SystemOptions& options, unsigned repeat) {
+  Calibration calibration(options);
+  for (unsigned r = 0; r < repeat; ++r) calibration.measure_all();
+  return calibration.rows();
+}
+
+}  // namespace sp3::tools

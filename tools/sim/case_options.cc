@@ -1,0 +1,38 @@
+#include "tools/sim/case_options.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "tools/command.h"
+
+namespace sp3::tools {
+
+SeedRange parse_seeds(const std::string& text) {
+  SeedRange range;
+  const char* const end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, range.first);
+  range.last = range.first;
+  if (error == std::errc() && at != end && *at == '-') {
+    const auto last = std::from_chars(at + 1, end, range.last);
+    at = last.ptr;
+    error = last.ec;
+  }
+  if (error != std::errc() || at != end || range.last < range.first) {
+    throw UsageError(fmt::format("--seeds: wanted FIRST-LAST, found '{}'", text));
+  }
+  return range;
+}
+
+sim::Case case_for(std::uint64_t seed, const SimArguments& a) {
+  constexpr std::uint32_t kMostSessions = 3;  // of the pools of these cases
+  if (a.case_cores > kMostSessions) {
+    throw UsageError(fmt::format("--case-cores: wanted 1 to 3, found {}", a.case_cores));
+  }
+  sim::Case c = sim::case_of(seed);
+  if (a.case_cores != 0) c.cores = static_cast<int>(a.case_cores);
+  if (a.case_transactions != 0) c.transactions = static_cast<int>(a.case_transactions);
+  return c;
+}
+
+}  // namespace sp3::tools

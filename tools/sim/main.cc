@@ -1,0 +1,75 @@
+// sp3-sim: what `sp3 sim` runs.
+#include <fmt/format.h>
+
+#include "tools/command.h"
+#include "tools/sim/arguments.h"
+#include "workloads/machine.h"
+
+namespace sp3::tools {
+namespace {
+
+void add_timed_options(CLI::App& app, SimArguments& a) {
+  app.add_option("--workload", a.workloads,
+                 "all, or a list of sps, queue, hashtable, rbtree, bptree")
+      ->capture_default_str();
+  app.add_option("--system", a.systems, "a list of " + system_names())->capture_default_str();
+  app.add_option("--cores", a.cores, "a list of numbers of virtual cores")->capture_default_str();
+  add_spec_options(app, a.spec);
+  app.add_option("--operations", a.run.operations, "of each run, all cores together")
+      ->capture_default_str();
+  app.add_option("--repeat", a.repeat, "runs of each cell, seed by seed; the median counts")
+      ->capture_default_str();
+  app.add_option("--seed", a.spec.seed, "of the operations and the machine")->capture_default_str();
+  app.add_flag("--check", a.check, "check the structure's invariants after each run");
+  app.add_option("--costs", a.costs_file, "a file of costs instead of the default ones");
+  app.add_option("--cost", a.factors, "NAME=FACTOR: one cost multiplied, may be repeated");
+  add_store_options(app, a.store);
+}
+
+void add_campaign_options(CLI::App& app, SimArguments& a) {
+  auto* explore =
+      app.add_flag("--explore", a.explore, "try interleavings instead of measuring time");
+  app.add_flag("--crash", a.crash, "with power losses and kills at all events")->needs(explore);
+  app.add_option("--seeds", a.seeds, "of a campaign: FIRST-LAST")->capture_default_str();
+  app.add_option("--seconds", a.seconds, "of a campaign: start no seed after this time");
+  app.add_option("--replay", a.replay, "one case with its events, up to a violation")
+      ->excludes(explore);
+  app.add_option("--history", a.history, "write the case's history to this file, - for stdout");
+  app.add_option("--case-cores", a.case_cores, "of the case, instead of what the seed says");
+  app.add_option("--case-transactions", a.case_transactions, "of each of its cores");
+}
+
+void add_cost_options(CLI::App& app, SimArguments& a) {
+  app.add_option("--calibrate", a.calibrate,
+                 "make costs of what sp3 micro --calibrate --json measured, for --json FILE");
+  app.add_flag("--validate", a.validate,
+               "all workloads natively and simulated, on 1 and 2 cores, side by side");
+  app.add_flag("--sensitivity", a.sensitivity,
+               "which conclusions survive each cost halved, and increased by half");
+}
+
+int run(const SimArguments& a) {
+  if (!a.calibrate.empty()) return run_calibration(a);
+  if (a.validate) return run_validation(a);
+  if (a.sensitivity) return run_sensitivity(a);
+  if (a.replay || !a.history.empty()) return run_replay(a);
+  return a.explore ? run_campaign(a) : run_timed_command(a);
+}
+
+}  // namespace
+}  // namespace sp3::tools
+
+int main(int argc, char** argv) {
+  CLI::App app("sp3 sim: the runtime on virtual cores, in virtual time, with simulated power loss",
+               "sp3 sim");
+  app.set_version_flag("--version", fmt::format("sp3 sim ({})", sp3::workloads::built_from()));
+  sp3::tools::SimArguments arguments;
+  arguments.run.operations = 100'000;
+  int exit_code = sp3::tools::kOk;
+  sp3::tools::add_timed_options(app, arguments);
+  sp3::tools::add_campaign_options(app, arguments);
+  sp3::tools::add_cost_options(app, arguments);
+  app.add_option("--json", arguments.json, "write the rows to this file, - for stdout");
+  app.callback([&] { exit_code = sp3::tools::run(arguments); });
+  return sp3::tools::run_app(app, argc, argv, exit_code);
+}

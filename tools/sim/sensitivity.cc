@@ -1,0 +1,126 @@
+// sp3 sim --sensitivity: each cost halved, and increased by half, and what of the conclusions is left.
+//
+// The conclusions, for each workload, with the cores --cores names (its first and its last):
+//   order     which system is faster than which on the most cores
+//   gain      throughput of the first system over that of the second there
+//   speed-up  of the first system, most cores over fewest
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "tools/command.h"
+#include "tools/progress.h"
+#include "tools/sim/arguments.h"
+#include "tools/sim/timed.h"
+
+namespace sp3::tools {
+namespace {
+
+using emu::sim::Costs;
+
+// Systems closer than this count as equal: their order is not a conclusion.
+constexpr double kEqual = 0.03;
+
+struct Conclusions {
+  double gain = 0;
+  double speedup = 0;
+  std::map<std::string, double> throughputs;  // on the most cores, by system
+};
+
+struct Question {
+  const SimArguments& a;
+  std::vector<std::string> systems;
+  unsigned few = 1;
+  unsigned many = 16;
+};
+
+Conclusions conclude(const Question& q, workloads::WorkloadKind kind, const Costs& costs) {
+  const workloads::Zipf zipf(q.a.spec.entries, q.a.spec.zipf);
+  StoreArguments store = q.a.store;
+  store.path = "/simulated";
+  Cell cell{q.systems.front(), q.a.spec, q.a.run, system_options(store), {}};
+  cell.spec.kind = kind;
+  const auto throughput = [&](const std::string& system, unsigned cores) {
+    cell.system = system;
+    cell.run.threads = cores;
+    if (!workloads::why_unsupported(system, cell.spec, cell.options).empty()) return 0.0;
+    return run_timed(cell, zipf, costs, false).result.throughput();
+  };
+  Conclusions found;
+  for (const std::string& system : q.systems)
+    found.throughputs[system] = throughput(system, q.many);
+  found.speedup = found.throughputs[q.systems[0]] / throughput(q.systems[0], q.few);
+  if (q.systems.size() > 1) {
+    found.gain = found.throughputs[q.systems[0]] / found.throughputs[q.systems[1]];
+  }
+  return found;
+}
+
+// Whether any two systems that were apart have changed places.
+bool same_order(const Conclusions& base, const Conclusions& other) {
+  for (const auto& [one, was] : base.throughputs) {
+    for (const auto& [two, its] : base.throughputs) {
+      if (was <= its * (1 + kEqual)) continue;
+      if (other.throughputs.at(one) < other.throughputs.at(two)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int run_sensitivity(const SimArguments& a) {
+  CostsFile costs = read_costs(a.costs_file);
+  apply_factors(costs.costs, a.factors);
+  Question q{a, split_list("--system", a.systems), 1, 16};
+  const std::vector<std::string> cores = split_list("--cores", a.cores);
+  q.few = parse_threads(cores.front());
+  q.many = parse_threads(cores.back());
+  for (const std::string& system : q.systems) static_cast<void>(workloads::system_info(system));
+  std::FILE* const out = a.json == "-" ? stderr : stdout;
+  fmt::print(out, "{:<10} {:>7} {:>15} {:>9} {:>15}  {}\n", "workload", "gain", "between",
+             "speed-up", "between", "the order of systems");
+  nlohmann::json json = nlohmann::json::array();
+  Progress progress;
+  std::size_t done = 0;
+  const std::vector<workloads::WorkloadKind> kinds = parse_workloads(a.workloads);
+  const std::size_t total = kinds.size() * std::size(emu::sim::kNamedCosts);
+  for (const workloads::WorkloadKind kind : kinds) {
+    const Conclusions base = conclude(q, kind, costs.costs);
+    double low_gain = base.gain, high_gain = base.gain;
+    double low_speedup = base.speedup, high_speedup = base.speedup;
+    std::string changed;
+    for (const emu::sim::NamedCost& cost : emu::sim::kNamedCosts) {
+      progress.show(fmt::format("{}, {}", workloads::to_string(kind), cost.name), done++, total);
+      if (costs.costs.*(cost.value) == 0) continue;
+      for (const double factor : {0.5, 1.5}) {
+        Costs other = costs.costs;
+        scale(other.*(cost.value), factor);
+        const Conclusions found = conclude(q, kind, other);
+        low_gain = std::min(low_gain, found.gain);
+        high_gain = std::max(high_gain, found.gain);
+        low_speedup = std::min(low_speedup, found.speedup);
+        high_speedup = std::max(high_speedup, found.speedup);
+        if (!same_order(base, found)) changed += fmt::format(" {}={}", cost.name, factor);
+        json.push_back({{"workload", workloads::to_string(kind)},
+                        {"cost", cost.name},
+                        {"factor", factor},
+                        {"gain", found.gain},
+                        {"speedup", found.speedup},
+                        {"throughputs", found.throughputs},
+                        {"same_order", same_order(base, found)}});
+      }
+    }
+    progress.clear();
+    fmt::print(out, "{:<10} {:>7.2f} {:>7.2f} {:>7.2f} {:>9.2f} {:>7.2f} {:>7.2f}  {}\n",
+               workloads::to_string(kind), base.gain, low_gain, high_gain, base.speedup,
+               low_speedup, high_speedup, changed.empty() ? "stays" : "changes with" + changed);
+    std::fflush(out);
+  }
+  if (!a.json.empty()) write_output(a.json, json.dump(2) + "\n");
+  return kOk;
+}
+
+}  // namespace sp3::tools

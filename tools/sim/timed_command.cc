@@ -1,0 +1,107 @@
+// sp3 sim --workload: throughput in virtual time. The rows are those of `sp3 bench`, and say that they
+// are simulated, the costs, and the hash of the trace.
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "emu/sim/random.h"
+#include "tools/command.h"
+#include "tools/progress.h"
+#include "tools/sim/arguments.h"
+#include "tools/sim/timed.h"
+#include "workloads/machine.h"
+
+namespace sp3::tools {
+namespace {
+
+struct Ran {
+  std::vector<TimedRun> runs;  // by seed
+  std::uint64_t trace_hash = 0;
+};
+
+Plan make_plan(const SimArguments& a) {
+  Plan plan;
+  StoreArguments store = a.store;
+  store.path = "/simulated";  // a name on the simulated machine
+  const workloads::SystemOptions options = system_options(store);
+  for (const workloads::WorkloadKind kind : parse_workloads(a.workloads)) {
+    for (const std::string& cores : split_list("--cores", a.cores)) {
+      for (const std::string& system : split_list("--system", a.systems)) {
+        Cell cell{system, a.spec, a.run, options, {}};
+        cell.spec.kind = kind;
+        cell.run.threads = parse_threads(cores);
+        add_cell(plan, std::move(cell));
+      }
+    }
+  }
+  require_cells(plan);
+  return plan;
+}
+
+// What a line and a fence cost there follows from the costs.
+FlushCost flush_cost(const Plan& plan, const emu::sim::Costs& costs) {
+  const Options& pool = plan.cells.front().options.pool;
+  const double ns = (costs.flush_line + costs.fence) / 1000.0 + pool.latency.nanoseconds;
+  return {ns, pool.flush == FlushInstruction::automatic ? FlushInstruction::clwb : pool.flush};
+}
+
+nlohmann::json sim_row(const Cell& cell, const Ran& ran, const FlushCost& flush,
+                       const CostsFile& costs) {
+  nlohmann::json row = row_json(cell, flush, costs.machine);
+  row.update({{"simulated", true},
+              {"cores", cell.run.threads},
+              {"trace_hash", fmt::format("{:016x}", ran.trace_hash)},
+              {"costs_ns", to_json(costs.costs)}});
+  return row;
+}
+
+}  // namespace
+
+int run_timed_command(const SimArguments& a) {
+  if (a.repeat < 1 || a.repeat > 1000) {
+    throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
+  }
+  CostsFile costs = read_costs(a.costs_file);
+  apply_factors(costs.costs, a.factors);
+  Plan plan = make_plan(a);
+  const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
+  std::vector<Ran> all;
+  double wall = 0;
+  double operations = 0;
+  {
+    Progress progress;
+    const std::size_t total = plan.cells.size() * a.repeat;
+    for (Cell& cell : plan.cells) {
+      Ran& ran = all.emplace_back();
+      for (unsigned r = 0; r < a.repeat; ++r) {
+        progress.show(fmt::format("{} {} on {} cores", cell.system,
+                                  workloads::to_string(cell.spec.kind), cell.run.threads),
+                      (all.size() - 1) * a.repeat + r, total);
+        cell.spec.seed = a.spec.seed + r;
+        TimedRun run = run_timed(cell, zipf, costs.costs, a.check);
+        ran.trace_hash = emu::sim::mix(ran.trace_hash ^ run.trace_hash);
+        wall += run.wall_seconds;
+        operations += static_cast<double>(run.result.operations) * 1.1;  // and warm-up
+        cell.results.push_back(run.result);
+      }
+      cell.spec.seed = a.spec.seed;
+      std::ranges::sort(cell.results, {}, &workloads::RunResult::throughput);
+    }
+  }
+  const FlushCost flush = flush_cost(plan, costs.costs);
+  std::FILE* const out = a.json == "-" ? stderr : stdout;
+  print_table(out, plan, flush);
+  fmt::print(out, "simulated at {:.0f} transactions a second\n", operations / wall);
+  if (!a.json.empty()) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      rows.push_back(sim_row(plan.cells[i], all[i], flush, costs));
+    }
+    write_output(a.json, rows.dump(2) + "\n");
+  }
+  return kOk;
+}
+
+}  // namespace sp3::tools
