@@ -59,7 +59,11 @@ struct Config {
   bool clocks_agree = true;            // false: each core's clock is off by an amount of its own
   std::uint32_t priority_changes = 3;  // of Schedule::priority
   std::uint64_t expected_events = 2000;
-  std::uint64_t most_events = 20'000'000;  // then the run counts as hung
+  std::uint64_t most_events = 20'000'000;  // of a run; then it counts as hung
+  // The flush, fence, write or sync, counted from the first, that fails with EIO; 0: none. Then it
+  // alone, or all after it too.
+  std::uint64_t failing_io = 0;
+  bool fails_once = false;
 };
 
 class Machine;
@@ -101,6 +105,11 @@ class Machine {
   void watch(Watcher* watcher) noexcept { watcher_ = watcher; }
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] const Costs& costs() const noexcept { return config_.costs; }
+
+  // The `countdown`-th flush, fence, write or sync from now on fails with `error`; 0: none does.
+  void fail_io(int error, std::uint64_t countdown) noexcept;
+  // Asked by each of them: 0, or the error it fails with.
+  [[nodiscard]] int io_error() noexcept;
 
   // What the seam reports. `what` tells events of a kind apart in the trace.
   void event(Event event, std::uint64_t what = 0, std::uint64_t cost_ns = 0) noexcept;
@@ -172,7 +181,11 @@ class Machine {
   std::uint64_t lowest_priority_;
   std::unordered_map<std::uint64_t, LineState> lines_;  // timed; looked up, never walked
 
+  int io_error_ = 0;  // of the calls that fail
+  std::uint64_t io_countdown_ = 0;
+
   std::uint64_t events_ = 0;
+  std::uint64_t run_began_ = 0;  // at this number of events
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;
   std::string uncaught_;
 };
