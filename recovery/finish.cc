@@ -46,7 +46,7 @@ void settle_superblocks(pool::PoolFile& file) {
   const pool::Layout& layout = file.layout();
   emu::FlushCounts counts;
   for (const int copy : {0, 1}) {
-    file.memory().flush(layout.superblock_offset(copy), layout.superblock_bytes, counts);
+    file.memory().flush_found(layout.superblock_offset(copy), layout.superblock_bytes, counts);
   }
   fence(file, counts);
 }

@@ -105,7 +105,7 @@ void Recovery::assess() {
 }
 
 // (P6) A process that was killed may have left records in caches only; a power cut after the first
-// home store must not find homes without their records.
+// home store must not find homes without their records. So may one whose disk failed.
 void Recovery::make_log_durable() {
   const std::uint64_t start = emu::ticks();
   const auto& prefixes = assessment_.prefixes();
@@ -114,7 +114,7 @@ void Recovery::make_log_durable() {
   executor_.parallel_for(prefixes.size(), [&](std::size_t i) {
     emu::FlushCounts counts;
     for (const log::FileRange& range : prefixes[i].ranges) {
-      file_.memory().flush(range.offset, range.length, counts);
+      file_.memory().flush_found(range.offset, range.length, counts);
     }
     const emu::IoStatus fenced = file_.memory().fence(counts);
     const std::lock_guard lock(mutex);
