@@ -218,6 +218,20 @@ void Memory::flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts)
   flush_mapped(writable_ + offset, bytes, per_line_, counts);
 }
 
+void Memory::flush_found(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept {
+  if (bytes == 0) return;
+  if (writes_blocks_) {
+    SP3_ASSERT(writable_ != nullptr && offset <= size_ && bytes <= size_ - offset);
+    constexpr std::uint64_t kPage = 4096;
+    for (std::uint64_t at = base::round_down(offset, kPage); at < offset + bytes; at += kPage) {
+      // relaxed: nobody changes the word, others may do the same to it.
+      const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(writable_ + at));
+      word.store(word.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
+  }
+  flush(offset, bytes, counts);
+}
+
 // Model `line`: each flush is followed by its own wait, so none overlaps with another.
 void Memory::flush_slowly(FlushInstruction instruction, std::byte* first,
                           const std::byte* end) noexcept {

@@ -123,8 +123,11 @@ class Memory {
     __builtin_prefetch(writable_ + offset, 1);
   }
   void populate(std::uint64_t offset, std::size_t bytes) noexcept;
-  // Also for log bytes found in the file by recovery, which log_flush would overwrite (file).
   void flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept;
+  // For bytes that were found, not stored by this process; also of the log. file: dirties their pages
+  // first. Where a sync failed for an earlier process, the page cache holds what the disk does not
+  // have and counts it as written, so that no sync would write it.
+  void flush_found(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept;
 
   // The log region.
   // `streaming`: may use non-temporal stores (synchronous commit by the owner only), if they were

@@ -57,7 +57,7 @@ void settle_superblocks(pool::PoolFile& file) {
   emu::FlushCounts counts;
   for (const int copy : {0, 1}) {
     if (mutant(Mutant::no_flush_found_superblocks)) break;
-    file.memory().flush(layout.superblock_offset(copy), layout.superblock_bytes, counts);
+    file.memory().flush_found(layout.superblock_offset(copy), layout.superblock_bytes, counts);
   }
   if (!mutant(Mutant::no_fence_found_superblocks)) fence(file, counts);
 }

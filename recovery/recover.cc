@@ -110,7 +110,7 @@ void Recovery::assess() {
 }
 
 // (P6) A process that was killed may have left records in caches only; a power cut after the first
-// home store must not find homes without their records.
+// home store must not find homes without their records. So may one whose disk failed.
 void Recovery::make_log_durable() {
   if (mutant(Mutant::recovery_applies_unflushed_log)) return;
   const std::uint64_t start = emu::ticks();
@@ -121,7 +121,7 @@ void Recovery::make_log_durable() {
     emu::FlushCounts counts;
     for (const log::FileRange& range : prefixes[i].ranges) {
       if (mutant(Mutant::no_flush_found_log)) break;
-      file_.memory().flush(range.offset, range.length, counts);
+      file_.memory().flush_found(range.offset, range.length, counts);
     }
     const emu::IoStatus fenced =
         mutant(Mutant::no_fence_found_log) ? emu::IoStatus{} : file_.memory().fence(counts);

@@ -5,6 +5,12 @@
 #include "emu/sim/random.h"
 
 namespace sp3::sim {
+namespace {
+
+// About as many flushes and fences as a case makes.
+constexpr std::uint64_t kMostFailingIo = 80;
+
+}  // namespace
 
 emu::sim::Config Case::machine() const {
   emu::sim::Config config;
@@ -12,6 +18,8 @@ emu::sim::Config Case::machine() const {
   config.schedule = schedule;
   config.clocks_agree = clocks_agree;
   config.most_events = 2'000'000;
+  config.failing_io = failing_io;
+  config.fails_once = fails_once;
   return config;
 }
 
@@ -47,24 +55,35 @@ Case case_of(std::uint64_t seed) {
   o.async.group_microseconds = choose.one_in(2) ? 20 : 1000;
   o.watermark_ms = choose.one_in(2) ? 1 : 0;
   o.serial_after_aborts = choose.one_in(2) ? 2 : 16;
+  if (seed >= kFirstRichSeed) {
+    if (!choose.one_in(4))
+      c.structure = static_cast<StructureKind>(1 + choose.below(kStructureKinds));
+    if (choose.one_in(3)) c.failing_io = 1 + choose.below(kMostFailingIo);
+    c.fails_once = choose.one_in(2);
+  }
   return c;
 }
 
 std::string Case::describe() const {
   return fmt::format(
-      "seed {}: {} cores, {} transactions each{}{}{}{}{}, {} schedule, clocks {}, {} memory, {}, "
-      "{}, "
-      "locks at {}, {} bytes of log, replay by {}{}{}",
-      seed, cores, transactions, async ? ", some async" : "", checkpoints ? ", checkpoints" : "",
-      blind ? ", blind writes" : "", boxes ? ", boxes" : "", reopens ? ", sessions reopened" : "",
-      schedule == emu::sim::Schedule::priority ? "priority"
-      : schedule == emu::sim::Schedule::timed  ? "timed"
-                                               : "random",
-      clocks_agree ? "agree" : "apart", to_string(options.memory), to_string(options.flush),
-      to_string(options.policy), to_string(options.locks), options.geometry.log_size,
-      to_string(options.recovery.strategy),
-      options.checkpoint.background ? ", background checkpoints" : "",
-      options.watermark_ms != 0 ? ", watermarks" : "");
+             "seed {}: {} cores, {} transactions each{}{}{}{}{}, {} schedule, clocks {}, {} "
+             "memory, "
+             "{}, {}, locks at {}, {} bytes of log, replay by {}{}{}",
+             seed, cores, transactions, async ? ", some async" : "",
+             checkpoints ? ", checkpoints" : "", blind ? ", blind writes" : "",
+             boxes ? ", boxes" : "", reopens ? ", sessions reopened" : "",
+             schedule == emu::sim::Schedule::priority ? "priority"
+             : schedule == emu::sim::Schedule::timed  ? "timed"
+                                                      : "random",
+             clocks_agree ? "agree" : "apart", to_string(options.memory), to_string(options.flush),
+             to_string(options.policy), to_string(options.locks), options.geometry.log_size,
+             to_string(options.recovery.strategy),
+             options.checkpoint.background ? ", background checkpoints" : "",
+             options.watermark_ms != 0 ? ", watermarks" : "") +
+         (structure == StructureKind::none ? "" : fmt::format(", a {}", to_string(structure))) +
+         (failing_io == 0
+              ? ""
+              : fmt::format(", I/O {} fails{}", failing_io, fails_once ? "" : " and all after it"));
 }
 
 }  // namespace sp3::sim

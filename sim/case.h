@@ -7,10 +7,12 @@
 #include <sp3/options.h>
 
 #include "emu/sim/machine.h"
+#include "sim/structure.h"
 
 namespace sp3::sim {
 
 inline constexpr std::uint64_t kPoolBytes = 96 * 1024;
+inline constexpr std::uint64_t kStructurePoolBytes = 160 * 1024;
 inline constexpr const char* kPoolName = "pool";
 
 struct Case {
@@ -25,12 +27,22 @@ struct Case {
   bool boxes = false;        // some transactions on boxes alone
   bool blind = false;        // some writes without a read before
   bool reopens = false;      // sessions are closed and opened between transactions
+  StructureKind structure = StructureKind::none;  // changed by the same transactions
+  // The flush, fence, write or sync, counted from the first, that fails; 0: none. Then it alone, or
+  // all after it too.
+  std::uint64_t failing_io = 0;
+  bool fails_once = false;
 
   [[nodiscard]] emu::sim::Config machine() const;
+  [[nodiscard]] std::uint64_t pool_bytes() const {
+    return structure == StructureKind::none ? kPoolBytes : kStructurePoolBytes;
+  }
   [[nodiscard]] std::string describe() const;
 };
 
-// Everything chosen by the seed.
+// Everything chosen by the seed. From kFirstRichSeed on a seed may also choose a structure and a
+// failing disk; those below mean what they meant before there were such things.
+inline constexpr std::uint64_t kFirstRichSeed = 1'000'000;
 Case case_of(std::uint64_t seed);
 
 }  // namespace sp3::sim

@@ -8,6 +8,7 @@
 
 #include "pool/pool_file.h"
 #include "recovery/recover.h"
+#include "sim/describe.h"
 #include "sim/images.h"
 #include "sim/objects.h"
 #include "sim/program.h"
@@ -30,6 +31,9 @@ class Crasher : public emu::sim::Watcher {
     std::uint32_t recoveries = 0;  // of them recoveries, since the last program
     std::uint32_t run = 0;         // programs that ran on this pool before
     std::string history;
+    Contents contents;  // of the structure when the program began
+    // What it found was in caches only: what opening then makes of it is Crasher::kill's to check.
+    bool after_kill = false;
   };
 
   // Without `crash` it only shows the events to the observer.
@@ -50,7 +54,7 @@ class Crasher : public emu::sim::Watcher {
     }
     if (!crash_) return;
     File* const file = machine.files().find(kPoolName);
-    if (file == nullptr) return;
+    if (file == nullptr || (place_.after_kill && !ledger_.has_started())) return;
     if (file->media.version() == version_ && ledger_.demands() == demands_) return;
     version_ = file->media.version();
     demands_ = ledger_.demands();
@@ -60,7 +64,21 @@ class Crasher : public emu::sim::Watcher {
     lose_power(file->media);
     const std::uint32_t rarer = place_.depth == 0 ? 1 : 16;
     if (may_nest() && choose_.one_in(std::uint64_t{options.killed_one_in} * rarer)) {
-      kill(file->media);
+      kill(file->media, options.continued_killed_one_in);
+    }
+  }
+
+  // The process dies, and the caches survive. One in `continued_one_in` such deaths is followed by
+  // another program; 0: none.
+  void kill(Media& media, std::uint32_t continued_one_in) {
+    if (bench_.violation_) return;
+    ++bench_.counts_.killed;
+    Bench::Level& level = bench_.level(place_.depth);
+    level.machine.files().put(kPoolName).media.follow_killed(media);
+    const auto found = recover(level, true, nullptr);
+    if (!found || !may_go_on(*found)) return;
+    if (continued_one_in != 0 && choose_.one_in(continued_one_in)) {
+      go_on(media, nullptr, found->state);
     }
   }
 
@@ -78,8 +96,13 @@ class Crasher : public emu::sim::Watcher {
   struct Recovered {
     State state;
     bool was_clean = false;
+    bool was_opened = false;  // so that the contents of its structure are known
   };
 
+  [[nodiscard]] bool may_go_on(const Recovered& found) const {
+    const bool is_known = found.was_opened || case_.structure == StructureKind::none;
+    return !bench_.violation_ && place_.run < kMostRuns && is_known;
+  }
   [[nodiscard]] bool may_nest() const { return place_.recoveries < bench_.options_.nested_depth; }
 
   void lose_power(Media& media) {
@@ -108,19 +131,12 @@ class Crasher : public emu::sim::Watcher {
                                                        : options.nested_one_in;
     const bool nested = may_nest() && choose_.one_in(one_in);
     const auto found = recover(level, nested, &choices);
-    if (!found || bench_.violation_ || place_.run >= kMostRuns) return;
+    if (!found || !may_go_on(*found)) return;
     const std::uint64_t rarer = std::uint64_t{1} << (6 * place_.run);
     if (choose_.one_in(rarer * (found->was_clean ? options.continued_clean_one_in
                                                  : options.continued_one_in))) {
-      go_on(media, choices, found->state);
+      go_on(media, &choices, found->state);
     }
-  }
-
-  void kill(Media& media) {
-    ++bench_.counts_.killed;
-    Bench::Level& level = bench_.level(place_.depth);
-    level.machine.files().put(kPoolName).media.follow_killed(media);
-    recover(level, true, nullptr);
   }
 
   // The real recovery of what is on the level's machine, held against the ledger. `choices` null:
@@ -130,7 +146,7 @@ class Crasher : public emu::sim::Watcher {
     if (place_.recoveries > 0) ++bench_.counts_.nested;
     Crasher inside(bench_, case_, ledger_,
                    {place_.depth + 1, place_.recoveries + 1, place_.run,
-                    nested ? where(choices) : std::string()});
+                    nested ? where(choices) : std::string(), place_.contents});
     const Machine::Use use(level.machine);
     level.machine.watch(nested ? &inside : nullptr);
     Recovered found;
@@ -138,6 +154,9 @@ class Crasher : public emu::sim::Watcher {
     try {
       fault = recover_and_read(level.machine, found);
       if (fault.empty()) fault = ledger_.find_fault(found.state);
+      level.machine.watch(nullptr);
+      found.was_opened = is_to_open();
+      if (fault.empty() && found.was_opened) fault = open_and_read(level.machine, found.state);
     } catch (const std::exception& e) {
       fault = std::string("recovery refuses: ") + e.what();
     }
@@ -145,6 +164,13 @@ class Crasher : public emu::sim::Watcher {
     if (fault.empty()) return found;
     bench_.report(case_, fault, where(choices), at_.number);
     return std::nullopt;
+  }
+
+  // Every structure after the first crash, and some of those after a crash in recovery: opening takes
+  // ten times as long as recovery.
+  bool is_to_open() {
+    if (case_.structure == StructureKind::none) return false;
+    return place_.recoveries == 0 || choose_.one_in(bench_.options_.opened_nested_one_in);
   }
 
   std::string recover_and_read(Machine& machine, Recovered& found) const {
@@ -157,26 +183,52 @@ class Crasher : public emu::sim::Watcher {
       machine.event(Event::end);  // a crash when it is done
       copy = 0;                   // both are equal now
     }
-    return read_state(*file, copy, found.state);
+    return read_state(*file, copy, case_.structure, found.state);
+  }
+
+  // The structure, as a program sees it that opens what was recovered.
+  std::string open_and_read(Machine& machine, State& state) const {
+    ++bench_.counts_.structures;
+    Options options = case_.options;
+    options.checkpoint.background = false;
+    State opened;
+    std::string fault;
+    const Machine::Ended ended = machine.run([&] {
+      Pool pool = Pool::open(kPoolName, options);
+      fault = read_pool(pool, case_.structure, opened);
+    });
+    if (ended != Machine::Ended::normally) return "the recovered pool cannot be read to the end";
+    if (!machine.uncaught().empty()) return "reading the recovered pool: " + machine.uncaught();
+    if (!fault.empty()) return fault;
+    state.contents = std::move(opened.contents);
+    if (opened.made != state.made || opened.values != state.values) {
+      return "the pool opens with another state than recovery left";
+    }
+    return find_difference(case_.structure, state, place_.contents, ledger_);
   }
 
   // Another program runs on what was recovered, and crashes all along in its turn.
-  void go_on(Media& media, const Choices& choices, const State& state) {
+  void go_on(Media& media, const Choices* choices, const State& state) {
     ++bench_.counts_.continued;
     Case next = case_;
     next.seed = emu::sim::mix(case_.seed + choose_());
     next.options.recovery.threads = static_cast<std::uint32_t>(1 + next.seed % 3);
     next.transactions = std::min(next.transactions, 3);
     bench_.run_program(
-        next, {&media, &choices, state, place_.run + 1, place_.depth + 1, where(&choices)}, true);
+        next, {&media, choices, state, place_.run + 1, place_.depth + 1, where(choices)}, true);
   }
 
+  // `choices` null: the process is killed.
   [[nodiscard]] std::string where(const Choices* choices) const {
+    const pool::Layout layout = pool::plan_layout(case_.pool_bytes(), case_.options.geometry);
     std::string text = place_.history + (place_.history.empty() ? "" : ", then ");
-    text += fmt::format("event {} ({} {}), ", at_.number, static_cast<int>(at_.event), at_.what);
+    text += fmt::format("at event {}, before {}: ", at_.number,
+                        describe_event(layout, at_.event, at_.what));
     if (choices == nullptr) return text + "the process is killed";
-    text += choices->empty() ? "nothing more" : "also units";
-    for (const Media::Choice& c : *choices) text += fmt::format(" {}:{}", c.unit, c.content);
+    text += choices->empty() ? "power is lost and nothing more is on media"
+                             : "power is lost and on media is also";
+    const std::uint32_t unit = case_.options.memory == MemoryKind::file ? 512 : 64;
+    for (const Media::Choice& c : *choices) text += "\n    " + describe_choice(layout, unit, c);
     return text;
   }
 
@@ -220,12 +272,21 @@ void Bench::run_program(const Case& c, const Start& start, bool crash) {
   Ledger ledger(start.run);
   Machine machine(c.machine());
   if (start.base != nullptr) {
-    machine.files().put(kPoolName).media.copy(*start.base, *start.choices);
+    Media& media = machine.files().put(kPoolName).media;
+    if (start.choices != nullptr) {
+      media.copy(*start.base, *start.choices);
+    } else {
+      media.copy_killed(*start.base);
+    }
   }
   // Recovery has shown what it will find, and nothing of that may be lost from here on.
-  if (start.found && start.found->made) ledger.start_from(start.found->values, true);
+  const bool after_kill = start.base != nullptr && start.choices == nullptr;
+  if (start.found && start.found->made && !after_kill) ledger.start_from(start.found->values, true);
   Program program(c, ledger, start.found);
-  Crasher crasher(*this, c, ledger, {start.depth, 0, start.run, start.history}, crash);
+  Crasher crasher(*this, c, ledger,
+                  {start.depth, 0, start.run, start.history,
+                   start.found ? start.found->contents : Contents(), after_kill},
+                  crash);
   if (crash || observer_ != nullptr) machine.watch(&crasher);
   const Machine::Ended ended = machine.run([&] { program.main(); });
   machine.watch(nullptr);
@@ -241,6 +302,12 @@ void Bench::run_program(const Case& c, const Start& start, bool crash) {
     report(c, anomaly->name + ": " + anomaly->explanation, start.history, 0);
   }
   if (start.depth == 0 && observer_ != nullptr) observer_->end(ledger);
+  if (!program.has_failed()) return;
+  ++counts_.failed;
+  // Another process opens what the one whose disk failed has left in the caches.
+  File* const file = machine.files().find(kPoolName);
+  const bool judged = !after_kill || ledger.has_started();
+  if (crash && file != nullptr && judged) crasher.kill(file->media, 1);
 }
 
 }  // namespace sp3::sim

@@ -34,6 +34,8 @@ struct CrashOptions {
   std::uint32_t continued_one_in = 400;       // images on which another program runs
   std::uint32_t continued_clean_one_in = 20;  // of those of a closed pool
   std::uint32_t killed_one_in = 8;            // points at which the process is killed as well
+  std::uint32_t opened_nested_one_in = 16;    // of a structure's images after a crash in recovery
+  std::uint32_t continued_killed_one_in = 0;  // of them, those after which a program runs; 0: none
 };
 
 struct CrashCounts {
@@ -43,7 +45,9 @@ struct CrashCounts {
   std::uint64_t checks = 0;  // recoveries checked
   std::uint64_t nested = 0;  // of them after a crash in recovery
   std::uint64_t killed = 0;
-  std::uint64_t continued = 0;  // runs on a recovered pool
+  std::uint64_t continued = 0;   // runs on a recovered pool
+  std::uint64_t failed = 0;      // runs in which a flush, fence, write or sync failed
+  std::uint64_t structures = 0;  // structures opened and read
 };
 
 struct Violation {
@@ -96,8 +100,8 @@ class Bench {
   void report(const Case& c, std::string what, std::string where, std::uint64_t event);
   // Where a program starts: an image, and what recovery made of it; or nothing yet.
   struct Start {
-    const emu::sim::Media* base = nullptr;
-    const std::vector<emu::sim::Media::Choice>* choices = nullptr;
+    emu::sim::Media* base = nullptr;
+    const std::vector<emu::sim::Media::Choice>* choices = nullptr;  // null: the process was killed
     std::optional<State> found;
     std::uint32_t run = 0;    // programs that ran on this pool before
     std::uint32_t depth = 0;  // runs that stand still meanwhile

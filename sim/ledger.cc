@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/assert.h"
+
 namespace sp3::sim {
 namespace {
 
@@ -146,6 +148,19 @@ std::string Ledger::find_fault(const State& state) const {
     }
   }
   return {};
+}
+
+std::vector<Value> Ledger::since_start(std::uint32_t object, Value value) const {
+  std::vector<Value> values;
+  while (value != start_[object]) {
+    Number tx = 0;
+    const Access* const write = writer_of(object, value, &tx);
+    SP3_CHECK(write != nullptr);
+    values.push_back(value);
+    value = write->replaced;
+  }
+  std::reverse(values.begin(), values.end());
+  return values;
 }
 
 std::string Ledger::name(std::uint32_t object, Value value) const {

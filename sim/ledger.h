@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "oracle/history.h"
@@ -30,10 +31,14 @@ inline constexpr std::uint32_t kObjects = kCells + 1 + kBoxes;
 using Value = std::uint64_t;
 using Values = std::array<Value, kObjects>;
 
+// What a structure (sim/structure.h) holds: keys, or positions, in order, and their values.
+using Contents = std::vector<std::pair<std::uint64_t, Value>>;
+
 // What was found on media.
 struct State {
   bool made = false;  // the directory and its cells
   Values values{};
+  Contents contents{};  // of the structure
 };
 
 class Ledger {
@@ -56,12 +61,16 @@ class Ledger {
   void acknowledge(Number tx);
   void give_up(Number tx);  // an exception left run(): nothing of it may be found
 
+  [[nodiscard]] bool has_started() const noexcept { return started_; }
   // Changes whenever more may be asked of a state.
   [[nodiscard]] std::uint64_t demands() const noexcept { return demands_; }
   [[nodiscard]] std::size_t size() const noexcept { return transactions_.size(); }
 
   // What is wrong with the state; empty if nothing.
   [[nodiscard]] std::string find_fault(const State& state) const;
+  // The values that the object had after the one it started from, up to `value`, oldest first.
+  // REQUIRES: no fault was found in a state that has it.
+  [[nodiscard]] std::vector<Value> since_start(std::uint32_t object, Value value) const;
   // The run as a history for the serializability checker; those in flight count as unknown.
   [[nodiscard]] oracle::History history() const;
   // The same with each object as a list, to which every write appends: what a transaction read is

@@ -9,6 +9,7 @@
 
 #include "pool/slab_directory.h"
 #include "runtime/roots.h"
+#include "sim/structure_walk.h"
 
 namespace sp3::sim {
 namespace {
@@ -27,10 +28,10 @@ class Reader {
     for (std::uint32_t slab = 0; slab < directory_.size(); ++slab) add_slab(slab, copy);
   }
 
-  std::string read(State& state) {
-    const std::uint64_t target = find_directory();
-    if (!fault_.empty() || target == 0) return fault_.empty() ? find_unreached() : fault_;
-    const auto* directory = reach<Directory>(target);
+  std::string read(StructureKind structure, State& state) {
+    const Roots roots = find_roots();
+    if (!fault_.empty() || roots.directory == 0) return fault_.empty() ? find_unreached() : fault_;
+    const auto* directory = reach<Directory>(roots.directory);
     if (directory == nullptr) return fault_;
     state.made = true;
     state.values[kDirectory] = directory->value;
@@ -47,10 +48,17 @@ class Reader {
       read_box(directory->boxes[i], i, state);
       if (!fault_.empty()) return fault_;
     }
-    return find_unreached();
+    auto reach_one = [this]<class T>(std::uint64_t offset) { return reach<T>(offset); };
+    walk::structure(reach_one, structure, roots.structure);
+    return fault_.empty() ? find_unreached() : fault_;
   }
 
  private:
+  struct Roots {
+    std::uint64_t directory = 0;  // 0: there is none
+    std::uint64_t structure = 0;
+  };
+
   void read_box(std::uint64_t offset, std::uint32_t number, State& state) {
     const Box* box = reach<Box>(offset);
     const Small* content = box == nullptr ? nullptr : reach<Small>(box->content);
@@ -92,21 +100,21 @@ class Reader {
     return reinterpret_cast<const T*>(file_.memory().view() + offset);
   }
 
-  // 0 if no root of that name is bound.
-  std::uint64_t find_directory() {
-    if (live_.empty()) return 0;
+  Roots find_roots() {
+    Roots roots;
+    if (live_.empty()) return roots;
     const pool::Layout& layout = file_.layout();
     const pool::SlabShape shape = pool::slab_shape(
         layout.slab_size, static_cast<std::uint32_t>(pool::slot_size_of(
                               sizeof(runtime::RootNode), alignof(runtime::RootNode))));
-    std::uint64_t target = 0;
     for (std::uint64_t at = layout.slab_offset(0) + shape.data; at != 0;) {
       const auto* node = reach<runtime::RootNode>(at);
-      if (node == nullptr) return 0;
-      if (kRootName == node->name) target = node->target;
+      if (node == nullptr) break;
+      if (kRootName == node->name) roots.directory = node->target;
+      if (kStructureRoot == node->name) roots.structure = node->target;
       at = node->next.offset();
     }
-    return target;
+    return roots;
   }
 
   std::string find_unreached() const {
@@ -124,8 +132,8 @@ class Reader {
 
 }  // namespace
 
-std::string read_state(pool::PoolFile& file, int copy, State& state) {
-  return Reader(file, copy).read(state);
+std::string read_state(pool::PoolFile& file, int copy, StructureKind structure, State& state) {
+  return Reader(file, copy).read(structure, state);
 }
 
 }  // namespace sp3::sim

@@ -12,6 +12,7 @@
 
 #include "pool/pool_file.h"
 #include "sim/ledger.h"
+#include "sim/structure.h"
 
 namespace sp3::sim {
 
@@ -77,8 +78,9 @@ bool is_whole(const T& cell) {
 
 // Reads what is at home in a pool that recovery is done with (or that was closed): `copy` of its
 // metadata. Every object that is allocated must be reachable and the other way round, and every
-// object whole. What is wrong; empty if nothing.
-std::string read_state(pool::PoolFile& file, int copy, State& state);
+// object whole; the objects of a `structure` belong to it, but what they hold is not looked at.
+// What is wrong; empty if nothing.
+std::string read_state(pool::PoolFile& file, int copy, StructureKind structure, State& state);
 
 }  // namespace sp3::sim
 

@@ -36,12 +36,17 @@ class Program::Worker {
         session_(pool.session()) {}
 
   void run() {
-    for (int i = 0; i < case_.transactions; ++i) {
-      transaction();
-      between();
+    try {
+      for (int i = 0; i < case_.transactions; ++i) {
+        transaction();
+        between();
+      }
+      settle(0);
+      session_.close();
+    } catch (const Error& error) {
+      program_.expect_failure(error);
+      go_on_after_failure();
     }
-    settle(0);
-    session_.close();
   }
 
  private:
@@ -111,7 +116,7 @@ class Program::Worker {
         ledger_.read(tx, part.cell, old);
         if (!is_whole(found)) program_.fault_ = "an object is not whole to its reader";
         if (!blind) watch(found, old);
-        if (part.action == Action::read) return;
+        if (part.action == Action::read || !may_write(t, case_.structure, part.cell)) return;
         if (part.action == Action::replace && !std::exchange(moved, true)) {
           const Value value = ledger_.next_value(tx);
           ledger_.write(tx, kDirectory, directory.value, value);
@@ -127,6 +132,7 @@ class Program::Worker {
         } else {
           update(t.write(at), value);
         }
+        write_structure(t, case_.structure, part.cell, value);
       });
     }
     for (std::uint32_t i = 0; i < kBoxes; ++i) {
@@ -181,13 +187,36 @@ class Program::Worker {
     }
   }
 
+  // Tickets of what was durable in time may still say so. Nothing else is promised any more.
+  void go_on_after_failure() {
+    while (!waiting_.empty()) succeeds([&] { wait_for_first(); });
+    if (succeeds([&] { pool_.checkpoint(); }) || succeeds([&] { (void)pool_.session(); }) ||
+        (session_.is_open() && succeeds([&] { session_.run([](Transaction&) {}); }))) {
+      program_.fault_ = "a pool whose disk failed goes on as if nothing had happened";
+    }
+  }
+
+  template <class Call>
+  bool succeeds(Call&& call) {
+    try {
+      call();
+      return true;
+    } catch (const Error& error) {
+      program_.expect_failure(error);
+      return false;
+    }
+  }
+
   // Waits until at most `left` transactions are in flight.
   void settle(std::size_t left) {
-    while (waiting_.size() > left) {
-      waiting_.front().second.wait();
-      ledger_.acknowledge(waiting_.front().first);
-      waiting_.pop_front();
-    }
+    while (waiting_.size() > left) wait_for_first();
+  }
+
+  void wait_for_first() {
+    auto [tx, ticket] = std::move(waiting_.front());
+    waiting_.pop_front();
+    ticket.wait();
+    ledger_.acknowledge(tx);
   }
 
   void acknowledge_all() {
@@ -209,17 +238,42 @@ class Program::Worker {
 };
 
 void Program::main() {
+  try {
+    run();
+  } catch (const Error& error) {
+    expect_failure(error);
+  }
+}
+
+void Program::run() {
   Pool pool = found_ ? Pool::open(kPoolName, case_.options)
-                     : Pool::create(kPoolName, kPoolBytes, case_.options);
+                     : Pool::create(kPoolName, case_.pool_bytes(), case_.options);
+  opened_ = true;
   if (found_) check_found(pool);
   if (!found_ || !found_->made) set_up(pool);
   std::vector<emu::Thread> threads;
   for (int i = 0; i < case_.cores; ++i) {
-    threads.emplace_back([this, &pool, i] { Worker(*this, pool, i).run(); });
+    threads.emplace_back([this, &pool, i] { work(pool, i); });
   }
   for (emu::Thread& thread : threads) thread.join();
-  check_end(pool);
+  const bool poisoned = failed_;
+  if (!poisoned) check_end(pool);
   pool.close();
+  if (poisoned) fault_ = "a pool whose disk failed was closed as if nothing had happened";
+}
+
+void Program::work(Pool& pool, int number) {
+  try {
+    Worker(*this, pool, number).run();
+  } catch (const Error& error) {
+    expect_failure(error);
+  }
+}
+
+void Program::expect_failure(const Error& error) {
+  const bool at_open = !opened_ && error.code() == ErrorCode::io_error;
+  if (case_.failing_io == 0 || (error.code() != ErrorCode::outcome_unknown && !at_open)) throw;
+  failed_ = true;
 }
 
 void Program::set_up(Pool& pool) {
@@ -244,17 +298,21 @@ void Program::set_up(Pool& pool) {
     }
     directory.value = values[kDirectory];
     t.set_root(kRootName, t.make<Directory>(directory));
+    make_structure(t, case_.structure);
+    for (std::uint32_t i = 0; i < kCells; ++i) {
+      if (case_.structure != StructureKind::queue)
+        write_structure(t, case_.structure, i, values[i]);
+    }
   });
   ledger_.start_from(values, true);
 }
 
-State Program::read_all(Pool& pool) {
+std::string read_pool(Pool& pool, StructureKind structure, State& state) {
   Session session = pool.session();
-  State state;
-  session.run([&](Transaction& t) {
+  return session.run([&](Transaction& t) {
     state = {};
     const auto root = t.root<Directory>(kRootName);
-    if (!root) return;
+    if (!root) return std::string();
     const Directory& directory = t.read(root);
     state.made = true;
     state.values[kDirectory] = directory.value;
@@ -266,22 +324,29 @@ State Program::read_all(Pool& pool) {
     for (std::uint32_t i = 0; i < kBoxes; ++i) {
       state.values[kFirstBox + i] = t.read(Ptr<Box>::from_offset(directory.boxes[i])).value;
     }
+    return read_structure(t, structure, state.contents);
   });
-  return state;
 }
 
 // Opened through the API the pool shows what recovery alone left.
 void Program::check_found(Pool& pool) {
-  const State state = read_all(pool);
-  if (state.made != found_->made || state.values != found_->values) {
+  State state;
+  fault_ = read_pool(pool, case_.structure, state);
+  if (fault_.empty() && (state.made != found_->made || state.values != found_->values ||
+                         state.contents != found_->contents)) {
     fault_ = "the pool opens with another state than recovery left";
   }
   if (state.made) ledger_.start_from(state.values, true);
 }
 
 void Program::check_end(Pool& pool) {
-  const State state = read_all(pool);
-  std::string fault = ledger_.find_fault(state);
+  State state;
+  std::string fault = read_pool(pool, case_.structure, state);
+  if (fault.empty()) fault = ledger_.find_fault(state);
+  if (fault.empty()) {
+    const Contents start = found_ ? found_->contents : Contents();
+    fault = find_difference(case_.structure, state, start, ledger_);
+  }
   if (!fault.empty() && fault_.empty()) fault_ = "without a crash: " + fault;
 }
 

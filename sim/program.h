@@ -14,8 +14,13 @@
 
 #include "sim/case.h"
 #include "sim/ledger.h"
+#include "sim/structure.h"
 
 namespace sp3::sim {
+
+// What the pool shows: the cells and, with a structure that is in order, its contents. What is wrong
+// with the structure; empty if nothing.
+std::string read_pool(Pool& pool, StructureKind structure, State& state);
 
 class Program {
  public:
@@ -27,19 +32,26 @@ class Program {
   void main();
   // What went wrong though nothing crashed; empty if nothing.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
+  // Whether an injected failure has reached the program.
+  [[nodiscard]] bool has_failed() const noexcept { return failed_; }
 
  private:
   class Worker;
 
+  void run();
+  void work(Pool& pool, int number);
+  // Takes note of an error that the injected failure explains; any other is passed on.
+  void expect_failure(const Error& error);
   void set_up(Pool& pool);
   void check_found(Pool& pool);
   void check_end(Pool& pool);
-  static State read_all(Pool& pool);
 
   const Case& case_;
   Ledger& ledger_;
   const std::optional<State> found_;
   std::string fault_;
+  bool opened_ = false;
+  bool failed_ = false;
 };
 
 }  // namespace sp3::sim

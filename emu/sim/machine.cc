@@ -10,6 +10,7 @@
 #include "emu/sim/machine.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <utility>
 
@@ -42,6 +43,7 @@ Machine::Machine(const Config& config)
     change_points_.push_back(random_.below(config_.expected_events));
   }
   std::sort(change_points_.rbegin(), change_points_.rend());
+  if (config_.failing_io != 0) fail_io(EIO, config_.failing_io);
   const Costs& costs = config_.costs;
   step_costs_.fill(costs.step);
   const auto set = [this](Step step, std::uint32_t cost) {
@@ -57,6 +59,18 @@ Machine::Machine(const Config& config)
 }
 
 Machine::~Machine() = default;
+
+void Machine::fail_io(int error, std::uint64_t countdown) noexcept {
+  io_error_ = error;
+  io_countdown_ = countdown;
+}
+
+int Machine::io_error() noexcept {
+  if (io_error_ == 0) return 0;
+  if (io_countdown_ > 0) --io_countdown_;
+  if (io_countdown_ > 0) return 0;
+  return config_.fails_once ? std::exchange(io_error_, 0) : io_error_;
+}
 
 std::uint64_t Machine::now() const noexcept { return time() / kPicoseconds; }
 
@@ -184,6 +198,7 @@ Machine::Ended Machine::run(std::function<void()> body) {
   SP3_CHECK(fibers_ == nullptr);
   const Use use(*this);
   fibers_ = std::make_unique<Fibers>();
+  run_began_ = events_;
   for (next_ = spawn(std::move(body)); next_ != kNobody;) {
     core_ = next_;
     fibers_->enter(core_);
@@ -191,7 +206,7 @@ Machine::Ended Machine::run(std::function<void()> body) {
   for (const CoreState& core : cores_) clock_ = std::max(clock_, core.clock);
   const bool all = std::all_of(cores_.begin(), cores_.end(),
                                [](const CoreState& c) { return c.state == State::ended; });
-  const bool hung = events_ > config_.most_events;
+  const bool hung = events_ - run_began_ > config_.most_events;
   fibers_.reset();
   core_ = 0;
   if (!all) return hung ? Ended::hung : Ended::deadlocked;
@@ -218,7 +233,7 @@ void Machine::reschedule() noexcept {
 }
 
 Machine::Core Machine::pick() noexcept {
-  if (events_ > config_.most_events) return kNobody;
+  if (events_ - run_began_ > config_.most_events) return kNobody;
   if (config_.schedule == Schedule::timed) return choose_timed();
   let_time_pass();
   return choose_explored();

@@ -61,7 +61,11 @@ struct Config {
   bool clocks_agree = true;            // false: each core's clock is off by an amount of its own
   std::uint32_t priority_changes = 3;  // of Schedule::priority
   std::uint64_t expected_events = 2000;
-  std::uint64_t most_events = 20'000'000;  // then the run counts as hung
+  std::uint64_t most_events = 20'000'000;  // of a run; then it counts as hung
+  // The flush, fence, write or sync, counted from the first, that fails with EIO; 0: none. Then it
+  // alone, or all after it too.
+  std::uint64_t failing_io = 0;
+  bool fails_once = false;
   // false: what a power loss would leave is not kept; files are plain bytes, and large ones cheap
   bool tracks_media = true;
 };
@@ -106,6 +110,11 @@ class Machine {
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] const Costs& costs() const noexcept { return config_.costs; }
   [[nodiscard]] bool tracks_media() const noexcept { return config_.tracks_media; }
+
+  // The `countdown`-th flush, fence, write or sync from now on fails with `error`; 0: none does.
+  void fail_io(int error, std::uint64_t countdown) noexcept;
+  // Asked by each of them: 0, or the error it fails with.
+  [[nodiscard]] int io_error() noexcept;
 
   // What the seam reports. `what` tells events of a kind apart in the trace; costs are in
   // picoseconds.
@@ -184,7 +193,11 @@ class Machine {
   std::unique_ptr<Caches> caches_;  // timed
   std::array<std::uint32_t, 64> step_costs_{};
 
+  int io_error_ = 0;  // of the calls that fail
+  std::uint64_t io_countdown_ = 0;
+
   std::uint64_t events_ = 0;
+  std::uint64_t run_began_ = 0;  // at this number of events
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;
   std::string uncaught_;
 };

@@ -58,6 +58,7 @@ void Media::use_as(Medium medium) {
   is_changed_.assign(count, false);
   is_different_.assign(count, false);
   pending_units_.clear();
+  lost_units_.clear();
   changed_.clear();
   differs_.clear();
   hash_ = {};
@@ -83,10 +84,19 @@ void Media::note_change(std::uint32_t unit) {
     is_changed_[unit] = true;
     changed_.push_back(unit);
   }
-  if (!is_different_[unit]) {
-    is_different_[unit] = true;
-    differs_.push_back(unit);
-  }
+  differ(unit);
+}
+
+void Media::differ(std::uint32_t unit) {
+  if (is_different_[unit]) return;
+  is_different_[unit] = true;
+  differs_.push_back(unit);
+}
+
+void Media::list(std::uint32_t unit) {
+  if (units_[unit].listed) return;
+  units_[unit].listed = true;
+  pending_units_.push_back(unit);
 }
 
 void Media::store(Core core, std::uint64_t offset, const void* from, std::size_t bytes,
@@ -96,7 +106,13 @@ void Media::store(Core core, std::uint64_t offset, const void* from, std::size_t
     std::memcpy(untracked_.get() + offset, from, bytes);
     return;
   }
-  if (medium_ == Medium::sectors) ++core_state(core).fences;  // a group of its own
+  if (medium_ == Medium::sectors) {
+    ++core_state(core).fences;  // a group of its own
+    for (std::uint64_t at = offset / unit_; !lost_units_.empty() && at * unit_ < offset + bytes;
+         ++at) {
+      store_again(core, static_cast<std::uint32_t>(at));
+    }
+  }
   const auto* source = static_cast<const std::byte*>(from);
   while (bytes > 0) {
     const std::uint64_t in_word = offset % 8;
@@ -144,14 +160,31 @@ void Media::store_word(Core core, std::uint64_t word, std::uint64_t value, std::
   if (non_temporal && (state.streamed.empty() || state.streamed.back() != number)) {
     state.streamed.push_back(number);
   }
-  if (!unit.listed) {
-    unit.listed = true;
-    pending_units_.push_back(number);
+  list(number);
+  differ(number);
+  ++version_;
+}
+
+// A lost sector is to be written once more: all of what loads find there.
+void Media::store_again(Core core, std::uint32_t number) {
+  Unit& unit = units_[number];
+  if (!unit.lost) return;
+  unit.lost = false;
+  std::erase(lost_units_, number);
+  ++unit.groups;
+  unit.group_closed = false;
+  unit.group_epoch = core_state(core).fences;
+  for (std::uint32_t word = 0; word < unit_ / 8; ++word) {
+    std::uint64_t value = 0;
+    std::uint64_t before = 0;
+    std::memcpy(&value, at(now_, number) + std::size_t{word} * 8, 8);
+    std::memcpy(&before, at(media_, number) + std::size_t{word} * 8, 8);
+    if (value == before) continue;
+    unit.pieces.push_back({sequence_++, value, ~std::uint64_t{0}, unit.groups,
+                           static_cast<std::uint16_t>(word), static_cast<std::uint16_t>(core),
+                           false});
   }
-  if (!is_different_[number]) {
-    is_different_[number] = true;
-    differs_.push_back(number);
-  }
+  list(number);
   ++version_;
 }
 
@@ -190,6 +223,22 @@ void Media::fence(Core core) {
 void Media::end_sync(std::uint64_t begun) {
   const std::vector<std::uint32_t> units = pending_units_;
   for (const std::uint32_t unit : units) retire(unit, begun, ~Core{0});
+}
+
+void Media::fail_sync(std::uint64_t begun, Random& choose) {
+  const std::vector<std::uint32_t> units = pending_units_;
+  for (const std::uint32_t number : units) {
+    Unit& unit = units_[number];
+    if (unit.pieces.empty()) continue;
+    const std::uint64_t fate = choose.below(3);
+    if (fate == 0) retire(number, begun, ~Core{0});
+    // What was stored to since the sync began is to be written again as a whole.
+    if (fate != 1 || unit.pieces.back().sequence >= begun) continue;
+    unit.pieces.clear();
+    unit.lost = true;
+    lost_units_.push_back(number);
+  }
+  ++version_;
 }
 
 // Media catches up with the unit's pieces before `upto`, but not past a non-temporal store that is
@@ -267,6 +316,7 @@ void Media::content_of(std::uint32_t number, std::uint64_t content, std::byte* t
 void Media::copy_unit(const Media& base, std::uint32_t unit) {
   units_[unit].pieces.clear();
   units_[unit].group_closed = true;
+  units_[unit].lost = false;
   std::memcpy(at(now_, unit), base.at(base.media_, unit), unit_);
   std::memcpy(at(media_, unit), base.at(base.media_, unit), unit_);
   hash_ = hash_ ^ unit_hash_[unit] ^ base.unit_hash_[unit];
@@ -279,7 +329,7 @@ void Media::copy_unit(const Media& base, std::uint32_t unit) {
 
 // Makes everything equal to certain() of the base.
 void Media::return_to(Media& base) {
-  if (followed_ != base.identity_ || medium_ != base.medium_) {
+  if (followed_ != base.identity_ || medium_ != base.medium_ || size() != base.size()) {
     copy_all(base);
     followed_ = base.identity_;
   } else {
@@ -292,6 +342,7 @@ void Media::return_to(Media& base) {
   base.changed_.clear();
   for (const std::uint32_t unit : pending_units_) units_[unit].listed = false;
   pending_units_.clear();
+  lost_units_.clear();
   for (CoreState& core : cores_) {
     core.flushed.clear();
     core.streamed.clear();
@@ -328,6 +379,15 @@ void Media::choose(const Media& base, const std::vector<Choice>& choices) {
 
 void Media::follow_killed(Media& base) {
   return_to(base);
+  take_caches(base);
+}
+
+void Media::copy_killed(Media& base) {
+  copy_all(base);
+  take_caches(base);
+}
+
+void Media::take_caches(const Media& base) {
   for (const std::uint32_t number : base.pending_units_) {
     const std::vector<Piece>& pieces = base.units_[number].pieces;
     if (pieces.empty()) continue;
@@ -335,14 +395,16 @@ void Media::follow_killed(Media& base) {
     unit.pieces = pieces;
     for (Piece& piece : unit.pieces) piece.non_temporal = false;
     unit.groups = base.units_[number].groups;
-    unit.listed = true;
-    pending_units_.push_back(number);
+    list(number);
+    differ(number);
     std::memcpy(at(now_, number), base.at(base.now_, number), unit_);
-    if (!is_different_[number]) {
-      is_different_[number] = true;
-      differs_.push_back(number);
-    }
     sequence_ = std::max(sequence_, unit.pieces.back().sequence + 1);
+  }
+  for (const std::uint32_t number : base.lost_units_) {
+    std::memcpy(at(now_, number), base.at(base.now_, number), unit_);
+    units_[number].lost = true;
+    lost_units_.push_back(number);
+    differ(number);
   }
 }
 

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "emu/sim/hash128.h"
+#include "emu/sim/random.h"
 
 namespace sp3::emu::sim {
 
@@ -67,6 +68,10 @@ class Media {
   // Sectors: a sync covers what was stored before it began.
   [[nodiscard]] std::uint64_t begin_sync() const noexcept { return sequence_; }
   void end_sync(std::uint64_t begun);
+  // A sync that failed: of each sector that it should have written, by chance, the media has it, or
+  // it is still to be written, or it is lost: loads find it in the cache, and nobody will write it
+  // unless it is stored to again (so Linux treats a page whose writing failed).
+  void fail_sync(std::uint64_t begun, Random& choose);
 
   // What is pending changes this number.
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
@@ -96,6 +101,7 @@ class Media {
   void copy(const Media& base, const std::vector<Choice>& choices);
   // What the death of a process left: now() of `base`, none of it certain that is not in `base`.
   void follow_killed(Media& base);
+  void copy_killed(Media& base);
 
  private:
   struct Piece {
@@ -113,6 +119,7 @@ class Media {
     bool group_closed = true;
     std::uint64_t group_epoch = 0;  // of the core, when the group was begun
     bool listed = false;            // in pending_units_
+    bool lost = false;              // in lost_units_
   };
   struct Flushed {
     std::uint32_t unit;
@@ -134,6 +141,10 @@ class Media {
   void return_to(Media& base);
   void copy_all(const Media& base);
   void choose(const Media& base, const std::vector<Choice>& choices);
+  void take_caches(const Media& base);
+  void list(std::uint32_t unit);
+  void differ(std::uint32_t unit);
+  void store_again(Core core, std::uint32_t unit);
   [[nodiscard]] std::byte* at(std::vector<std::byte>& bytes, std::uint32_t unit) noexcept {
     return bytes.data() + std::uint64_t{unit} * unit_;
   }
@@ -154,6 +165,7 @@ class Media {
   std::vector<std::byte> media_;
   std::vector<Unit> units_;
   std::vector<std::uint32_t> pending_units_;  // those with pieces, and perhaps some without
+  std::vector<std::uint32_t> lost_units_;     // now differs from media, and nothing is pending
   std::vector<CoreState> cores_;
   std::uint64_t sequence_ = 1;
   std::uint64_t version_ = 1;

@@ -16,15 +16,6 @@ using sim::Event;
 
 constexpr std::uint64_t kPicoseconds = 1000;  // in a nanosecond
 
-int injected_error = 0;
-std::uint64_t calls_before_error = 0;
-
-int injected_failure() noexcept {
-  if (injected_error == 0) return 0;
-  if (calls_before_error > 0) --calls_before_error;
-  return calls_before_error == 0 ? injected_error : 0;
-}
-
 std::uint64_t lines_in(std::uint64_t offset, std::size_t bytes) noexcept {
   if (bytes == 0) return 0;
   const std::uint64_t end = base::round_up(offset + bytes, base::kCacheLine);
@@ -47,8 +38,7 @@ void store_event(std::uint64_t offset, std::size_t bytes) noexcept {
 }  // namespace
 
 void inject_io_error(int error, std::uint64_t countdown) noexcept {
-  injected_error = error;
-  calls_before_error = countdown;
+  sim::machine().fail_io(error, countdown);
 }
 
 Memory::Memory(sim::Media& media) : media_(media) {}
@@ -81,8 +71,13 @@ std::unique_ptr<Memory> Memory::map(int fd, const std::string& path, std::uint64
       sim::Machine& machine = sim::machine();
       const std::uint64_t begun = media.begin_sync();
       machine.event(Event::fence, 1, machine.costs().file_sync);
-      media.end_sync(begun);
-      return 0;
+      const int error = machine.io_error();
+      if (error == 0) {
+        media.end_sync(begun);
+      } else {
+        media.fail_sync(begun, machine.random());
+      }
+      return error;
     });
   } else {
     memory->chosen_ =
@@ -130,6 +125,11 @@ void Memory::flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts)
   flush_lines(offset, bytes, false, counts);
 }
 
+void Memory::flush_found(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept {
+  if (writes_blocks_) media_.store(core(), offset, view() + offset, bytes, false);
+  flush(offset, bytes, counts);
+}
+
 void Memory::log_store(std::uint64_t offset, const void* source, std::size_t bytes,
                        bool streaming) noexcept {
   SP3_CHECK(offset >= log_offset_ && offset - log_offset_ + bytes <= log_length_);
@@ -147,15 +147,20 @@ void Memory::log_store(std::uint64_t offset, const void* source, std::size_t byt
 
 IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streamed,
                            FlushCounts& counts) noexcept {
-  if (const int error = injected_failure()) return {error};
   if (bytes == 0) return {};
   if (!writes_blocks_) {
+    if (const int error = sim::machine().io_error()) return {error};
     flush_lines(offset, bytes, streamed && chosen_ == FlushInstruction::non_temporal, counts);
     return {};
   }
   const std::uint64_t first = base::round_down(offset, kFileBlock);
   const std::uint64_t length = base::round_up(offset + bytes, kFileBlock) - first;
   sim::machine().event(Event::flush, first, sim::machine().costs().file_write);
+  if (const int error = sim::machine().io_error()) {  // it got some way
+    const std::uint64_t sectors = sim::machine().random().below(length / 512);
+    media_.store(core(), first, log_view(first), sectors * 512, false);
+    return {error};
+  }
   media_.store(core(), first, log_view(first), length, false);
   counts.lines += length / base::kCacheLine;
   counts.pending_lines += length / base::kCacheLine;
@@ -163,11 +168,11 @@ IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streame
 }
 
 IoStatus Memory::fence(FlushCounts& counts) noexcept {
-  if (const int error = injected_failure()) return {error};
   if (counts.pending_lines == 0) return {};
   if (writes_blocks_) {
     if (const int error = sync_->wait()) return {error};
   } else {
+    if (const int error = sim::machine().io_error()) return {error};
     std::uint64_t cost = sim::machine().costs().fence;
     if (latency_.model != LatencyModel::line) {
       cost += (latency_.nanoseconds +

@@ -37,6 +37,8 @@ class Memory {
   void populate(std::uint64_t /*offset*/, std::size_t /*bytes*/) noexcept {}
   void flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept;
 
+  void flush_found(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept;
+
   void log_store(std::uint64_t offset, const void* source, std::size_t bytes,
                  bool streaming) noexcept;
   IoStatus log_flush(std::uint64_t offset, std::size_t bytes, bool streamed,

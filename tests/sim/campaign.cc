@@ -21,8 +21,9 @@ sim::CrashCounts crash_all(const std::string& name, Seeds seeds, const sim::Cras
   const sim::CrashCounts& n = bench.counts();
   fmt::print(
       "{}: {} distinct images, {} recoveries ({} after a crash in recovery, {} after a kill), "
-      "{} programs ({} on recovered pools), {} points\n",
-      name, n.images, n.checks, n.nested, n.killed, n.runs, n.continued, n.points);
+      "{} programs ({} on recovered pools, {} on a failing disk), {} structures read, {} points\n",
+      name, n.images, n.checks, n.nested, n.killed, n.runs, n.continued, n.failed, n.structures,
+      n.points);
   std::fflush(stdout);
   return n;
 }

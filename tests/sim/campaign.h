@@ -16,10 +16,23 @@ inline constexpr std::uint64_t kShare = 16;
 inline constexpr std::uint64_t kShare = 1;
 #endif
 
+// A share of a few seeds yields what the first of them happen to.
+inline constexpr std::uint64_t kLess = kShare * kShare;
+
 struct Seeds {
   std::uint64_t first;
   std::uint64_t last;
 };
+
+// Few images of each event, and a program on many of them.
+inline sim::CrashOptions double_crashes() {
+  sim::CrashOptions options;
+  options.most_enumerated = 8;
+  options.samples = 4;
+  options.continued_one_in = 10;
+  options.continued_clean_one_in = 5;
+  return options;
+}
 
 // Runs case_of(seed), changed by `adapt`, with crashes, and fails at the first violation. Returns
 // what was covered.

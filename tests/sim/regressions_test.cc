@@ -23,4 +23,19 @@ TEST_CASE("regression: a core whose counter is behind that of the core that open
   }
 }
 
+TEST_CASE("regression: a page that a failed fdatasync left in the cache, marked as written") {
+  sim::CrashOptions options;
+  options.most_enumerated = 8;
+  options.samples = 6;
+  options.nested_one_in = 400;
+  options.killed_one_in = 64;
+  sim::Bench bench(options);
+  sim::Case c = sim::case_of(10);
+  c.options.memory = MemoryKind::file;
+  c.options.flush = FlushInstruction::automatic;
+  c.failing_io = 11;
+  if (!bench.run(c)) FAIL(bench.violation()->what << "\n" << bench.violation()->where);
+  CHECK(bench.counts().failed > 0);
+}
+
 }  // namespace sp3::test

@@ -1,0 +1,195 @@
+#include "sim/structure.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "emu/sim/random.h"
+
+namespace sp3::sim {
+namespace {
+
+constexpr std::uint64_t kKeys = kKeysOfCell * kCells;
+
+std::uint64_t key_of(std::uint32_t cell, std::uint64_t number) { return number * kCells + cell; }
+
+// Three keys in four; none for the values that everything starts from, so that maps grow.
+bool holds(Value value, std::uint64_t number) {
+  return value > kObjects && (emu::sim::mix(value) >> (2 * number) & 3) != 0;
+}
+Value entry_of(Value value, std::uint64_t number) { return emu::sim::mix(value + number); }
+
+// Calls visit.operator()<Map>() for a map's kind.
+template <class Visitor>
+decltype(auto) with_map(StructureKind kind, Visitor&& visit) {
+  if (kind == StructureKind::hash_table) return visit.template operator()<SimHashTable>();
+  if (kind == StructureKind::rb_tree) return visit.template operator()<SimRbTree>();
+  return visit.template operator()<SimBpTree>();
+}
+
+template <class Container>
+void make(Transaction& t, const Container& container) {
+  t.set_root(kStructureRoot, container.header());
+}
+template <class Container>
+Container open(Transaction& t) {
+  return Container::open(t, t.root<typename Container::Header>(kStructureRoot));
+}
+
+void write_array(Transaction& t, std::uint32_t cell, Value value) {
+  const auto array = open<SimArray>(t);
+  for (std::uint64_t i = 0; i < kKeysOfCell; ++i) {
+    array.set(t, key_of(cell, i), entry_of(value, i));
+  }
+  array.swap(t, key_of(cell, 0), key_of(cell, 1));
+}
+
+template <class Map>
+void write_map(Transaction& t, std::uint32_t cell, Value value) {
+  const auto map = open<Map>(t);
+  for (std::uint64_t i = 0; i < kKeysOfCell; ++i) {
+    if (holds(value, i)) {
+      map.insert_or_assign(t, key_of(cell, i), value);
+    } else {
+      map.erase(t, key_of(cell, i));
+    }
+  }
+}
+
+// Contents of containers without keys: by position.
+template <class Container>
+void read_sequence(Transaction& t, const Container& container, Contents& contents) {
+  container.for_each(t, [&](const Value& value) { contents.emplace_back(contents.size(), value); });
+}
+
+Contents expected_queue(const State& state, const Contents& start, const Ledger& ledger) {
+  std::vector<Value> values;
+  for (const auto& [unused, value] : start) values.push_back(value);
+  const std::vector<Value> pushed = ledger.since_start(kPushes, state.values[kPushes]);
+  values.insert(values.end(), pushed.begin(), pushed.end());
+  const std::size_t popped =
+      std::min(values.size(), ledger.since_start(kPops, state.values[kPops]).size());
+  Contents contents;
+  for (std::size_t i = popped; i < values.size(); ++i) contents.emplace_back(i - popped, values[i]);
+  return contents;
+}
+
+Contents expected_array(const State& state) {
+  Contents contents;
+  for (std::uint64_t key = 0; key < kKeys; ++key) {
+    const Value value = state.values[key % kCells];
+    const std::uint64_t number = key / kCells;
+    contents.emplace_back(key, entry_of(value, number < 2 ? 1 - number : number));
+  }
+  return contents;
+}
+
+Contents expected_map(const State& state) {
+  Contents contents;
+  for (std::uint64_t key = 0; key < kKeys; ++key) {
+    const Value value = state.values[key % kCells];
+    if (holds(value, key / kCells)) contents.emplace_back(key, value);
+  }
+  return contents;
+}
+
+}  // namespace
+
+const char* to_string(StructureKind kind) noexcept {
+  switch (kind) {
+    case StructureKind::none:
+      return "no structure";
+    case StructureKind::queue:
+      return "queue";
+    case StructureKind::hash_table:
+      return "hash table";
+    case StructureKind::rb_tree:
+      return "red-black tree";
+    case StructureKind::bp_tree:
+      return "B+ tree";
+    case StructureKind::array:
+      return "array";
+  }
+  return "?";
+}
+
+void make_structure(Transaction& t, StructureKind kind) {
+  switch (kind) {
+    case StructureKind::none:
+      return;
+    case StructureKind::queue:
+      return make(t, SimQueue::create(t));
+    case StructureKind::array:
+      make(t, SimArray::create(t, kKeys));
+      break;
+    default:
+      with_map(kind, [&]<class Map>() { make(t, Map::create(t)); });
+      break;
+  }
+}
+
+bool may_write(Transaction& t, StructureKind kind, std::uint32_t cell) {
+  return kind != StructureKind::queue || cell != kPops || !open<SimQueue>(t).empty(t);
+}
+
+void write_structure(Transaction& t, StructureKind kind, std::uint32_t cell, Value value) {
+  switch (kind) {
+    case StructureKind::none:
+      return;
+    case StructureKind::queue:
+      if (cell == kPushes) open<SimQueue>(t).push(t, value);
+      if (cell == kPops) open<SimQueue>(t).pop(t);
+      return;
+    case StructureKind::array:
+      return write_array(t, cell, value);
+    default:
+      return with_map(kind, [&]<class Map>() { write_map<Map>(t, cell, value); });
+  }
+}
+
+std::string read_structure(Transaction& t, StructureKind kind, Contents& contents) {
+  contents.clear();
+  const auto read = [&](const auto& container, auto&& read_contents) {
+    std::string fault = container.check_invariants(t);
+    if (!fault.empty()) return fmt::format("the {} is broken: {}", to_string(kind), fault);
+    read_contents(container);
+    std::sort(contents.begin(), contents.end());
+    return std::string();
+  };
+  const auto by_position = [&](const auto& container) { read_sequence(t, container, contents); };
+  switch (kind) {
+    case StructureKind::none:
+      return {};
+    case StructureKind::queue:
+      return read(open<SimQueue>(t), by_position);
+    case StructureKind::array:
+      return read(open<SimArray>(t), by_position);
+    default:
+      return with_map(kind, [&]<class Map>() {
+        return read(open<Map>(t), [&](const Map& map) {
+          map.for_each(t,
+                       [&](std::uint64_t key, Value value) { contents.emplace_back(key, value); });
+        });
+      });
+  }
+}
+
+std::string find_difference(StructureKind kind, const State& state, const Contents& start,
+                            const Ledger& ledger) {
+  if (kind == StructureKind::none || !state.made) return {};
+  const Contents expected = kind == StructureKind::queue   ? expected_queue(state, start, ledger)
+                            : kind == StructureKind::array ? expected_array(state)
+                                                           : expected_map(state);
+  if (state.contents == expected) return {};
+  const auto [found, wanted] =
+      std::mismatch(state.contents.begin(), state.contents.end(), expected.begin(), expected.end());
+  const auto name = [](const Contents& contents, Contents::const_iterator at) {
+    if (at == contents.end()) return std::string("its end");
+    return fmt::format("{} = {:x}", at->first, at->second);
+  };
+  return fmt::format("the {} does not agree with the cells: it has {} where {} must be",
+                     to_string(kind), name(state.contents, found), name(expected, wanted));
+}
+
+}  // namespace sp3::sim

@@ -1,0 +1,61 @@
+// Structure: a container of the library that a simulated program keeps beside its cells, in the same
+// transactions.
+//
+// What it must hold is a function of the cells, so the ledger, which knows which states of the cells
+// are allowed, also says what the container may hold; an image in which the two disagree has half
+// of a transaction, or has lost a transaction that changed the container's inside.
+//   maps    a cell's value says which of the cell's keys are present, and all of those have it
+//   array   a cell's value is in all of its entries, mixed with their numbers; two of them swapped
+//   queue   each write of cell 0 pushes its value, each write of cell 1 pops one
+// The keys of the cells alternate, so that different cells share nodes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sp3/containers/array.h>
+#include <sp3/containers/bp_tree.h>
+#include <sp3/containers/hash_table.h>
+#include <sp3/containers/queue.h>
+#include <sp3/containers/rb_tree.h>
+#include <sp3/sp3.h>
+
+#include "sim/ledger.h"
+
+namespace sp3::sim {
+
+enum class StructureKind : std::uint8_t { none, queue, hash_table, rb_tree, bp_tree, array };
+inline constexpr std::uint32_t kStructureKinds = 5;  // without none
+const char* to_string(StructureKind kind) noexcept;
+
+inline constexpr std::string_view kStructureRoot = "structure";
+inline constexpr std::uint64_t kKeysOfCell = 5;
+inline constexpr std::uint32_t kPushes = 0;  // the cells that a queue follows
+inline constexpr std::uint32_t kPops = 1;
+
+// A fan-out so small that a few keys split, borrow and merge at two levels.
+using SimQueue = Queue<Value>;
+using SimHashTable = HashTable<std::uint64_t, Value>;
+using SimRbTree = RbTree<std::uint64_t, Value>;
+using SimBpTree = BpTree<std::uint64_t, Value, 4>;
+using SimArray = Array<Value>;
+
+// Inside a transaction. REQUIRES of all but the first: the structure is there.
+void make_structure(Transaction& t, StructureKind kind);
+// Whether a write of the cell is possible now: an empty queue cannot be popped.
+bool may_write(Transaction& t, StructureKind kind, std::uint32_t cell);
+// Follows the cell's new value.
+void write_structure(Transaction& t, StructureKind kind, std::uint32_t cell, Value value);
+// Checks the invariants and reads what is there. What is wrong; empty if nothing.
+std::string read_structure(Transaction& t, StructureKind kind, Contents& contents);
+
+// Holds what was found in the structure against what was found in the cells. `start`: what the
+// structure held when the ledger's run began. What is wrong; empty if nothing.
+// REQUIRES: the ledger allows the state.
+std::string find_difference(StructureKind kind, const State& state, const Contents& start,
+                            const Ledger& ledger);
+
+}  // namespace sp3::sim

@@ -1,0 +1,29 @@
+// The campaigns of './dev test --all': as the quick ones, with many more seeds.
+#include <catch2/catch.hpp>
+
+#include "tests/sim/campaign.h"
+
+namespace sp3::test {
+
+TEST_CASE("power loss at length", "[.full]") {
+  const sim::CrashCounts n = crash_all("at length", {10'000, 10'499}, {});
+  CHECK(n.images > 2'000'000 / kLess);
+}
+
+TEST_CASE("double crashes at length", "[.full]") {
+  const sim::CrashCounts n =
+      crash_all("double crashes at length", {20'000, 20'199}, double_crashes());
+  CHECK(n.continued > 10'000 / kLess);
+}
+
+TEST_CASE("structures and failing disks at length", "[.full]") {
+  sim::CrashOptions options;
+  options.nested_one_in = 1000;
+  options.continued_killed_one_in = 50;
+  const sim::CrashCounts n = crash_all(
+      "rich, at length", {sim::kFirstRichSeed + 1000, sim::kFirstRichSeed + 1099}, options);
+  CHECK(n.structures > 100'000 / kLess);
+  CHECK(n.failed > 20 / kLess);
+}
+
+}  // namespace sp3::test

@@ -1,0 +1,36 @@
+// The containers under power loss at every event: invariants, contents and allocation of each image.
+#include <catch2/catch.hpp>
+
+#include "tests/sim/campaign.h"
+
+namespace sp3::test {
+
+using sim::StructureKind;
+
+TEST_CASE("after power loss each container is in order and holds what the cells say") {
+  for (const auto kind : {StructureKind::queue, StructureKind::hash_table, StructureKind::rb_tree,
+                          StructureKind::bp_tree, StructureKind::array}) {
+    sim::CrashOptions options;
+    options.nested_one_in = 4000;
+    options.continued_one_in = 500;
+    const sim::CrashCounts n = crash_all(sim::to_string(kind), {1, 2}, options, [&](sim::Case& c) {
+      c.structure = kind;
+      c.cores = static_cast<int>(2 + c.seed % 2);
+    });
+    CHECK(n.images > 1000 / kLess);
+    CHECK(n.structures > 1000 / kLess);
+    CHECK(n.continued > 2 / kLess);
+  }
+}
+
+TEST_CASE("cases of rich seeds: structures, failing disks, or both") {
+  sim::CrashOptions options;
+  options.nested_one_in = 2000;
+  options.continued_killed_one_in = 100;
+  const sim::CrashCounts n =
+      crash_all("rich", {sim::kFirstRichSeed, sim::kFirstRichSeed + 7}, options);
+  CHECK(n.structures > 2000 / kLess);
+  CHECK(n.failed > 0);
+}
+
+}  // namespace sp3::test
