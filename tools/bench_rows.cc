@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "emu/clock.h"
 #include "tools/command.h"
 #include "workloads/machine.h"
 
@@ -66,6 +67,12 @@ double spread(const Cell& cell) {
   return (cell.results.back().throughput() - cell.results.front().throughput()) / middle;
 }
 
+double undisturbed_mean_ns(const RunResult& result) {
+  constexpr double kUndisturbed = 0.99;
+  return emu::nanoseconds_from_ticks(
+      static_cast<std::uint64_t>(result.latency_ticks.mean_of_smallest(kUndisturbed)));
+}
+
 nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann::json& machine) {
   const RunResult& r = median(cell);
   nlohmann::json row = to_json(cell.options);
@@ -110,6 +117,8 @@ nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann
               {"latency_p99_ns", ns(0.99)},
               {"latency_p999_ns", ns(0.999)},
               {"latency_max_ns", timed ? nlohmann::json(r.longest_ns()) : nlohmann::json()},
+              {"latency_undisturbed_mean_ns",
+               timed ? nlohmann::json(undisturbed_mean_ns(r)) : nlohmann::json()},
               {"flush", to_string(flush.instruction)},
               {"flush_cost_ns", flush.nanoseconds},
               {"simulated", false},

@@ -44,6 +44,9 @@ const workloads::RunResult& median(const Cell& cell);
 // How far the runs lie apart, relative to the median.
 double spread(const Cell& cell);
 
+// The mean latency of all but the slowest hundredth: what a transaction takes while it has its core.
+double undisturbed_mean_ns(const workloads::RunResult& result);
+
 nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann::json& machine);
 void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush);
 

@@ -83,14 +83,14 @@ std::vector<std::string> split_list(const std::string& option, const std::string
   return parts;
 }
 
-unsigned parse_threads(const std::string& text) {
+unsigned parse_threads(const std::string& text, const std::string& option) {
   try {
     std::size_t used = 0;
     const unsigned long value = std::stoul(text, &used);
     if (used == text.size() && value >= 1 && value <= 1024) return static_cast<unsigned>(value);
   } catch (const std::logic_error&) {
   }
-  throw UsageError(fmt::format("--threads: wanted numbers from 1 to 1024, found '{}'", text));
+  throw UsageError(fmt::format("{}: wanted numbers from 1 to 1024, found '{}'", option, text));
 }
 
 std::string default_directory(MemoryKind memory) {

@@ -44,7 +44,7 @@ std::string format_size(std::uint64_t bytes);
 std::vector<std::string> split_list(const std::string& option, const std::string& text);
 
 // A number of threads, 1 to 1024. Throws UsageError.
-unsigned parse_threads(const std::string& text);
+unsigned parse_threads(const std::string& text, const std::string& option = "--threads");
 
 // The value that to_string() calls `name`, of those from 0 to `last`. Throws UsageError that lists them.
 template <class Enum>

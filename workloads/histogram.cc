@@ -25,4 +25,16 @@ std::uint64_t Histogram::percentile(double fraction) const {
   return max_;
 }
 
+double Histogram::mean_of_smallest(double fraction) const {
+  const auto wanted = static_cast<std::uint64_t>(std::ceil(fraction * static_cast<double>(total_)));
+  std::uint64_t seen = 0;
+  double sum = 0;
+  for (std::size_t i = 0; i < kBuckets && seen < wanted; ++i) {
+    const std::uint64_t count = std::min(counts_[i], wanted - seen);
+    sum += static_cast<double>(count) * static_cast<double>(std::min(upper_bound(i), max_));
+    seen += count;
+  }
+  return seen == 0 ? 0 : sum / static_cast<double>(seen);
+}
+
 }  // namespace sp3::workloads

@@ -8,9 +8,14 @@ namespace sp3::emu::sim {
 
 Caches::Caches(const Costs& costs) : costs_(costs), buckets_(std::size_t{1} << 12) {}
 
+namespace {
+// Lines of one object are looked up one after the other: their places are neighbours.
+std::uint64_t place_of(std::uint64_t name) noexcept { return mix(name >> 3) * 8 + (name & 7); }
+}  // namespace
+
 std::uint32_t Caches::find(std::uint64_t name) {
   std::size_t mask = buckets_.size() - 1;
-  std::size_t at = mix(name) & mask;
+  std::size_t at = place_of(name) & mask;
   for (; buckets_[at] != 0; at = (at + 1) & mask) {
     if (lines_[buckets_[at] - 1].name == name) return buckets_[at] - 1;
   }
@@ -22,7 +27,7 @@ std::uint32_t Caches::find(std::uint64_t name) {
     buckets_.assign(buckets_.size() * 4, 0);
     mask = buckets_.size() - 1;
     for (std::uint32_t id = 0; id < lines_.size(); ++id) {
-      at = mix(lines_[id].name) & mask;
+      at = place_of(lines_[id].name) & mask;
       while (buckets_[at] != 0) at = (at + 1) & mask;
       buckets_[at] = id + 1;
     }

@@ -63,3 +63,13 @@ TEST_CASE("Merged histograms equal one that recorded everything") {
   CHECK(left.count() == 0);
   CHECK(left.max() == 0);
 }
+
+TEST_CASE("the mean of the smallest values leaves the largest out") {
+  Histogram histogram;
+  CHECK(histogram.mean_of_smallest(0.99) == 0);
+  for (int i = 0; i < 99; ++i) histogram.record(i < 33 ? 10 : 40);
+  histogram.record(1'000'000);
+  CHECK(histogram.mean_of_smallest(0.99) == Approx(30));
+  CHECK(histogram.mean_of_smallest(0.33) == Approx(10));
+  CHECK(histogram.mean_of_smallest(1.0) > 10'000);
+}

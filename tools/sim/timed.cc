@@ -1,5 +1,6 @@
 #include "tools/sim/timed.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <memory>
@@ -67,7 +68,12 @@ TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim
   TimedRun run;
   const Machine::Ended ended = machine.run([&] {
     ChargedSystem system(workloads::make_system(cell.system));
-    system.create(cell.spec, cell.options);
+    workloads::SystemOptions options = cell.options;
+    // Each core has a session, and the library has some of its own.
+    constexpr unsigned kOwnSessions = 8;
+    options.pool.geometry.max_sessions =
+        std::max(options.pool.geometry.max_sessions, cell.run.threads + kOwnSessions);
+    system.create(cell.spec, options);
     system.populate();
     const auto start = std::chrono::steady_clock::now();
     run.result = workloads::run_workload(system, cell.spec, zipf, cell.run);

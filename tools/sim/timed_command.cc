@@ -31,7 +31,7 @@ Plan make_plan(const SimArguments& a) {
       for (const std::string& system : split_list("--system", a.systems)) {
         Cell cell{system, a.spec, a.run, options, {}};
         cell.spec.kind = kind;
-        cell.run.threads = parse_threads(cores);
+        cell.run.threads = parse_threads(cores, "--cores");
         add_cell(plan, std::move(cell));
       }
     }

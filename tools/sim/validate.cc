@@ -1,7 +1,9 @@
 // sp3 sim --validate: what the simulator predicts beside what the machine it was calibrated on does.
 //
-// The native side is `sp3 bench`, started as a program of its own: in short runs that alternate, of
-// which the best counts as well as the median, because others on the machine only ever take away.
+// The native side is `sp3 bench`, started as a program of its own, in short runs that alternate. On a
+// machine that others use, throughput says how much of it they left; so what is held against the
+// simulator is the mean latency of all transactions but the slowest hundredth, which are those that
+// lost their core. The throughputs are printed beside it.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -73,8 +75,10 @@ int run_validation(const SimArguments& a) {
   store.path = "/simulated";
   nlohmann::json results = nlohmann::json::array();
   std::FILE* const out = a.json == "-" ? stderr : stdout;
-  fmt::print(out, "{:<10} {:<8} {:>5} {:>14} {:>12} {:>12} {:>9} {:>9}\n", "workload", "system",
-             "cores", "native median", "native best", "simulated", "of median", "of best");
+  fmt::print(out, "{:<10} {:<8} {:>5} | {:>9} {:>9} | {:>9} {:>9} {:>7}\n", "", "", "", "native",
+             "simulated", "native", "simulated", "");
+  fmt::print(out, "{:<10} {:<8} {:>5} | {:>9} {:>9} | {:>9} {:>9} {:>7}\n", "workload", "system",
+             "cores", "ktx/s", "ktx/s", "mean ns", "mean ns", "ratio");
   Progress progress;
   std::size_t within = 0;
   for (const std::string threads : {"1", "2"}) {
@@ -83,26 +87,30 @@ int run_validation(const SimArguments& a) {
       Cell cell{native.at("system"), a.spec, a.run, system_options(store), {}};
       cell.spec.kind = workloads::workload_from_name(native.at("workload").get<std::string>());
       cell.run.threads = parse_threads(threads);
-      const double simulated = run_timed(cell, zipf, costs.costs, false).result.throughput();
-      const auto all = native.at("throughputs").get<std::vector<double>>();
-      const double best = *std::ranges::max_element(all);
-      const double middle = native.at("throughput_tx_per_s");
+      const workloads::RunResult simulated = run_timed(cell, zipf, costs.costs, false).result;
+      const double native_ns = native.at("latency_undisturbed_mean_ns");
+      const double simulated_ns = undisturbed_mean_ns(simulated);
+      const double native_throughput = native.at("throughput_tx_per_s");
+      const double ratio = native_ns / simulated_ns;  // of throughputs, were nobody else there
       progress.clear();
-      fmt::print(out, "{:<10} {:<8} {:>5} {:>14.1f} {:>12.1f} {:>12.1f} {:>9.2f} {:>9.2f}\n",
-                 workloads::to_string(cell.spec.kind), cell.system, threads, middle / 1000,
-                 best / 1000, simulated / 1000, simulated / middle, simulated / best);
+      fmt::print(out, "{:<10} {:<8} {:>5} | {:>9.1f} {:>9.1f} | {:>9.0f} {:>9.0f} {:>7.2f}\n",
+                 workloads::to_string(cell.spec.kind), cell.system, threads,
+                 native_throughput / 1000, simulated.throughput() / 1000, native_ns, simulated_ns,
+                 ratio);
       std::fflush(out);
-      within += simulated / best > 0.7 && simulated / best < 1.3 ? 1 : 0;
+      within += ratio > 0.7 && ratio < 1.3 ? 1 : 0;
       results.push_back({{"workload", workloads::to_string(cell.spec.kind)},
                          {"system", cell.system},
                          {"cores", cell.run.threads},
-                         {"native_median_tx_per_s", middle},
-                         {"native_best_tx_per_s", best},
-                         {"simulated_tx_per_s", simulated},
+                         {"native_tx_per_s", native_throughput},
+                         {"simulated_tx_per_s", simulated.throughput()},
+                         {"native_mean_ns", native_ns},
+                         {"simulated_mean_ns", simulated_ns},
+                         {"ratio", ratio},
                          {"native", native}});
     }
   }
-  fmt::print(out, "{} of {} within 30 % of the best native run\n", within, results.size());
+  fmt::print(out, "{} of {} within 30 %\n", within, results.size());
   if (!a.json.empty()) write_output(a.json, results.dump(2) + "\n");
   return kOk;
 }
