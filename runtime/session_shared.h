@@ -23,7 +23,6 @@
 #include <cstdint>
 
 #include "base/align.h"
-#include "base/scaled.h"
 #include "base/tid.h"
 #include "log/pending_ring.h"
 #include "log/session_log.h"
@@ -39,7 +38,7 @@ inline constexpr base::Stamp kFirstStamp = 8;  // real stamps are larger than th
 
 struct SessionShared {
   // Items in flight at most: enough for a few asynchronous groups.
-  static constexpr std::uint32_t kItems = base::scaled(1024, 16);
+  static constexpr std::uint32_t kItems = 1024;
 
   SessionShared(PoolCore& pool, base::SessionId session, emu::Memory& memory,
                 const pool::Layout& layout, log::SegmentPool& segments, std::uint64_t generation,
