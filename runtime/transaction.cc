@@ -277,10 +277,10 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
   std::vector<index::Place>& free = free_slots_[type.fingerprint];
   if (free.empty()) {
     // A batch, so that the table's mutex is no hot spot; few of what is large.
-    constexpr std::uint64_t kBatch = base::scaled(32, 2);
+    const auto most = base::scaled<std::uint64_t>(32, 2);
     constexpr std::uint64_t kBatchBytes = 64 * 1024;
     const std::uint64_t batch =
-        std::min(kBatch, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
+        std::min(most, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
     slabs_.take(type, batch, free);
     std::reverse(free.begin(), free.end());  // ascending addresses first
   }
