@@ -78,12 +78,10 @@ enum class Mutant : std::uint8_t {
   failed_checkpoint_fence_is_forgotten,
   failed_recovery_fence_is_forgotten,
   // Each flush and fence left out.
-  no_flush_pool_directory,
   no_flush_superblock_a,
   no_flush_superblock_b,
   no_flush_slab_bitmap,
   no_flush_slab_record,
-  no_fence_pool_created,
   no_flush_own_record,
   no_flush_sealed_items,
   no_flush_items_before_gap,

@@ -116,6 +116,73 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       use_structure(c);
       make_long(c, 12);
       return std::nullopt;
+    case Kind::blind:
+    case Kind::boxes:
+      c.cores = 3;
+      c.transactions = kind == Kind::blind ? 10 : 6;
+      c.async = true;
+      c.checkpoints = false;
+      c.blind = kind == Kind::blind;
+      c.boxes = kind == Kind::boxes;
+      return sparse();
+    case Kind::churned:
+      make_long(c, 16);
+      c.churn = true;
+      c.reopens = true;
+      c.checkpoints = true;
+      return sparse();
+    case Kind::skewed:
+      make_long(c, 25);
+      c.boxes = true;
+      c.blind = true;
+      c.checkpoints = true;
+      c.clocks_agree = false;
+      c.slow_clocks = true;
+      return std::nullopt;
+    case Kind::drifting:
+      c.cores = 3;
+      c.transactions = 8;
+      c.async = true;
+      c.checkpoints = true;
+      c.clocks_agree = false;
+      c.slow_clocks = true;
+      return sparse();
+    case Kind::late:
+      c.cores = 3;
+      c.transactions = 6;
+      c.late = true;
+      c.checkpoints = true;
+      c.clocks_agree = false;
+      c.slow_clocks = true;
+      return sparse();
+    case Kind::crowded:
+      use_lines(c, FlushInstruction::non_temporal);
+      c.schedule = emu::sim::Schedule::priority;
+      c.cores = 3;
+      c.transactions = 12;
+      c.async = true;
+      return sparse();
+    case Kind::blocks:
+      use_file(c);
+      c.cores = 3;
+      c.transactions = 6;
+      c.async = true;
+      options.samples = 16;
+      return options;
+    case Kind::helped:
+      use_lines(c, FlushInstruction::clwb);
+      c.schedule = emu::sim::Schedule::random;
+      c.cores = 3;
+      c.transactions = 12;
+      c.async = true;
+      c.options.async.group_records = 1;
+      return sparse();
+    case Kind::tangled:
+      use_structure(c);
+      make_long(c, 12);
+      c.clocks_agree = false;
+      c.slow_clocks = true;
+      return std::nullopt;
     case Kind::failing:
       if (c.seed % 2 == 0) use_file(c);
       c.failing_io = 1 + c.seed % 40;
@@ -129,9 +196,10 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
 
 std::string_view to_string(Kind kind) noexcept {
   constexpr std::array<std::string_view, kKinds> kNames = {
-      "any",      "lines",     "ordered",    "streams",    "files",
-      "nested",   "continued", "killed",     "contended",  "recycled",
-      "explored", "mixed",     "structures", "containers", "failing"};
+      "any",     "lines",     "ordered",  "streams",  "files",  "nested",     "continued",
+      "killed",  "contended", "recycled", "explored", "mixed",  "structures", "containers",
+      "failing", "blind",     "boxes",    "churned",  "skewed", "drifting",   "late",
+      "crowded", "blocks",    "helped",   "tangled"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

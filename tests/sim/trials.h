@@ -27,8 +27,18 @@ enum class Kind : std::uint8_t {
   structures,  // a container, with crashes
   containers,  // a container, long, without crashes
   failing,     // a flush, fence, write or sync fails
+  blind,       // three cores, blind writes, asynchronous commits, few images
+  boxes,       // three cores on boxes, asynchronous commits, few images
+  churned,     // objects are replaced all the time, sessions reopened, checkpoints, few images
+  skewed,      // mixed, with clocks that are apart
+  drifting,    // contended, with clocks that are apart
+  late,        // sessions opened one after the other, checkpoints, clocks apart
+  crowded,     // streaming stores by priority, so that owners are overtaken, few images
+  blocks,      // file memory, three cores, asynchronous commits
+  helped,      // mapped memory, commits of both kinds, groups of one, few images
+  tangled,     // a container, long, with clocks that are apart
 };
-inline constexpr std::uint32_t kKinds = 15;
+inline constexpr std::uint32_t kKinds = 25;
 std::string_view to_string(Kind kind) noexcept;
 
 struct Trial {
