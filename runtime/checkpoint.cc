@@ -108,6 +108,10 @@ base::Stamp Checkpointer::raise_floor() {
     floor = std::max(floor, s->last_stamp.load(std::memory_order_relaxed));
   }
   emu::step(emu::Step::checkpoint_floor);
+  if (mutant(Mutant::checkpoint_lists_sessions_early)) {
+    // Time for a session to be opened, which would be a matter of luck.
+    for (emu::Spin spin; spin.rounds() < 50;) spin.pause();
+  }
   // (2) seq_cst, Dekker with SessionCore::announce and take_stamp.
   pool_.floor.store(floor, std::memory_order_seq_cst);
   // Listed after the floor was published: a session that is missing was opened later (both take the
@@ -313,7 +317,7 @@ void Checkpointer::note_dirty(index::Slab* slab) {
 
 void Checkpointer::fence() {
   const emu::IoStatus status = pool_.memory().fence(actor_.counts);
-  if (status.ok()) return;
+  if (status.ok() || mutant(Mutant::failed_checkpoint_fence_is_forgotten)) return;
   pool_.persister().poison(status.error);
   pool_.persister().throw_if_poisoned();
 }

@@ -155,6 +155,7 @@ inline void SessionCore::admit_to_snapshot(const index::Seen& seen) {
 // which nothing needs a comparison.
 void SessionCore::revalidate() {
   if (pool_->options().policy == CommitPolicy::ideal) return;
+  if (mutant(Mutant::reads_not_compared)) return;
   if (reads_.size() + writes_.size() <= kReadWithoutSnapshot) {
     if (!reads_still_hold()) conflict(Conflict::changed);
     return;
@@ -208,7 +209,11 @@ std::byte* SessionCore::copy_of(const WriteEntry& entry, const detail::TypeInfo&
 
 const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
   begin_operation();
-  if (const std::byte* copy = own_copy(offset, type)) return copy;
+  if (const std::byte* copy = own_copy(offset, type)) {
+    if (!mutant(Mutant::reads_miss_own_writes)) return copy;
+    const WriteEntry* own = writes_.find(offset);
+    return own->mode == WriteMode::update ? own->base : copy;
+  }
   const index::Place place = locate(offset, type);
   const index::Seen seen = observe(place);
   reads_.push_back({&place.entry(), offset, seen});
