@@ -9,6 +9,7 @@
 
 #include <sp3/sp3.h>
 
+#include "workloads/contents.h"
 #include "workloads/entry.h"
 #include "workloads/workload.h"
 #include "workloads/zipf.h"
@@ -61,15 +62,12 @@ class MapWorkload {
     return found != nullptr;
   }
 
-  std::string check(Transaction& tx) const {
-    std::string violation = map_.check_invariants(tx);
-    if (!violation.empty()) return violation;
+  std::string check_structure(Transaction& tx) const { return map_.check_invariants(tx); }
+
+  void visit(Transaction& tx, const ItemVisitor& visitor) const {
     map_.for_each(tx, [&](std::uint64_t key, const Entry<Size>& entry) {
-      if (key < spec_.entries && entry.intact()) return true;
-      violation = "Key " + std::to_string(key) + " is foreign or its entry is torn.";
-      return false;
+      return visitor({key, entry.tag(), entry.intact()});
     });
-    return violation;
   }
 
  private:

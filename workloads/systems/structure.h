@@ -4,12 +4,14 @@
 //   explicit W(const WorkloadSpec&);
 //   void create(Session&);     void populate(Session&);     void attach(Session&);
 //   bool execute(Transaction&, const Operation&);   // the body of one transaction
-//   std::string check(Transaction&) const;
+//   std::string check_structure(Transaction&) const;          // empty if its invariants hold
+//   void visit(Transaction&, const ItemVisitor&) const;       // in the container's order
 #pragma once
 
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sp3/sp3.h>
 
@@ -59,8 +61,22 @@ class StructureOf final : public Structure {
   void create(Session& session) override { workload_.create(session); }
   void populate(Session& session) override { workload_.populate(session); }
   void attach(Session& session) override { workload_.attach(session); }
-  std::string check(Session& session) override {
-    return session.run([&](Transaction& tx) { return workload_.check(tx); });
+  std::string check_structure(Session& session) override {
+    return session.run([&](Transaction& tx) { return workload_.check_structure(tx); });
+  }
+  void visit(Session& session, const ItemVisitor& visitor) override {
+    // Collected first: a body may run again, and a visitor should see every item once.
+    std::vector<Item> items;
+    session.run([&](Transaction& tx) {
+      items.clear();
+      workload_.visit(tx, [&](const Item& item) {
+        items.push_back(item);
+        return true;
+      });
+    });
+    for (const Item& item : items) {
+      if (!visitor(item)) return;
+    }
   }
   std::unique_ptr<Client> connect(Session session, bool asynchronous) override {
     return std::make_unique<RuntimeClient<W>>(workload_, std::move(session), asynchronous);
