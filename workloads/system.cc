@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/systems/quadra.h"
 #include "workloads/systems/runtime_system.h"
 
 namespace sp3::workloads {
@@ -84,6 +85,9 @@ const std::vector<Entry>& entries() {
       {{"dram-tx", "same runtime without persistence", false, false},
        make_runtime<CommitPolicy::volatile_only>,
        runs_everything},
+      {{"quadra", "re-implemented from PPoPP 2021: data beside its backup, one fence, combining"},
+       make_quadra,
+       why_not_quadra},
   };
   return all;
 }
