@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/systems/mnemosyne.h"
 #include "workloads/systems/quadra.h"
 #include "workloads/systems/runtime_system.h"
 
@@ -85,6 +86,9 @@ const std::vector<Entry>& entries() {
       {{"dram-tx", "same runtime without persistence", false, false},
        make_runtime<CommitPolicy::volatile_only>,
        runs_everything},
+      {{"mnemosyne", "re-implemented from ASPLOS 2011: word-based STM, redo logs with torn bits"},
+       make_mnemosyne,
+       why_not_mnemosyne},
       {{"quadra", "re-implemented from PPoPP 2021: data beside its backup, one fence, combining"},
        make_quadra,
        why_not_quadra},

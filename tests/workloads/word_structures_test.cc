@@ -10,6 +10,7 @@
 
 #include "tests/support/temp_path.h"
 #include "workloads/rng.h"
+#include "workloads/systems/mnemosyne/engine.h"
 #include "workloads/systems/quadra/engine.h"
 #include "workloads/systems/word_tm/system.h"
 
@@ -341,3 +342,21 @@ TEST_CASE("Transfers on quadra keep their sum in sight of every reader") {
 TEST_CASE("A body that fails on quadra fails alone") { fail_some<quadra::Engine>(); }
 
 TEST_CASE("A full store of quadra says so") { fill_up<quadra::Engine>(); }
+
+TEST_CASE("Structures on mnemosyne behave as the standard containers, also when reopened") {
+  const TempPath path("words");
+  {
+    mnemosyne::Engine engine(path.path(), kStoreBytes, emulated());
+    compare_all(engine, 1500);
+  }
+  mnemosyne::Engine engine(path.path(), emulated());
+  compare_all(engine, 300);
+}
+
+TEST_CASE("Transfers on mnemosyne keep their sum in sight of every reader") {
+  for (const unsigned threads : {2U, 4U}) transfer_between_accounts<mnemosyne::Engine>(threads);
+}
+
+TEST_CASE("A body that fails on mnemosyne fails alone") { fail_some<mnemosyne::Engine>(); }
+
+TEST_CASE("A full store of mnemosyne says so") { fill_up<mnemosyne::Engine>(); }

@@ -98,7 +98,8 @@ class StructureOf final : public Structure<Engine> {
   }
   void populate(Engine& engine) override {
     typename Engine::Client client(engine);
-    const std::uint64_t batch = std::max<std::uint64_t>(1, 16384 / spec_.entry_size);
+    // So many that a log of moderate size holds the transaction.
+    const std::uint64_t batch = std::clamp<std::uint64_t>(4096 / spec_.entry_size, 1, 32);
     for (std::uint64_t next = 0; next < spec_.entries; next += batch) {
       update(engine, client, [&](Tx& tx) {
         structure_.populate(tx, next, std::min(spec_.entries, next + batch));

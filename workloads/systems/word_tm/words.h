@@ -39,7 +39,8 @@ concept WordTransaction = requires(T& tx, Word at, std::uint64_t value, std::uin
 // An entry of a size that is known at run time only.
 class EntryWords {
  public:
-  EntryWords() noexcept {}  // NOLINT(modernize-use-equals-default): `= default` would clear words_
+  // Only the tag is cleared: clearing the largest entry would cost more than most operations.
+  EntryWords() noexcept { words_[0] = 0; }
 
   void make(std::uint64_t tag, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) words_[i] = entry_word(tag, i);
