@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include "workloads/systems/runtime_system.h"
+#ifdef SP3_WITH_PMDK
+#include "workloads/systems/pmdk/pmdk_system.h"
+#endif
 
 namespace sp3::workloads {
 
@@ -84,6 +87,11 @@ const std::vector<Entry>& entries() {
       {{"dram-tx", "same runtime without persistence", false, false},
        make_runtime<CommitPolicy::volatile_only>,
        runs_everything},
+#ifdef SP3_WITH_PMDK
+      {{"pmdk", "libpmemobj: undo log, locks held to commit", true, false},
+       make_pmdk,
+       why_not_pmdk},
+#endif
   };
   return all;
 }

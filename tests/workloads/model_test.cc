@@ -87,7 +87,8 @@ void run_beside_model(System& system, const WorkloadSpec& spec, unsigned thread,
   const ClientCounters before = client->counters();
   for (int i = 0; i < operations; ++i) {
     const Operation operation = stream.next();
-    REQUIRE(client->execute(operation) == model.execute(operation));
+    const bool found = client->execute(operation);
+    if (found != model.execute(operation)) FAIL("operation " << i << " of thread " << thread);
   }
   client->drain();
   CHECK(client->counters().commits - before.commits == static_cast<std::uint64_t>(operations));
@@ -152,7 +153,7 @@ TEST_CASE("Entries of other sizes are stored whole") {
   spec.entries = 50;
   spec.fill = 0.5;
   for (const SystemInfo& info : systems()) {
-    for (const std::uint32_t size : {16U, 1024U, 4096U}) {
+    for (const std::uint32_t size : {16U, 4096U}) {
       spec.entry_size = size;
       for (const WorkloadKind kind : kAllWorkloads) {
         spec.kind = kind;

@@ -13,7 +13,7 @@ namespace sp3::test {
 inline workloads::SystemOptions small_options(std::string_view system, const TempPath& path) {
   workloads::SystemOptions options;
   options.path = path.path();
-  options.pool_size = 64 << 20;
+  options.pool_size = 24 << 20;
   options.pool.memory = MemoryKind::emulated;
   if (!workloads::why_unsupported(system, {.kind = workloads::WorkloadKind::bptree}, options)
            .empty()) {
