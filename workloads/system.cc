@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/systems/keyvalue/system.h"
 #include "workloads/systems/runtime_system.h"
 #ifdef SP3_WITH_PMDK
 #include "workloads/systems/pmdk/pmdk_system.h"
@@ -61,6 +62,13 @@ std::unique_ptr<System> make_runtime() {
   return make_runtime_system({policy, asynchronous});
 }
 
+#if defined(SP3_WITH_LMDB) || defined(SP3_WITH_ROCKSDB) || defined(SP3_WITH_SQLITE)
+template <keyvalue::OpenStore open>
+std::unique_ptr<System> make_keyvalue() {
+  return keyvalue::make_system(open);
+}
+#endif
+
 std::string runs_everything(const WorkloadSpec&, const SystemOptions&) { return {}; }
 
 std::string only_updates(const WorkloadSpec& spec, const SystemOptions&) {
@@ -91,6 +99,21 @@ const std::vector<Entry>& entries() {
       {{"pmdk", "libpmemobj: undo log, locks held to commit", true, false},
        make_pmdk,
        why_not_pmdk},
+#endif
+#ifdef SP3_WITH_LMDB
+      {{"lmdb", "LMDB: a B+ tree copied on write, one writer at a time", true, true},
+       make_keyvalue<keyvalue::open_lmdb>,
+       keyvalue::why_not},
+#endif
+#ifdef SP3_WITH_ROCKSDB
+      {{"rocksdb", "RocksDB's TransactionDB: a log-structured tree with a log", true, true},
+       make_keyvalue<keyvalue::open_rocksdb>,
+       keyvalue::why_not},
+#endif
+#ifdef SP3_WITH_SQLITE
+      {{"sqlite", "SQLite in WAL mode", true, true},
+       make_keyvalue<keyvalue::open_sqlite>,
+       keyvalue::why_not},
 #endif
   };
   return all;

@@ -1,9 +1,9 @@
 #include "emu/interposed/libpmem.h"
 
-#include <dlfcn.h>
 #include <libpmem.h>
 
 #include "base/align.h"
+#include "emu/interposed/next_symbol.h"
 #include "emu/latency.h"
 
 namespace sp3::emu {
@@ -12,21 +12,13 @@ namespace {
 
 // The functions of libpmem that ours stand in front of.
 struct Real {
-  // Program start is the only caller that could be surprised by an exit; nothing works without them.
-  template <class F>
-  static F* find(const char* name) {
-    void* const symbol = ::dlsym(RTLD_NEXT, name);
-    if (symbol == nullptr) __builtin_trap();
-    return reinterpret_cast<F*>(symbol);
-  }
-
-  decltype(&::pmem_flush) flush = find<decltype(::pmem_flush)>("pmem_flush");
-  decltype(&::pmem_drain) drain = find<decltype(::pmem_drain)>("pmem_drain");
-  decltype(&::pmem_msync) msync = find<decltype(::pmem_msync)>("pmem_msync");
-  decltype(&::pmem_memcpy) memcpy = find<decltype(::pmem_memcpy)>("pmem_memcpy");
-  decltype(&::pmem_memmove) memmove = find<decltype(::pmem_memmove)>("pmem_memmove");
-  decltype(&::pmem_memset) memset = find<decltype(::pmem_memset)>("pmem_memset");
-  decltype(&::pmem_is_pmem) is_pmem = find<decltype(::pmem_is_pmem)>("pmem_is_pmem");
+  decltype(&::pmem_flush) flush = next_symbol<decltype(::pmem_flush)>("pmem_flush");
+  decltype(&::pmem_drain) drain = next_symbol<decltype(::pmem_drain)>("pmem_drain");
+  decltype(&::pmem_msync) msync = next_symbol<decltype(::pmem_msync)>("pmem_msync");
+  decltype(&::pmem_memcpy) memcpy = next_symbol<decltype(::pmem_memcpy)>("pmem_memcpy");
+  decltype(&::pmem_memmove) memmove = next_symbol<decltype(::pmem_memmove)>("pmem_memmove");
+  decltype(&::pmem_memset) memset = next_symbol<decltype(::pmem_memset)>("pmem_memset");
+  decltype(&::pmem_is_pmem) is_pmem = next_symbol<decltype(::pmem_is_pmem)>("pmem_is_pmem");
 };
 
 const Real& real() noexcept {

@@ -1,6 +1,8 @@
 // Small stores of any system, for tests.
 #pragma once
 
+#include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/temp_path.h"
@@ -20,6 +22,12 @@ inline workloads::SystemOptions small_options(std::string_view system, const Tem
     options.pool.memory = MemoryKind::file;
   }
   return options;
+}
+
+// Whether this build has the system: those from outside are optional.
+inline bool has_system(std::string_view name) {
+  return std::ranges::any_of(workloads::systems(),
+                             [&](const workloads::SystemInfo& info) { return info.name == name; });
 }
 
 inline std::vector<workloads::Item> items_of(workloads::System& system) {
