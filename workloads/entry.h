@@ -11,6 +11,11 @@
 
 namespace sp3::workloads {
 
+// Word i of the entry made from `tag`; word 0 is the tag.
+constexpr std::uint64_t entry_word(std::uint64_t tag, std::size_t i) {
+  return tag + i * 0x9e3779b97f4a7c15ULL;
+}
+
 template <std::size_t Size>
 struct Entry {
   static_assert(Size >= 8 && Size % 8 == 0);
@@ -20,7 +25,7 @@ struct Entry {
 
   static Entry of(std::uint64_t tag) {
     Entry entry;
-    for (std::size_t i = 0; i < kWords; ++i) entry.words[i] = word(tag, i);
+    for (std::size_t i = 0; i < kWords; ++i) entry.words[i] = entry_word(tag, i);
     return entry;
   }
 
@@ -28,14 +33,9 @@ struct Entry {
 
   [[nodiscard]] bool intact() const {
     for (std::size_t i = 1; i < kWords; ++i) {
-      if (words[i] != word(words[0], i)) return false;
+      if (words[i] != entry_word(words[0], i)) return false;
     }
     return true;
-  }
-
- private:
-  static constexpr std::uint64_t word(std::uint64_t tag, std::size_t i) {
-    return tag + i * 0x9e3779b97f4a7c15ULL;
   }
 };
 

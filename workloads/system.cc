@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "workloads/systems/keyvalue/system.h"
+#include "workloads/systems/mnemosyne.h"
+#include "workloads/systems/quadra.h"
 #include "workloads/systems/runtime_system.h"
 #ifdef SP3_WITH_PMDK
 #include "workloads/systems/pmdk/pmdk_system.h"
@@ -115,6 +117,12 @@ const std::vector<Entry>& entries() {
        make_keyvalue<keyvalue::open_sqlite>,
        keyvalue::why_not},
 #endif
+      {{"mnemosyne", "re-implemented from ASPLOS 2011: word-based STM, redo logs with torn bits"},
+       make_mnemosyne,
+       why_not_mnemosyne},
+      {{"quadra", "re-implemented from PPoPP 2021: data beside its backup, one fence, combining"},
+       make_quadra,
+       why_not_quadra},
   };
   return all;
 }
