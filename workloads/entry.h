@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,5 +38,25 @@ struct Entry {
     return true;
   }
 };
+
+// Calls f<Size>() for the entry size. REQUIRES: it is one of kEntrySizes.
+template <class F>
+auto with_entry_size(std::uint32_t size, F&& f) {
+  switch (size) {
+    case 16:
+      return f.template operator()<16>();
+    case 64:
+      return f.template operator()<64>();
+    case 256:
+      return f.template operator()<256>();
+    case 1024:
+      return f.template operator()<1024>();
+    case 4096:
+      return f.template operator()<4096>();
+    default:
+      assert(size == 128);
+      return f.template operator()<128>();
+  }
+}
 
 }  // namespace sp3::workloads

@@ -4,9 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "workloads/systems/keyvalue/system.h"
 #include "workloads/systems/mnemosyne.h"
 #include "workloads/systems/quadra.h"
 #include "workloads/systems/runtime_system.h"
+#ifdef SP3_WITH_PMDK
+#include "workloads/systems/pmdk/pmdk_system.h"
+#endif
 
 namespace sp3::workloads {
 
@@ -60,6 +64,13 @@ std::unique_ptr<System> make_runtime() {
   return make_runtime_system({policy, asynchronous});
 }
 
+#if defined(SP3_WITH_LMDB) || defined(SP3_WITH_ROCKSDB) || defined(SP3_WITH_SQLITE)
+template <keyvalue::OpenStore open>
+std::unique_ptr<System> make_keyvalue() {
+  return keyvalue::make_system(open);
+}
+#endif
+
 std::string runs_everything(const WorkloadSpec&, const SystemOptions&) { return {}; }
 
 std::string only_updates(const WorkloadSpec& spec, const SystemOptions&) {
@@ -86,6 +97,26 @@ const std::vector<Entry>& entries() {
       {{"dram-tx", "same runtime without persistence", false, false},
        make_runtime<CommitPolicy::volatile_only>,
        runs_everything},
+#ifdef SP3_WITH_PMDK
+      {{"pmdk", "libpmemobj: undo log, locks held to commit", true, false},
+       make_pmdk,
+       why_not_pmdk},
+#endif
+#ifdef SP3_WITH_LMDB
+      {{"lmdb", "LMDB: a B+ tree copied on write, one writer at a time", true, true},
+       make_keyvalue<keyvalue::open_lmdb>,
+       keyvalue::why_not},
+#endif
+#ifdef SP3_WITH_ROCKSDB
+      {{"rocksdb", "RocksDB's TransactionDB: a log-structured tree with a log", true, true},
+       make_keyvalue<keyvalue::open_rocksdb>,
+       keyvalue::why_not},
+#endif
+#ifdef SP3_WITH_SQLITE
+      {{"sqlite", "SQLite in WAL mode", true, true},
+       make_keyvalue<keyvalue::open_sqlite>,
+       keyvalue::why_not},
+#endif
       {{"mnemosyne", "re-implemented from ASPLOS 2011: word-based STM, redo logs with torn bits"},
        make_mnemosyne,
        why_not_mnemosyne},

@@ -1,6 +1,8 @@
 // Small stores of any system, for tests.
 #pragma once
 
+#include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/temp_path.h"
@@ -13,13 +15,19 @@ namespace sp3::test {
 inline workloads::SystemOptions small_options(std::string_view system, const TempPath& path) {
   workloads::SystemOptions options;
   options.path = path.path();
-  options.pool_size = 64 << 20;
+  options.pool_size = 24 << 20;
   options.pool.memory = MemoryKind::emulated;
   if (!workloads::why_unsupported(system, {.kind = workloads::WorkloadKind::bptree}, options)
            .empty()) {
     options.pool.memory = MemoryKind::file;
   }
   return options;
+}
+
+// Whether this build has the system: those from outside are optional.
+inline bool has_system(std::string_view name) {
+  return std::ranges::any_of(workloads::systems(),
+                             [&](const workloads::SystemInfo& info) { return info.name == name; });
 }
 
 inline std::vector<workloads::Item> items_of(workloads::System& system) {

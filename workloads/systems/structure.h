@@ -15,6 +15,7 @@
 
 #include <sp3/sp3.h>
 
+#include "workloads/entry.h"
 #include "workloads/systems/runtime_system.h"
 
 namespace sp3::workloads {
@@ -89,20 +90,9 @@ class StructureOf final : public Structure {
 // The instantiation for the spec's entry size. REQUIRES: it is one of kEntrySizes.
 template <template <std::size_t> class W>
 std::unique_ptr<Structure> structure_for(const WorkloadSpec& spec) {
-  switch (spec.entry_size) {
-    case 16:
-      return std::make_unique<StructureOf<W<16>>>(spec);
-    case 64:
-      return std::make_unique<StructureOf<W<64>>>(spec);
-    case 256:
-      return std::make_unique<StructureOf<W<256>>>(spec);
-    case 1024:
-      return std::make_unique<StructureOf<W<1024>>>(spec);
-    case 4096:
-      return std::make_unique<StructureOf<W<4096>>>(spec);
-    default:
-      return std::make_unique<StructureOf<W<128>>>(spec);
-  }
+  return with_entry_size(spec.entry_size, [&]<std::size_t Size>() -> std::unique_ptr<Structure> {
+    return std::make_unique<StructureOf<W<Size>>>(spec);
+  });
 }
 
 }  // namespace sp3::workloads
