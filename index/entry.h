@@ -99,6 +99,13 @@ class Entry {
     return false;
   }
 
+  // The words of the version that is locked. REQUIRES: locked by the caller.
+  [[nodiscard]] Seen locked_version() const noexcept {
+    // relaxed: ours while locked; try_lock has synchronised with whoever published it.
+    return {word0_.load(std::memory_order_relaxed) & ~kLock,
+            word1_.load(std::memory_order_relaxed)};
+  }
+
   // Undoes try_lock without a change. REQUIRES: locked by the caller.
   void unlock(std::uint64_t unlocked) noexcept {
     SP3_ASSERT(word0_.load(std::memory_order_relaxed) == (unlocked | kLock));
