@@ -12,6 +12,7 @@
 #include "emu/spin.h"
 #include "emu/touch.h"
 #include "runtime/pool_core.h"
+#include "runtime/ranged.h"
 
 namespace sp3::runtime {
 
@@ -163,6 +164,10 @@ void SessionCore::end_reading() noexcept {
   reading_ = false;
   emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::store);
   pool_->epochs().unpin(actor_.participant);
+  if (uses_ranges_) [[unlikely]] {
+    ranged_->end_attempt();
+    uses_ranges_ = false;
+  }
 }
 
 // Undoes what the write set holds: locks, private copies, slots taken.
@@ -258,7 +263,7 @@ void SessionCore::flush() {
     SessionCore& core;
     ~Leave() { core.leave(); }
   } const leave{*this};
-  if (!pool_->logs()) return;
+  if (!pool_->logs() || mutant(Mutant::session_flush_does_not_wait)) return;
   // relaxed: our own numbers.
   if (shared_->committed.load(std::memory_order_relaxed) ==
       shared_->sealed.load(std::memory_order_relaxed)) {
