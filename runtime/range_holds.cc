@@ -10,7 +10,7 @@ namespace sp3::runtime {
 
 namespace {
 // Some microseconds of spinning, then as many offers of the core.
-constexpr std::uint32_t kPatience = base::scaled(512, 16);
+std::uint32_t patience() { return base::scaled(512U, 16U); }
 
 // So that the next element can be added without an error.
 template <class T>
@@ -58,7 +58,7 @@ RangeHandle RangeHolds::try_patiently(BlockingRangeLock& lock, const Range& rang
     RangeHandle handle = mode == RangeMode::exclusive
                              ? lock.try_lock(owner_, range.begin, range.end)
                              : lock.try_lock_shared(owner_, range.begin, range.end);
-    if (handle || spin.rounds() >= kPatience) return handle;
+    if (handle || spin.rounds() >= patience()) return handle;
     spin.pause();
   }
 }

@@ -30,6 +30,7 @@ struct Case {
   bool reopens = false;      // sessions are closed and opened between transactions
   bool churn = false;        // objects are replaced, never updated, by kinds of all sizes
   bool keeps = false;        // pointers to the boxes' cells are kept and read without the boxes
+  bool dawdles = false;      // bodies take their time between reading and the end
   bool late = false;         // each core opens its session when the one before has come half way
   StructureKind structure = StructureKind::none;  // changed by the same transactions
   // The flush, fence, write or sync, counted from the first, that fails; 0: none. Then it alone, or

@@ -15,6 +15,8 @@ namespace sp3::sim {
 
 namespace {
 
+constexpr std::uint32_t kDawdling = 20;  // turns of a waiting loop
+
 // Returns where the box's new cell is.
 std::uint64_t fill(Transaction& t, Box& box, Value value) {
   Small content{};
@@ -147,6 +149,7 @@ class Program::Worker {
     for (std::uint32_t i = 0; i < kBoxes; ++i) {
       if ((boxes_ >> i & 1) != 0) refill(t, tx, directory, i);
     }
+    for (emu::Spin spin; case_.dawdles && spin.rounds() < kDawdling;) spin.pause();
     check_watched();
   }
 

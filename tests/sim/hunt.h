@@ -11,11 +11,11 @@ namespace sp3::test {
 
 struct Kill {
   Trial trial;
-  std::string check;  // the first line of what the trial said
+  std::string check;  // what the trial said, without its numbers where it is one of known checks
 };
 
 // The first trial that catches the mutant: of the kind `first`, in which its situation arises, with
-// one seed after the other up to `last_seed`; then of all other kinds, with a tenth of the seeds.
+// one seed after the other up to `last_seed`; then of all other kinds, with a hundredth of the seeds.
 // Finds the same on every machine. Errors: as try_mutant.
 std::optional<Kill> hunt(base::Mutant mutant, Kind first, std::uint64_t last_seed);
 

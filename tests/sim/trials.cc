@@ -178,6 +178,11 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       c.boxes = true;
       c.keeps = true;
       return std::nullopt;
+    case Kind::dawdling:
+      make_long(c, 25);
+      c.dawdles = true;
+      c.checkpoints = true;
+      return std::nullopt;
     case Kind::failing:
       if (c.seed % 2 == 0) use_file(c);
       c.failing_io = 1 + c.seed % 40;
@@ -194,7 +199,7 @@ std::string_view to_string(Kind kind) noexcept {
       "any",       "ordered",  "streams",  "files",   "nested",     "continued",
       "contended", "recycled", "explored", "mixed",   "containers", "failing",
       "blind",     "boxes",    "churned",  "skewed",  "drifting",   "late",
-      "crowded",   "blocks",   "helped",   "grouped", "kept"};
+      "crowded",   "blocks",   "helped",   "grouped", "kept",       "dawdling"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -35,8 +35,9 @@ enum class Kind : std::uint8_t {
   helped,      // mapped memory, commits of both kinds, groups of one, few images
   grouped,     // file memory, replacements in groups, many images
   kept,        // long programs on boxes, by pointers kept from before, without crashes
+  dawdling,    // long bodies while checkpoints run, without crashes
 };
-inline constexpr std::uint32_t kTrialKinds = 23;
+inline constexpr std::uint32_t kTrialKinds = 24;
 std::string_view to_string(Kind kind) noexcept;
 
 struct Trial {
