@@ -134,7 +134,9 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       return sparse();
     case Kind::late:
       c.cores = 3;
-      c.transactions = 6;
+      c.transactions = 5;
+      c.async = true;
+      c.options.async = {.group_records = 4, .group_microseconds = 1000};
       c.late = true;
       c.checkpoints = true;
       c.clocks_agree = false;
