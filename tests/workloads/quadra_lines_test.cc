@@ -35,7 +35,7 @@ class Recorder {
   }
   static void order() {}
   void prefetch(std::uint64_t) const {}
-  void flush(std::uint64_t) { ++flushes; }
+  void flush(std::uint64_t, std::uint64_t bytes) { flushes += bytes / sizeof(PersistentLine); }
   void fence() { ++fences; }
 
   void apply(const Store& store) {
@@ -43,7 +43,7 @@ class Recorder {
   }
 
   std::vector<Store> stores;
-  unsigned flushes = 0;
+  std::uint64_t flushes = 0;  // lines
   unsigned fences = 0;
 
  private:
@@ -73,7 +73,7 @@ void run(Recorder& media, std::uint64_t number, const Change& change) {
   std::uint64_t value = change.value;
   for (const std::uint64_t line : change.lines) {
     const Words words{value, value + 1, value + 2};
-    lines.close(line, number, words.data(), static_cast<std::uint32_t>(change.lines.size()));
+    lines.close(line, 1, number, words.data(), static_cast<std::uint32_t>(change.lines.size()));
     value += 3;
   }
   lines.fence();
@@ -126,7 +126,8 @@ Recorder settled() {
 
 TEST_CASE("A transaction is one flush a line and one fence") {
   Recorder media = settled();
-  media.flushes = media.fences = 0;
+  media.flushes = 0;
+  media.fences = 0;
   run(media, 5, {{0, 2, 4}, 500});
   CHECK(media.flushes == 3);
   CHECK(media.fences == 1);

@@ -44,12 +44,14 @@ constexpr std::uint64_t log_words(std::uint64_t values) {
   return base::round_up((values * 64 + 62) / 63, kWordsPerLogLine);
 }
 
-// Makes log words of 64-bit values, from a position on.
+// Makes the log words of one record, from a position on.
 class Packer {
  public:
-  // Appends to `words`.
-  Packer(std::vector<std::uint64_t>& words, std::uint64_t position, std::uint64_t capacity)
-      : words_(words), position_(position), capacity_(capacity) {}
+  // REQUIRES: `words` has room for log_words() of the values that are put.
+  Packer(std::uint64_t* words, std::uint64_t position, std::uint64_t capacity)
+      : next_(words),
+        torn_(torn_bit(position, capacity)),
+        until_wrap_(capacity - position % capacity) {}
 
   void put(std::uint64_t value) {
     // `held_` bits of earlier values, fewer than 63, wait in the low end of rest_.
@@ -61,20 +63,21 @@ class Packer {
       held_ = 0;
     }
   }
-  // What is left, and zeros to the end of the line.
-  void finish() {
+  // What is left, and zeros up to `end`.
+  void finish(const std::uint64_t* end) {
     if (held_ != 0) emit(rest_);
-    while (words_.size() % kWordsPerLogLine != 0) emit(0);
+    while (next_ < end) emit(0);
   }
 
  private:
   void emit(std::uint64_t bits) {
-    words_.push_back((bits & ~kTornBit) | torn_bit(position_++, capacity_));
+    *next_++ = (bits & ~kTornBit) | torn_;
+    if (--until_wrap_ == 0) torn_ ^= kTornBit;  // a record wraps once at most
   }
 
-  std::vector<std::uint64_t>& words_;
-  std::uint64_t position_;
-  std::uint64_t capacity_;
+  std::uint64_t* next_;
+  std::uint64_t torn_;
+  std::uint64_t until_wrap_;
   std::uint64_t rest_ = 0;
   unsigned held_ = 0;
 };

@@ -169,15 +169,16 @@ void Engine::Tx::reserve_log(std::uint64_t words) {
 
 void Engine::Tx::write_log(std::uint64_t time) {
   const std::uint64_t capacity = engine_.layout_.log_capacity();
-  client_.log_.clear();
-  Packer packer(client_.log_, client_.tail_, capacity);
+  const std::uint64_t values = kRecordHead + 2 * client_.writes_.stores().size();
+  client_.log_.resize(log_words(values));
+  Packer packer(client_.log_.data(), client_.tail_, capacity);
   packer.put(time);
   packer.put(client_.writes_.stores().size());
   for (const Stored& stored : client_.writes_.stores()) {
     packer.put(stored.at);
     packer.put(stored.value);
   }
-  packer.finish();
+  packer.finish(client_.log_.data() + client_.log_.size());
 
   emu::Memory& logs = *engine_.logs_;
   const std::uint64_t base = engine_.layout_.log_at(client_.slot_);

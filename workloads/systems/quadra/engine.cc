@@ -146,12 +146,13 @@ void Engine::run(Request& request) {
 // recovery takes them all back.
 void Engine::commit() {
   if (opened_.empty()) return;
-  const auto lines = static_cast<std::uint32_t>(opened_.size());
-  for (const std::uint64_t line : opened_) {
-    lines_.close(line, number_, &replica_[line * kWordsPerLine], lines);
+  for (const Run& run : opened_) {
+    lines_.close(run.first, run.count, number_, &replica_[run.first * kWordsPerLine],
+                 opened_lines_);
   }
   lines_.fence();
   opened_.clear();
+  opened_lines_ = 0;
   ++number_;
 }
 
@@ -159,11 +160,14 @@ void Engine::commit() {
 // same parity, so that opening its lines does not touch the count of the last whole transaction.
 void Engine::roll_back() {
   if (opened_.empty()) return;
-  for (const std::uint64_t line : opened_) {
-    std::memcpy(&replica_[line * kWordsPerLine], lines_.at(line).now.data(),
-                sizeof(PersistentLine::now));
+  for (const Run& run : opened_) {
+    for (std::uint64_t line = run.first; line < run.first + run.count; ++line) {
+      std::memcpy(&replica_[line * kWordsPerLine], lines_.at(line).now.data(),
+                  sizeof(PersistentLine::now));
+    }
   }
   opened_.clear();
+  opened_lines_ = 0;
   number_ += 2;
 }
 

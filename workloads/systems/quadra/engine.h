@@ -57,9 +57,9 @@ class MappedMedia {
   // The hardware keeps the order of stores; this keeps the compiler's hands off it.
   static void order() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
   void prefetch(std::uint64_t offset) const noexcept { memory_.prefetch_store(offset); }
-  void flush(std::uint64_t offset) noexcept {
+  void flush(std::uint64_t offset, std::uint64_t bytes) noexcept {
     // Mapped memory never fails.
-    static_cast<void>(memory_.log_flush(offset, sizeof(PersistentLine), false, *counts_));
+    static_cast<void>(memory_.log_flush(offset, bytes, false, *counts_));
   }
   void fence() noexcept { static_cast<void>(memory_.fence(*counts_)); }
 
@@ -100,6 +100,11 @@ class Engine {
     std::atomic<Request*> request{nullptr};
     bool taken = false;  // guarded by mutex_
   };
+  // Neighbouring lines.
+  struct Run {
+    std::uint64_t first;
+    std::uint64_t count;
+  };
   struct FreeWords {
     void operator()(std::uint64_t* words) const noexcept { std::free(words); }
   };
@@ -114,10 +119,19 @@ class Engine {
   // Opens the lines of the words [at, at + count) for the running transaction.
   void open_lines(Word at, std::size_t count) {
     const std::uint64_t first = at / kWordsPerLine;
-    const std::uint64_t last = (at + count - 1) / kWordsPerLine;
-    for (std::uint64_t line = first + 1; line <= last; ++line) lines_.prefetch(line);
-    for (std::uint64_t line = first; line <= last; ++line) {
-      if (lines_.open(line, number_)) opened_.push_back(line);
+    const std::uint64_t end = (at + count - 1) / kWordsPerLine + 1;
+    const std::uint64_t number = number_;
+    for (std::uint64_t line = first + 1; line < end; ++line) lines_.prefetch(line);
+    for (std::uint64_t line = first; line < end; ++line) {
+      if (lines_.open(line, number)) add_opened(line);
+    }
+  }
+  void add_opened(std::uint64_t line) {
+    ++opened_lines_;
+    if (!opened_.empty() && opened_.back().first + opened_.back().count == line) {
+      ++opened_.back().count;
+    } else {
+      opened_.push_back({line, 1});
     }
   }
 
@@ -130,9 +144,10 @@ class Engine {
 
   WriterPreferenceLock lock_;
   // Below: guarded by lock_, but the slots' requests.
-  std::uint64_t number_ = 0;           // of the running or the next transaction
-  std::vector<std::uint64_t> opened_;  // lines, by the running transaction
-  std::vector<Request*> pending_;      // and where they came from:
+  std::uint64_t number_ = 0;        // of the running or the next transaction
+  std::vector<Run> opened_;         // by the running transaction
+  std::uint32_t opened_lines_ = 0;  // in all of them
+  std::vector<Request*> pending_;   // and where they came from:
   std::vector<std::atomic<Request*>*> pending_slots_;
 
   emu::Mutex mutex_;  // guards Slot::taken
@@ -169,7 +184,7 @@ class Engine::Tx {
 
   [[nodiscard]] std::uint64_t load(Word at) const noexcept { return words_[at]; }
   void load(Word at, std::uint64_t* to, std::size_t count) const noexcept {
-    std::memcpy(to, words_ + at, count * sizeof *to);
+    copy(to, words_ + at, count);
   }
   void store(Word at, std::uint64_t value) {
     wrote_ = true;
@@ -180,7 +195,7 @@ class Engine::Tx {
     if (count == 0) return;
     wrote_ = true;
     engine_.open_lines(at, count);
-    std::memcpy(words_ + at, from, count * sizeof *from);
+    copy(words_ + at, from, count);
   }
   Word allocate(std::size_t count) { return engine_.heap_.allocate(*this, 0, count); }
   void release(Word at, std::size_t count) { engine_.heap_.release(*this, 0, at, count); }
@@ -188,6 +203,15 @@ class Engine::Tx {
   [[nodiscard]] bool wrote() const noexcept { return wrote_; }
 
  private:
+  // Entries are short: calling memcpy would take as long as copying.
+  static void copy(std::uint64_t* to, const std::uint64_t* from, std::size_t count) noexcept {
+    constexpr std::size_t kStep = 4;
+    for (; count >= kStep; to += kStep, from += kStep, count -= kStep) {
+      std::memcpy(to, from, kStep * sizeof *to);
+    }
+    for (; count > 0; --count) *to++ = *from++;
+  }
+
   Engine& engine_;
   std::uint64_t* words_;
   bool wrote_ = false;

@@ -8,8 +8,8 @@
 //
 // Transaction n writes a line in two parts, each in this order:
 //   open    back := now;  count[n % 2] := 0;  number := n
-//   close   now := the new words;  count[n % 2] := lines changed by n, in every line alike;  flush
-// and one fence after the last line is all there is. The stores to one cache line reach persistent
+//   close   now := the new words;  count[n % 2] := lines changed by n, in every line alike
+// Flushing the lines and one fence after the last is all there is. The stores to one cache line reach persistent
 // memory in the order they were made (they leave the cache together, or a prefix of them does), so
 // of each line a prefix of these six stores survives.
 //
@@ -22,7 +22,7 @@
 // PPoPP 2021 (Quadra); written from the algorithm as published.
 //
 // Media is where the lines are: view(offset) (a pointer to the bytes), store(offset, bytes, count),
-// order() (keeps the stores of a line in order), prefetch(offset), flush(offset), fence().
+// order() (keeps the stores of a line in order), prefetch(offset), flush(offset, bytes), fence().
 //
 // Thread safety: none; one writer at a time.
 #pragma once
@@ -66,21 +66,25 @@ class Lines {
   bool open(std::uint64_t line, std::uint64_t n) {
     const PersistentLine& found = at(line);
     if (found.number == n) return false;
-    const std::array<std::uint64_t, kWordsPerLine> now = found.now;
-    store(line, offsetof(PersistentLine, back), now);
-    store(line, count_of(n), std::uint32_t{0});
-    store(line, offsetof(PersistentLine, number), n);
+    const std::uint64_t start = offset(line);
+    store(start + offsetof(PersistentLine, back), found.now.data(), sizeof found.now);
+    constexpr std::uint32_t kNone = 0;
+    store(start + count_of(n), &kNone, sizeof kNone);
+    store(start + offsetof(PersistentLine, number), &n, sizeof n);
     return true;
   }
 
-  // REQUIRES: transaction n opened the line. `lines` is the number of lines it opened, > 0.
-  void close(std::uint64_t line, std::uint64_t n, const std::uint64_t* words, std::uint32_t lines) {
-    SP3_ASSERT(at(line).number == n && lines > 0);
-    std::array<std::uint64_t, kWordsPerLine> now;
-    std::memcpy(now.data(), words, sizeof now);
-    store(line, offsetof(PersistentLine, now), now);
-    store(line, count_of(n), lines);
-    media_.flush(offset(line));
+  // Closes the lines [first, first + run) with the words from `words` on, and flushes them. REQUIRES:
+  // transaction n opened them. `lines` is the number of lines it opened in all.
+  void close(std::uint64_t first, std::uint64_t run, std::uint64_t n, const std::uint64_t* words,
+             std::uint32_t lines) {
+    SP3_ASSERT(lines >= run);
+    for (std::uint64_t line = first; line < first + run; ++line, words += kWordsPerLine) {
+      SP3_ASSERT(at(line).number == n);
+      store(offset(line) + offsetof(PersistentLine, now), words, sizeof(PersistentLine::now));
+      store(offset(line) + count_of(n), &lines, sizeof lines);
+    }
+    media_.flush(offset(first), run * sizeof(PersistentLine));
   }
 
   // Makes everything closed durable.
@@ -105,10 +109,11 @@ class Lines {
     if (whole != 0 && whole == wanted) return highest;
     for (std::uint64_t line = 0; line < count_; ++line) {
       if (at(line).number != highest) continue;
-      const std::array<std::uint64_t, kWordsPerLine> back = at(line).back;
-      store(line, count_of(highest), std::uint32_t{0});
-      store(line, offsetof(PersistentLine, now), back);
-      media_.flush(offset(line));
+      constexpr std::uint32_t kNone = 0;
+      store(offset(line) + count_of(highest), &kNone, sizeof kNone);
+      store(offset(line) + offsetof(PersistentLine, now), at(line).back.data(),
+            sizeof(PersistentLine::back));
+      media_.flush(offset(line), sizeof(PersistentLine));
     }
     media_.fence();
     return highest;
@@ -121,9 +126,8 @@ class Lines {
   [[nodiscard]] std::uint64_t offset(std::uint64_t line) const noexcept {
     return base_ + line * sizeof(PersistentLine);
   }
-  template <class T>
-  void store(std::uint64_t line, std::uint64_t within, const T& value) {
-    media_.store(offset(line) + within, &value, sizeof value);
+  void store(std::uint64_t to, const void* from, std::size_t bytes) {
+    media_.store(to, from, bytes);
     media_.order();
   }
 
