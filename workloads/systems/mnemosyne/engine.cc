@@ -71,7 +71,7 @@ void Engine::close() {
     const std::lock_guard guard(mutex_);
     stop_ = true;
   }
-  wanted_.notify_one();
+  wanted_.notify_all();
   manager_.join();
 }
 

@@ -160,7 +160,7 @@ void Engine::Tx::reserve_log(std::uint64_t words) {
   if (!engine_.truncation_wanted_.load(std::memory_order_relaxed)) {
     const std::lock_guard guard(engine_.mutex_);
     engine_.truncation_wanted_.store(true, std::memory_order_relaxed);
-    engine_.wanted_.notify_one();
+    engine_.wanted_.notify_all();
   }
   if (used() <= capacity) return;
   ++client_.counters_.waits;
