@@ -69,7 +69,7 @@ def draw_bar(axes, x, height, width, name, names):
     )  # fmt: skip
 
 
-def legend_below(figure, handles, columns=6):
+def legend_below(figure, handles, columns=7):
     """One legend for all panels; `handles` is {label: handle}."""
     figure.legend(
         handles.values(), handles.keys(), loc="upper center", bbox_to_anchor=(0.5, 0.0),
