@@ -97,6 +97,12 @@ const char* to_string(ErrorCode code) noexcept {
       return "range_lock_busy";
     case ErrorCode::nested_wait:
       return "nested_wait";
+    case ErrorCode::beyond_end:
+      return "beyond_end";
+    case ErrorCode::view_open:
+      return "view_open";
+    case ErrorCode::view_expired:
+      return "view_expired";
     case ErrorCode::outcome_unknown:
       return "outcome_unknown";
   }

@@ -74,6 +74,16 @@ const char* to_string(LockTiming timing) noexcept {
   return kOutOfRange;
 }
 
+const char* to_string(RangeLockKind kind) noexcept {
+  switch (kind) {
+    case RangeLockKind::skiplist:
+      return "skiplist";
+    case RangeLockKind::grid:
+      return "grid";
+  }
+  return kOutOfRange;
+}
+
 const char* to_string(RecoveryStrategy strategy) noexcept {
   switch (strategy) {
     case RecoveryStrategy::stamp:

@@ -72,6 +72,12 @@ class Entry {
     return word0_.load(std::memory_order_acquire);
   }
 
+  // Whether the newest published version is the home copy; a version may be published as we look.
+  [[nodiscard]] bool points_home() const noexcept {
+    // acquire: pairs with (1), so that what follows sees the version.
+    return (word1_.load(std::memory_order_acquire) & kPointerMask) == 0;
+  }
+
   // Asks for the line as a writer, so that locking it after reading need not ask again.
   void prefetch_for_lock() const noexcept { __builtin_prefetch(this, 1); }
 
@@ -91,6 +97,13 @@ class Entry {
       return true;
     *found = expected;
     return false;
+  }
+
+  // The words of the version that is locked. REQUIRES: locked by the caller.
+  [[nodiscard]] Seen locked_version() const noexcept {
+    // relaxed: ours while locked; try_lock has synchronised with whoever published it.
+    return {word0_.load(std::memory_order_relaxed) & ~kLock,
+            word1_.load(std::memory_order_relaxed)};
   }
 
   // Undoes try_lock without a change. REQUIRES: locked by the caller.

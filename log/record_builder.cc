@@ -119,6 +119,25 @@ void RecordBuilder::add_update(std::uint64_t slot, const void* before, const voi
   length_ += bytes;
 }
 
+void RecordBuilder::add_runs(std::uint64_t slot, std::span<const ByteRun> runs, const void* after,
+                             std::uint32_t size8) {
+  SP3_ASSERT(size8 % 8 == 0);
+  const auto* is = static_cast<const std::byte*>(after);
+  const auto bytes = static_cast<std::uint32_t>(runs_bytes(runs, size8) - sizeof(WriteHeader));
+  if (bytes >= size8) return add_image(slot, after, size8);
+  std::byte* to = begin_write(slot, WriteKind::delta, bytes, bytes);
+  length_ += bytes;
+  for (const ByteRun& run : runs) {
+    SP3_ASSERT(run.begin < run.end && run.end <= size8);
+    const auto first = static_cast<std::uint32_t>(base::round_down(run.begin, 8));
+    const auto size = static_cast<std::uint32_t>(base::round_up(run.end, 8)) - first;
+    const DeltaRun header{first / 8, size / 8};
+    std::memcpy(to, &header, sizeof header);
+    std::memcpy(to + sizeof header, is + first, size);
+    to += sizeof header + size;
+  }
+}
+
 void RecordBuilder::seal(Lsn lsn, Stamp stamp, Lsn persisted_upto, std::uint32_t seed,
                          RecordKind kind) noexcept {
   SP3_CHECK(length_ <= std::numeric_limits<std::uint32_t>::max() - kRecordAlignment);

@@ -10,15 +10,23 @@
 // Objects are given as `size8` bytes: the type's size rounded up to 8, the rounding zero.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "base/align.h"
 #include "base/assert.h"
 #include "log/format.h"
 
 namespace sp3::log {
+
+// Bytes [begin, end) of an object.
+struct ByteRun {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
 
 class RecordBuilder {
  public:
@@ -51,6 +59,11 @@ class RecordBuilder {
   // bytes. Nothing changed: a delta without runs, so that the record still names each object it
   // wrote.
   void add_update(std::uint64_t slot, const void* before, const void* after, std::uint32_t size8);
+
+  // The words of `after` that hold `runs`, or the whole object if that takes no more bytes.
+  // REQUIRES: the runs ascend and do not touch.
+  void add_runs(std::uint64_t slot, std::span<const ByteRun> runs, const void* after,
+                std::uint32_t size8);
 
   void add_make(std::uint64_t slot, const MakePrefix& prefix, const void* object,
                 std::uint32_t size8) {
@@ -94,6 +107,13 @@ class RecordBuilder {
   // than its image.
   static constexpr std::uint64_t update_bytes(std::uint64_t size8) {
     return sizeof(WriteHeader) + size8;
+  }
+  static constexpr std::uint64_t runs_bytes(std::span<const ByteRun> runs, std::uint64_t size8) {
+    std::uint64_t bytes = 0;
+    for (const ByteRun& run : runs) {
+      bytes += sizeof(DeltaRun) + base::round_up(run.end, 8) - base::round_down(run.begin, 8);
+    }
+    return sizeof(WriteHeader) + std::min(bytes, size8);
   }
   static constexpr std::uint64_t make_bytes(std::uint64_t size8) {
     return sizeof(WriteHeader) + sizeof(MakePrefix) + size8;

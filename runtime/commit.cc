@@ -21,6 +21,7 @@
 #include "emu/touch.h"
 #include "runtime/flusher.h"
 #include "runtime/pool_core.h"
+#include "runtime/ranged.h"
 #include "runtime/session_core.h"
 
 namespace sp3::runtime {
@@ -38,10 +39,12 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   announce();
   if (pool_->logs() && !reserve_log()) return false;  // step 0
   if (policy != CommitPolicy::ideal && !lock_write_set()) return false;
+  if (uses_ranges_ && !ranged_->settle_patches()) return false;
   track();
   const base::Stamp stamp = take_stamp();                          // step 1
   if (policy != CommitPolicy::ideal && !validate()) return false;  // step 2
   clear_padding();
+  if (uses_ranges_) ranged_->complete_patches();
   switch (policy) {
     case CommitPolicy::speculative:
     case CommitPolicy::ideal:
@@ -105,6 +108,9 @@ std::uint64_t SessionCore::record_bound() const {
     switch (w.mode) {
       case WriteMode::update:
         bytes += log::RecordBuilder::update_bytes(w.size8);
+        break;
+      case WriteMode::patch:
+        bytes += ranged_->patch_bytes(w);
         break;
       case WriteMode::make:
         bytes += log::RecordBuilder::make_bytes(w.size8);
@@ -220,6 +226,11 @@ void SessionCore::track() {
   for (const ReadEntry& read : reads_) {
     if (!left_out(Mutant::read_dependencies_left_out, read.seen)) track_version(read.seen);
   }
+  if (uses_ranges_) {
+    for (const index::Seen& seen : ranged_->unvalidated()) {
+      if (!left_out(Mutant::read_dependencies_left_out, seen)) track_version(seen);
+    }
+  }
   for (const WriteEntry& write : writes_.entries()) {
     if (left_out(Mutant::write_dependencies_left_out, write.seen)) continue;
     if (write.mode == WriteMode::make &&
@@ -266,6 +277,7 @@ void SessionCore::publish(base::Stamp stamp) {
     emu::step(emu::Step::commit_publish);
     publish_entry(entry, stamp);
   }
+  if (uses_ranges_) ranged_->release();
 }
 
 void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
@@ -305,6 +317,9 @@ void SessionCore::compose_record() {
       case WriteMode::update:
         record_.add_update(w.offset, w.base, w.copy, w.size8);
         break;
+      case WriteMode::patch:
+        ranged_->add_to_record(w, record_);
+        break;
       case WriteMode::make:
         record_.add_make(w.offset,
                          {w.place.slab->type, w.place.slab->type_size, w.place.slab->slot_size},
@@ -327,8 +342,10 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
   const bool streamed =
       synchronous && pool_->memory().flush_instruction() == FlushInstruction::non_temporal;
   // relaxed: a lower number than the true one is still true.
-  record_.seal(s.log.next_lsn(), stamp, s.persisted_lsn.load(std::memory_order_relaxed),
-               s.log.seed());
+  const base::Lsn durable = mutant(Mutant::record_vouches_for_itself)
+                                ? s.log.next_lsn() - 1
+                                : s.persisted_lsn.load(std::memory_order_relaxed);
+  record_.seal(s.log.next_lsn(), stamp, durable, s.log.seed());
   // About to flush it ourselves: helpers had better not start the moment they see it.
   if (synchronous) s.flushing.store(true, std::memory_order_relaxed);
   std::unique_lock<log::SpinLock> blocks(s.log.block_lock(), std::defer_lock);

@@ -42,6 +42,7 @@ void check_options(const Options& options, const std::string& path) {
   check_enumerator("flush is no FlushInstruction", options.flush, FlushInstruction::none);
   check_enumerator("policy is no CommitPolicy", options.policy, CommitPolicy::volatile_only);
   check_enumerator("locks is no LockTiming", options.locks, LockTiming::encounter);
+  check_enumerator("range_lock is no RangeLockKind", options.range_lock, RangeLockKind::grid);
   check_enumerator("latency.model is no LatencyModel", options.latency.model, LatencyModel::yield);
   check_enumerator("recovery.strategy is no RecoveryStrategy", options.recovery.strategy,
                    RecoveryStrategy::dag);
@@ -146,6 +147,8 @@ PoolCore::~PoolCore() {
     // Their threads live in the parent, and a condition variable with waiters cannot be destroyed.
     (void)flusher_.release();
     (void)checkpointer_.release();
+    // Ranges of the parent's transactions may be held in them.
+    (void)owned_ranged_locks_.release();
     return;
   }
   stop_background();
@@ -194,6 +197,15 @@ void PoolCore::throw_unusable() const {
   if (!was_inherited()) persister_.throw_if_poisoned();
   throw Error(ErrorCode::forked, "the pool was opened before fork(); it belongs to the parent",
               {.path = file_->path()});
+}
+
+RangedLocks& PoolCore::make_ranged_locks() {
+  const std::lock_guard guard(mutex_);
+  if (owned_ranged_locks_ == nullptr) {
+    owned_ranged_locks_ = std::make_unique<RangedLocks>(options_.range_lock, layout().max_sessions);
+    ranged_locks_.store(owned_ranged_locks_.get(), std::memory_order_release);
+  }
+  return *owned_ranged_locks_;
 }
 
 SessionShared& PoolCore::shared(base::SessionId id) {

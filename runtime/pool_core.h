@@ -21,6 +21,7 @@
 #include "pool/pool_file.h"
 #include "runtime/clock.h"
 #include "runtime/persister.h"
+#include "runtime/ranged_locks.h"
 #include "runtime/session_counters.h"
 #include "runtime/session_shared.h"
 #include "runtime/version_pool.h"
@@ -112,6 +113,12 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   log::SegmentPool& segments() noexcept { return segments_; }
   VersionDepot& versions() noexcept { return depot_; }
   Flusher& flusher() noexcept { return *flusher_; }
+  // The range locks of ranged objects, made on first use.
+  RangedLocks& ranged_locks() {
+    RangedLocks* locks =
+        ranged_locks_.load(std::memory_order_acquire);  // pairs with make's release
+    return locks != nullptr ? *locks : make_ranged_locks();
+  }
   // The shared part of session `id`, made on first use.
   SessionShared& shared(base::SessionId id);
   // All shared parts that exist. Takes the mutex.
@@ -140,6 +147,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   void start();
   void ensure_root();
   void stop_background() noexcept;
+  RangedLocks& make_ranged_locks();
 
   const Options options_;
   std::unique_ptr<pool::PoolFile> file_;
@@ -153,6 +161,8 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   index::SlabTable slabs_;
   log::SegmentPool segments_;
   VersionDepot depot_;
+  std::unique_ptr<RangedLocks> owned_ranged_locks_;  // guarded by mutex_
+  std::atomic<RangedLocks*> ranged_locks_{nullptr};
   const std::uint64_t generation_;
   pool::SuperblockImage superblock_;      // in force; the checkpointer's after start()
   std::atomic<std::uint32_t> guests_{0};  // bit i: guest i is in

@@ -38,6 +38,7 @@
 namespace sp3::runtime {
 
 class PoolCore;
+class RangedAccess;
 
 class SessionCore {
  public:
@@ -77,8 +78,16 @@ class SessionCore {
     return counters_.commits.get() + counters_.aborts.get();
   }
   VersionPool& versions() noexcept { return versions_; }
+  // The transaction's work with ranged objects (runtime/ranged.h).
+  RangedAccess& ranged() {
+    if (ranged_ == nullptr) [[unlikely]]
+      make_ranged();
+    return *ranged_;
+  }
 
  private:
+  friend class RangedAccess;
+
   enum class Conflict : std::uint8_t { locked, changed, log_full };
   // Unwinds a body in mid-flight. Not a std::exception, so that user code is unlikely to catch it.
   struct ConflictSignal {};
@@ -106,6 +115,7 @@ class SessionCore {
   // The read phase (transaction.cc).
   void begin_operation();
   void start_reading();
+  const std::byte* read_version(std::uint64_t offset, const detail::TypeInfo& type);
   std::byte* own_copy(std::uint64_t offset, const detail::TypeInfo& type);
   std::byte* copy_of(const WriteEntry& entry, const detail::TypeInfo& type);
   void refuse_without_locks() const;
@@ -140,6 +150,12 @@ class SessionCore {
   bool reads_still_hold() noexcept;
   bool is_overlooked(const ReadEntry& read, std::uint64_t word0) noexcept;
   index::Place take_slot(const detail::TypeInfo& type);
+  // For ranged objects.
+  void make_ranged();
+  void begin_ranged_operation();
+  const std::byte* read_newest(std::uint64_t offset, const detail::TypeInfo& type);
+  const std::byte* read_held(std::uint64_t offset, const detail::TypeInfo& type, index::Seen& seen);
+  WriteEntry& open_patch(std::uint64_t offset, const detail::TypeInfo& type);
 
   [[nodiscard]] bool is_committed(base::Tid tid) noexcept;
 
@@ -186,8 +202,9 @@ class SessionCore {
   Transaction transaction_{*this};
 
   // The attempt.
-  bool reading_ = false;  // pinned
-  bool doomed_ = false;   // a conflict was signalled; whatever the body does, it is retried
+  bool reading_ = false;      // pinned
+  bool uses_ranges_ = false;  // it has used a ranged object
+  bool doomed_ = false;       // a conflict was signalled; whatever the body does, it is retried
   Conflict doom_ = Conflict::changed;
   base::Stamp snapshot_ = 0;  // 0 until more than a few objects are read
   std::vector<ReadEntry> reads_;
@@ -214,6 +231,7 @@ class SessionCore {
 
   log::RecordBuilder record_;
   VersionPool versions_;
+  std::unique_ptr<RangedAccess> ranged_;  // null until it is needed
   std::unordered_map<std::uint64_t, std::vector<index::Place>> free_slots_;  // by type
   Actor actor_;
   std::uint32_t group_records_ = 0;  // sealed asynchronously and not flushed by us

@@ -22,6 +22,7 @@
 #include "emu/step.h"
 #include "emu/touch.h"
 #include "runtime/pool_core.h"
+#include "runtime/ranged.h"
 #include "runtime/session_core.h"
 
 namespace sp3::runtime {
@@ -86,7 +87,10 @@ bool SessionCore::reads_still_hold() noexcept {
     return false;
   }
   for (const WriteEntry& write : writes_.entries()) {
-    if (!write.locked && write.entry().word0() != write.seen.word0) return false;
+    if (!write.locked && write.entry().word0() != write.seen.word0 &&
+        write.mode != WriteMode::patch) {
+      return false;
+    }
   }
   return true;
 }
@@ -155,6 +159,7 @@ inline void SessionCore::admit_to_snapshot(const index::Seen& seen) {
 // which nothing needs a comparison.
 void SessionCore::revalidate() {
   if (pool_->options().policy == CommitPolicy::ideal) return;
+  if (mutant(Mutant::reads_not_compared)) return;
   if (reads_.size() + writes_.size() <= kReadWithoutSnapshot) {
     if (!reads_still_hold()) conflict(Conflict::changed);
     return;
@@ -202,18 +207,29 @@ std::byte* SessionCore::copy_of(const WriteEntry& entry, const detail::TypeInfo&
   const std::uint64_t offset = own->offset;
   if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
   if (own->mode == WriteMode::update || own->mode == WriteMode::make) return own->copy;
+  SP3_ASSERT(own->mode != WriteMode::patch);  // chunks are not for users to name
   fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", offset,
        "an object", "a destroyed one");
 }
 
-const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
-  begin_operation();
-  if (const std::byte* copy = own_copy(offset, type)) return copy;
+// The newest version, whatever the transaction has written itself.
+inline const std::byte* SessionCore::read_version(std::uint64_t offset,
+                                                  const detail::TypeInfo& type) {
   const index::Place place = locate(offset, type);
   const index::Seen seen = observe(place);
   reads_.push_back({&place.entry(), offset, seen});
   admit_to_snapshot(seen);
   return bytes_of(place, seen, offset);
+}
+
+const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
+  begin_operation();
+  if (const std::byte* copy = own_copy(offset, type)) {
+    if (!mutant(Mutant::reads_miss_own_writes)) return copy;
+    const WriteEntry* own = writes_.find(offset);
+    return own->mode == WriteMode::update ? own->base : copy;
+  }
+  return read_version(offset, type);
 }
 
 void SessionCore::prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_write) noexcept {
@@ -231,12 +247,17 @@ void SessionCore::prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_w
 }
 
 // Takes the entry's lock, waiting a little; or says what stood in the way: another's lock, or
-// another version than the one that was seen.
+// (unless it is a patch) another version than the one that was seen.
 std::optional<SessionCore::Conflict> SessionCore::try_lock_patiently(WriteEntry& entry) {
   emu::Spin spin;
   std::uint64_t found = 0;
   while (!entry.entry().try_lock(entry.seen.word0, &found)) {
-    if (found != (entry.seen.word0 | index::kLock)) return Conflict::changed;
+    if (found != (entry.seen.word0 | index::kLock)) {
+      if (entry.mode != WriteMode::patch) return Conflict::changed;
+      // A patch goes over any version.
+      entry.seen.word0 = found & ~index::kLock;
+      if (found == entry.seen.word0) continue;
+    }
     if (spin.rounds() >= kLockSpins) return Conflict::locked;
     spin.pause();
   }
@@ -273,14 +294,51 @@ void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
   return entry.copy;
 }
 
+// ------------------------------------------------------------------------ for ranged objects
+
+void SessionCore::make_ranged() { ranged_ = std::make_unique<RangedAccess>(*this); }
+
+const std::byte* SessionCore::read_newest(std::uint64_t offset, const detail::TypeInfo& type) {
+  return read_version(offset, type);
+}
+
+void SessionCore::begin_ranged_operation() {
+  begin_operation();
+  uses_ranges_ = true;
+}
+
+// The newest version of what nobody else may change, in the bytes that the caller will look at: it
+// is current now and stays so. What was read before must still hold together with it.
+const std::byte* SessionCore::read_held(std::uint64_t offset, const detail::TypeInfo& type,
+                                        index::Seen& seen) {
+  const index::Place place = locate(offset, type);
+  seen = observe(place);
+  if (seen.stamp() >= snapshot_) revalidate();
+  return bytes_of(place, seen, offset);
+}
+
+// A private copy whose bytes are yet to be written; the others follow at commit.
+WriteEntry& SessionCore::open_patch(std::uint64_t offset, const detail::TypeInfo& type) {
+  const index::Place place = locate(offset, type);
+  place.entry().prefetch_for_lock();
+  WriteEntry& entry = writes_.add(offset);
+  entry.place = place;
+  // What its lock will be tried on first.
+  if (!place.entry().try_read(entry.seen)) entry.seen = {};
+  entry.size8 = size8_of(type);
+  entry.mode = WriteMode::patch;
+  entry.copy = versions_.allocate(entry.size8);
+  return entry;
+}
+
 index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
   std::vector<index::Place>& free = free_slots_[type.fingerprint];
   if (free.empty()) {
     // A batch, so that the table's mutex is no hot spot; few of what is large.
-    constexpr std::uint64_t kBatch = base::scaled(32, 2);
+    const auto most = base::scaled<std::uint64_t>(32, 2);
     constexpr std::uint64_t kBatchBytes = 64 * 1024;
     const std::uint64_t batch =
-        std::min(kBatch, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
+        std::min(most, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
     slabs_.take(type, batch, free);
     std::reverse(free.begin(), free.end());  // ascending addresses first
   }
@@ -329,6 +387,11 @@ void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
   }
   if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
   switch (own->mode) {
+    case WriteMode::patch:
+      own->seen = observe(own->place);
+      own->mode = WriteMode::destroy;
+      admit_to_snapshot(own->seen);
+      break;
     case WriteMode::update:
       own->mode = WriteMode::destroy;
       break;

@@ -20,6 +20,7 @@ struct ReadEntry {
 
 enum class WriteMode : std::uint8_t {
   update,   // a new version of an existing object
+  patch,    // some bytes of an existing object, put over whatever version it has at commit
   make,     // a new object; its entry is locked since make()
   destroy,  // the object goes
   nothing,  // made and destroyed by the same transaction
@@ -29,11 +30,13 @@ struct WriteEntry {
   index::Place place;
   std::uint64_t offset = 0;         // the object's Ptr
   std::byte* copy = nullptr;        // the private copy, size8 bytes; null for destroy
-  const std::byte* base = nullptr;  // the version it replaces; null for make
-  index::Seen seen;                 // the entry's words under that version
-  std::uint32_t size8 = 0;          // sizeof the type rounded up to 8
+  const std::byte* base = nullptr;  // the version it replaces; null for make, unused by patch
+  // The entry's words under that version; of a patch, those that its lock was taken on.
+  index::Seen seen;
+  std::uint32_t size8 = 0;  // sizeof the type rounded up to 8
   WriteMode mode = WriteMode::update;
   bool locked = false;
+  std::uint32_t runs = 0;  // of a patch: which bytes of `copy` are written (runtime/patch_runs.h)
   void (*clear_padding)(void*) = nullptr;
 
   [[nodiscard]] index::Entry& entry() const { return place.entry(); }

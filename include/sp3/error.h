@@ -53,6 +53,9 @@ enum class ErrorCode : std::uint8_t {
   range_not_held,      // unlock with a handle that is empty, was used, or belongs to another lock
   range_lock_busy,     // a range lock is closed while ranges are held or waited for
   nested_wait,         // an owner that holds ranges waited for another longer than it may
+  beyond_end,          // a range reaches beyond the end of its ranged object
+  view_open,           // a ranged object is resized or destroyed under a view of the transaction
+  view_expired,        // a view is used after its transaction, or was never one
   outcome_unknown,     // persisting failed after publish: the pool is poisoned, reopen to recover
 };
 

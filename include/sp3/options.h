@@ -57,6 +57,13 @@ enum class RecoveryStrategy : std::uint8_t {
   dag,    // the paper's: build the dependency DAG and replay it in parallel topological order
 };
 
+// What holds the ranges that transactions write in ranged objects; docs/RANGE_LOCKS.md says when to
+// take which.
+enum class RangeLockKind : std::uint8_t {
+  skiplist,  // the same cost for ranges of every size
+  grid,      // cheaper for ranges up to a few KiB
+};
+
 // The shape of a pool file, fixed when it is created. All sizes are in bytes and powers of two
 // where noted; zero means "chosen from the size of the pool".
 struct Geometry {
@@ -105,6 +112,7 @@ struct Options {
   FlushInstruction flush = FlushInstruction::automatic;
   CommitPolicy policy = CommitPolicy::speculative;
   LockTiming locks = LockTiming::commit;
+  RangeLockKind range_lock = RangeLockKind::skiplist;
   Geometry geometry;  // for create
   CheckpointOptions checkpoint;
   AsyncOptions async;
@@ -122,6 +130,7 @@ const char* to_string(LatencyModel) noexcept;
 const char* to_string(FlushInstruction) noexcept;
 const char* to_string(CommitPolicy) noexcept;
 const char* to_string(LockTiming) noexcept;
+const char* to_string(RangeLockKind) noexcept;
 const char* to_string(RecoveryStrategy) noexcept;
 
 }  // namespace sp3

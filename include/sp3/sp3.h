@@ -6,6 +6,7 @@
 #include <sp3/options.h>
 #include <sp3/pool.h>
 #include <sp3/ptr.h>
+#include <sp3/ranged.h>
 #include <sp3/report.h>
 #include <sp3/session.h>
 #include <sp3/statistics.h>

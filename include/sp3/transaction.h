@@ -26,6 +26,8 @@
 
 namespace sp3 {
 
+class RangedObject;
+
 class Transaction {
  public:
   Transaction(const Transaction&) = delete;
@@ -91,6 +93,7 @@ class Transaction {
   [[noreturn]] void cancel() { throw Cancelled(); }
 
  private:
+  friend class RangedObject;
   friend class runtime::SessionCore;
   explicit Transaction(runtime::SessionCore& core) noexcept : core_(core) {}
   ~Transaction() = default;

@@ -53,5 +53,6 @@ TEST_CASE("options are named as they are written") {
   CHECK(std::string(to_string(FlushInstruction::non_temporal)) == "non_temporal");
   CHECK(std::string(to_string(CommitPolicy::volatile_only)) == "volatile_only");
   CHECK(std::string(to_string(LockTiming::encounter)) == "encounter");
+  CHECK(std::string(to_string(RangeLockKind::grid)) == "grid");
   CHECK(std::string(to_string(RecoveryStrategy::dag)) == "dag");
 }

@@ -1,0 +1,65 @@
+// PatchRuns: which bytes of its private copies a transaction has written, for objects that are
+// written in part (WriteMode::patch).
+//
+// A patch names its runs by a number; 0 is none. Runs of one patch ascend and do not touch: what
+// overlaps or follows immediately is one run. All runs share one vector, whose memory is kept.
+//
+// Thread safety: none; a session owns one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/assert.h"
+#include "log/record_builder.h"
+
+namespace sp3::runtime {
+
+class PatchRuns {
+ public:
+  // Adds [begin, end) to `runs`; returns the patch's new number. Linear in the patch's runs.
+  std::uint32_t add(std::uint32_t runs, std::uint32_t begin, std::uint32_t end) {
+    SP3_ASSERT(begin < end);
+    const auto added = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.emplace_back();
+    std::uint32_t* link = &runs;
+    while (*link != 0 && nodes_[*link].run.end < begin) link = &nodes_[*link].next;
+    std::uint32_t next = *link;
+    for (; next != 0 && nodes_[next].run.begin <= end; next = nodes_[next].next) {
+      begin = std::min(begin, nodes_[next].run.begin);
+      end = std::max(end, nodes_[next].run.end);
+    }
+    nodes_[added] = {{begin, end}, next};
+    *link = added;
+    return runs;
+  }
+
+  // Whether all of [begin, end) is written.
+  [[nodiscard]] bool covers(std::uint32_t runs, std::uint32_t begin, std::uint32_t end) const {
+    while (runs != 0 && nodes_[runs].run.end <= begin) runs = nodes_[runs].next;
+    return runs != 0 && nodes_[runs].run.begin <= begin && nodes_[runs].run.end >= end;
+  }
+
+  // The runs in ascending order; valid until the next call of a member. Does not fail once it was
+  // called for the patch.
+  [[nodiscard]] std::span<const log::ByteRun> list(std::uint32_t runs) {
+    listed_.clear();
+    for (; runs != 0; runs = nodes_[runs].next) listed_.push_back(nodes_[runs].run);
+    return listed_;
+  }
+
+  // Forgets all patches.
+  void clear() noexcept { nodes_.erase(nodes_.begin() + 1, nodes_.end()); }
+
+ private:
+  struct Node {
+    log::ByteRun run;
+    std::uint32_t next = 0;
+  };
+  std::vector<Node> nodes_{1};  // the first stands for "none"
+  std::vector<log::ByteRun> listed_;
+};
+
+}  // namespace sp3::runtime

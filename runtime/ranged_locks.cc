@@ -1,0 +1,28 @@
+#include "runtime/ranged_locks.h"
+
+#include <bit>
+
+namespace sp3::runtime {
+
+RangedLocks::RangedLocks(RangeLockKind kind, std::size_t owners)
+    : domain_(owners + 2) {  // the locks' destructors look at them as guests
+  RangeLockOptions options;
+  options.domain = &domain_;
+  for (auto& lock : skiplists_) {
+    if (kind == RangeLockKind::skiplist) lock = std::make_unique<SkiplistRangeLock>(options);
+  }
+  for (auto& lock : grids_) {
+    if (kind == RangeLockKind::grid) lock = std::make_unique<GridRangeLock>(options);
+  }
+}
+
+RangedSpace RangedLocks::space_of(std::uint64_t object) noexcept {
+  // Fibonacci hashing: the upper bits depend on all lower ones.
+  const std::uint64_t hash = object * 0x9E3779B97F4A7C15ULL;
+  const std::size_t number = hash >> (64 - std::bit_width(kLocks - 1));
+  BlockingRangeLock* lock = skiplists_[number].get();
+  if (lock == nullptr) lock = grids_[number].get();
+  return {lock, hash << std::bit_width(kLocks - 1) >> kRangedLengthBits << kRangedLengthBits};
+}
+
+}  // namespace sp3::runtime
