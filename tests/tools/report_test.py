@@ -147,8 +147,10 @@ class Page(html.parser.HTMLParser):
 
 def python_with_matplotlib():
     for python in ("/usr/bin/python3", sys.executable):
+        if not pathlib.Path(python).exists():
+            continue
         command = [python, "-c", "import matplotlib"]
-        if pathlib.Path(python).exists() and subprocess.run(command, capture_output=True).returncode == 0:
+        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
             return python
     return None
 
@@ -192,7 +194,8 @@ class PageTest(unittest.TestCase):
         pictures = {path.name for path in (self.folder / "out").glob("*.png")}
         for figure in ("figure-2", "figure-5", "figure-6", "figure-7", "latency"):
             for environment in ("native", "simulated"):
-                self.assertTrue(any(p.startswith(f"{figure}-{environment}") for p in pictures), figure)
+                name = f"{figure}-{environment}"
+                self.assertTrue(any(p.startswith(name) for p in pictures), name)
         self.assertIn("figure-8-stamp.png", pictures)
         self.assertIn("range-locks-w1-w2.png", pictures)
         self.assertIn("range-locks-height.png", pictures)

@@ -15,13 +15,14 @@ INTRODUCTION = [
     "One operation is one transaction. Medians of the runs of each cell; a curve joins medians. "
     "Each section has one setting, and says whether it is native, native with yielded waits, or "
     "simulated: compare within a section only.",
-    "mnemosyne and quadra are re-implementations from their papers (docs/PEERS.md). Numbers that the "
-    "paper states stand beside ours as a comparison, not as a reproduction: its machine was another.",
+    "mnemosyne and quadra are re-implementations from their papers (docs/PEERS.md). Numbers that "
+    "the paper states stand beside ours as a comparison, not as a reproduction: its machine was "
+    "another.",
 ]
 
 
 def sections_of(results):
-    """(title, [Figure], [Table]) in the page's order."""
+    """(title, [introducing sentence], [Figure], [Table]) in the page's order."""
     import figures
     import lock_figures
     import tables
@@ -34,14 +35,15 @@ def sections_of(results):
             drawn += draw(setting, rows)
         listed = [tables.comparison(setting, rows), tables.scaling(setting, rows),
                   tables.counts(setting, rows)]  # fmt: skip
-        sections.append((setting.title, drawn, [table for table in listed if table]))
+        explained = [setting.explanation]
+        sections.append((setting.title, explained, drawn, [table for table in listed if table]))
     if results.recoveries:
-        sections.append(("Recovery", figures.figure_8(results.recoveries), []))
+        sections.append(("Recovery", [], figures.figure_8(results.recoveries), []))
     if results.locks:
         drawn = lock_figures.over_threads(results.locks) + lock_figures.over_height(results.locks)
         table = tables.lock_counts(results.locks)
-        sections.append(("Range locks", drawn, [table] if table else []))
-    sections.append(("Sources", [], [tables.machines(results)]))
+        sections.append(("Range locks", [], drawn, [table] if table else []))
+    sections.append(("Sources", [], [], [tables.machines(results)]))
     return sections
 
 
@@ -62,8 +64,8 @@ def write_report(results, directory, title):
     written = []
     sections = []
     used = set()
-    for name, drawn, listed in sections_of(results):
-        parts = []
+    for name, sentences, drawn, listed in sections_of(results):
+        parts = [f"<p>{page.escape(sentence)}</p>" for sentence in sentences]
         for figure in drawn:
             figure.slug = unique(figure.slug, used)
             png = page.png_bytes(figure.plot)
@@ -83,7 +85,9 @@ def write_report(results, directory, title):
 
 def main(arguments):
     parser = argparse.ArgumentParser(prog="./dev report", description=__doc__.splitlines()[0])
-    parser.add_argument("results", nargs="+", metavar="RESULTS", help="JSON of sp3 compare, bench, sim or lockbench")
+    parser.add_argument(
+        "results", nargs="+", metavar="RESULTS", help="JSON of sp3 compare, bench, sim or lockbench"
+    )
     parser.add_argument("--out", default="report", help="the directory to write to (default: report)")
     parser.add_argument("--title", default="sp3: results", help="of the page")
     options = parser.parse_args(arguments)

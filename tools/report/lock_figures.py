@@ -13,10 +13,10 @@ def lock_names(rows):
 
 def over_threads(rows):
     """Pairs a second over threads for W1 and W2."""
-    workloads = [w for w in ("W1", "W2") if any(r["workload"] == w and "pairs_per_s" in r for r in rows)]
+    shown = [r for r in rows if r["workload"] in ("W1", "W2") and "pairs_per_s" in r]
+    workloads = sorted({r["workload"] for r in shown})
     if not workloads:
         return []
-    shown = [r for r in rows if r["workload"] in workloads and "pairs_per_s" in r]
     names = lock_names(shown)
     plot, axes_list = panels(len(workloads), 4.6, 3.4)
     handles = {}

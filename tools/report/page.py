@@ -12,7 +12,8 @@ h2 { margin-top: 3rem; border-bottom: 2px solid #111; }
 figure { margin: 1.5rem 0; break-inside: avoid; }
 figure img { max-width: 100%; height: auto; }
 figcaption { max-width: 48rem; color: #333; }
-table { border-collapse: collapse; margin: 1rem 0; font-size: 13px; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; margin: 1rem 0; font-size: 13px;
+        font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { border-bottom: 1px solid #ccc; padding: .2rem .6rem; text-align: right; }
 th { border-bottom: 2px solid #111; }

@@ -1,7 +1,7 @@
 """Reads result files and sorts their rows by what they are.
 
-Accepted: the files of `sp3 compare` (an object with "rows") and the lists of rows that
-`sp3 bench --json`, `sp3 sim --json` and `sp3 lockbench --json` write. A row is known by its members:
+Accepted: the files of `sp3 compare` (an object with "rows") and the lists of rows that `sp3 bench
+--json`, `sp3 sim --json` and `sp3 lockbench --json` write. A row is known by its members:
 
   transactions  "system" and "throughput_tx_per_s"
   locks         "lock" and "pairs_per_s" (or "instructions_per_pair")
@@ -52,12 +52,17 @@ class Setting:
         if self.latency_ns == 0:
             return "no added latency"
         each = {"line": "each flushed line", "fence": "each fence", "yield": "each fence"}
-        added = f"{self.latency_ns / 1000:g} µs" if self.latency_ns >= 1000 else f"{self.latency_ns} ns"
+        micro = self.latency_ns >= 1000
+        added = f"{self.latency_ns / 1000:g} µs" if micro else f"{self.latency_ns} ns"
         return f"+{added} for {each[self.model]}"
 
     @property
     def title(self):
-        names = {"native": "native", "yield": "native, yielded waits", "simulated": "simulated cores"}
+        names = {
+            "native": "native",
+            "yield": "native, yielded waits",
+            "simulated": "simulated cores",
+        }
         parts = [names[self.environment], self.latency]
         if self.durability != "sync":
             parts.append("asynchronous")
@@ -77,8 +82,8 @@ class Setting:
         """What kind of evidence this is, in one sentence."""
         if self.environment == "simulated":
             return (
-                "Simulated: our source runs on virtual cores in virtual time; costs of instructions, "
-                "flushes and transfers of cache lines are measured ones (docs/SIMULATOR.md)."
+                "Simulated: the same source runs on virtual cores in virtual time; what instructions, "
+                "flushes and transfers of cache lines cost was measured (docs/SIMULATOR.md)."
             )
         if self.environment == "yield":
             return (
@@ -108,9 +113,7 @@ class Results:
         grouped = {}
         for row in self.rows:
             grouped.setdefault(setting_of(row), []).append(row)
-        keys = sorted(
-            grouped, key=lambda s: (order[s.environment], s.memory != "emulated", s)
-        )
+        keys = sorted(grouped, key=lambda s: (order[s.environment], s.memory != "emulated", s))
         return [(key, grouped[key]) for key in keys]
 
 

@@ -1,5 +1,5 @@
-"""How systems look, so that each is told apart in black and white as well: by marker, line and hatch
-before colour. Colours differ in brightness.
+"""How systems look: told apart by marker, line and hatch before colour, so in black and white too.
+Colours differ in brightness.
 """
 
 import matplotlib

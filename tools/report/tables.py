@@ -25,11 +25,13 @@ def ratio(value):
 def duration(ns):
     if ns is None:
         return "–"
-    return f"{ns / 1e6:.3g} ms" if ns >= 1e6 else f"{ns / 1e3:.3g} µs" if ns >= 1e4 else f"{ns:.0f} ns"
+    if ns >= 1e6:
+        return f"{ns / 1e6:.3g} ms"
+    return f"{ns / 1e3:.3g} µs" if ns >= 1e4 else f"{ns:.0f} ns"
 
 
 def counts(setting, rows):
-    """Fences, lines and throughput with the fewest threads, where nobody helps nobody."""
+    """Fences, lines and throughput with the fewest threads, where nobody helps anybody."""
     threads = data.thread_counts(rows)[0]
     body = []
     for workload in data.WORKLOADS:
@@ -48,8 +50,8 @@ def counts(setting, rows):
     unit = setting.unit[:-1] if threads == 1 else setting.unit
     return Table(
         f"Counts and latencies, {threads} {unit}", head, body,
-        "Fences and lines per writing transaction, on the commit path. The spread is that of the runs, "
-        "highest less lowest over the median.",
+        "Fences and lines per writing transaction, on the commit path. The spread is that of the "
+        "runs, highest less lowest over the median.",
     )  # fmt: skip
 
 
@@ -126,6 +128,8 @@ def machines(results):
         key = (kind, machine.get("cpu", "?"), machine.get("cores", "?"), machine.get("kernel", "?"),
                row.get("commit", "?"), row.get("flush", "–"))  # fmt: skip
         seen[key] = seen.get(key, 0) + 1
-    body = [[str(cell) for cell in key] + [str(count)] for key, count in sorted(seen.items(), key=str)]
+    body = []
+    for key, count in sorted(seen.items(), key=str):
+        body.append([str(cell) for cell in key] + [str(count)])
     head = ["kind", "CPU (or that of the costs)", "cores", "kernel", "commit", "flush", "rows"]
     return Table("Where the figures come from", head, body)
