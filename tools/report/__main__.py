@@ -88,7 +88,7 @@ def main(arguments):
     parser.add_argument(
         "results", nargs="+", metavar="RESULTS", help="JSON of sp3 compare, bench, sim or lockbench"
     )
-    parser.add_argument("--out", default="report", help="the directory to write to (default: report)")
+    parser.add_argument("--out", default="report", help="the directory to write to: report")
     parser.add_argument("--title", default="sp3: results", help="of the page")
     options = parser.parse_args(arguments)
     try:

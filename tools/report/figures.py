@@ -182,8 +182,8 @@ def figure_8(recoveries):
         sizes = sorted({row["log_bytes"] / 2**30 for row in rows})
         caption = [
             f"Strategy {strategy}; logs of {sizes[0]:.3g} to {sizes[-1]:.3g} GiB.",
-            f"The paper: around {paper.RECOVERY_SECONDS} s for {paper.RECOVERY_THREADS} threads and "
-            f"a checkpoint every {paper.RECOVERY_CHECKPOINT_MS / 1000:g} s, after 10 GB of logs.",
+            f"The paper: around {paper.RECOVERY_SECONDS} s for {paper.RECOVERY_THREADS} threads "
+            f"and a checkpoint every {paper.RECOVERY_CHECKPOINT_MS / 1000:g} s, after 10 GB of logs.",
         ]
         figures.append(Figure(f"figure-8-{strategy}", "Figure 8: recovery", plot, caption))
     return figures

@@ -62,7 +62,8 @@ def page_html(title, introduction, sections):
     out = [
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>",
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>",
+        f"<body><h1>{escape(title)}</h1>",
     ]
     out += [f"<p>{escape(sentence)}</p>" for sentence in introduction]
     out.append("<nav><ul>")

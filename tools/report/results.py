@@ -82,14 +82,15 @@ class Setting:
         """What kind of evidence this is, in one sentence."""
         if self.environment == "simulated":
             return (
-                "Simulated: the same source runs on virtual cores in virtual time; what instructions, "
-                "flushes and transfers of cache lines cost was measured (docs/SIMULATOR.md)."
+                "Simulated: the same source runs on virtual cores in virtual time; what "
+                "instructions, flushes and transfers of cache lines cost was measured "
+                "(docs/SIMULATOR.md)."
             )
         if self.environment == "yield":
             return (
                 "Native with yielded waits: real threads; while one waits for the emulated memory, "
-                "others have its core. Only waits overlap, so more threads than cores mean something "
-                "only while waiting dominates."
+                "others have its core. Only waits overlap, so more threads than cores mean "
+                "something only while waiting dominates."
             )
         if self.memory == "emulated":
             return (
@@ -159,8 +160,8 @@ def sort_row(results, row, where):
     if not isinstance(row, dict):
         raise BadInput(f"{where}: wanted an object")
     if "throughput_tx_per_s" in row:
-        needed = ["system", "workload", "threads", "memory", "latency_ns", "latency_model",
-                  "durability", "entries", "entry_size", "zipf", "insert_ratio", "fill"]  # fmt: skip
+        needed = ["system", "workload", "threads", "memory", "latency_ns", "latency_model"]
+        needed += ["durability", "entries", "entry_size", "zipf", "insert_ratio", "fill"]
         target = results.rows
     elif "recovery_seconds" in row:
         needed = ["threads", "checkpoint_ms", "log_bytes"]
