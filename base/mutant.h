@@ -36,6 +36,15 @@ enum class Mutant : std::uint8_t {
   helper_trusts_streamed_flush,
   started_flush_is_forgotten,
   full_block_is_appended_to,
+  record_vouches_for_itself,
+  watermark_above_durable,
+  sync_joins_one_under_way,
+  // Commit: telling.
+  ticket_does_not_wait,
+  session_flush_does_not_wait,
+  // Reading.
+  reads_miss_own_writes,
+  reads_not_compared,
   // Reclamation.
   replaced_version_retired_as_seen,
   epoch_advances_past_readers,
@@ -63,15 +72,20 @@ enum class Mutant : std::uint8_t {
   recovery_applies_unflushed_log,
   recovery_trusts_equal_superblocks,
   recovery_does_not_settle_superblocks,
+  recovery_overwrites_current_copy,
+  // A flush, fence or sync that fails is forgotten.
+  failed_sync_is_forgotten,
+  failed_checkpoint_fence_is_forgotten,
+  failed_recovery_fence_is_forgotten,
   // Each flush and fence left out.
-  no_flush_pool_directory,
   no_flush_superblock_a,
   no_flush_superblock_b,
   no_flush_slab_bitmap,
   no_flush_slab_record,
-  no_fence_pool_created,
   no_flush_own_record,
   no_flush_sealed_items,
+  no_flush_items_before_gap,
+  no_flush_by_helper,
   no_fence_own_record,
   no_fence_sealed_items,
   no_flush_home,

@@ -1,16 +1,43 @@
 // scaled: limits that a program of a few transactions has to meet on the simulated machine, where
-// each of its events is tried with crashes: how much is collected, kept or taken at a time.
+// each of its events is tried with crashes: how much is collected, kept or taken at a time. Simulated
+// runs that only measure time are as long as native ones, and have their limits.
 #pragma once
 
 namespace sp3::base {
 
-template <class T>
-constexpr T scaled([[maybe_unused]] T native, [[maybe_unused]] T simulated) noexcept {
 #ifdef SP3_SIMULATED
-  return simulated;
-#else
-  return native;
-#endif
+
+namespace detail {
+inline bool scaled_down = true;
 }
+
+// While it lives, scaled() gives the one or the other. Thread safety: simulated code has one OS
+// thread.
+class Scaling {
+ public:
+  explicit Scaling(bool down) noexcept : before_(detail::scaled_down) {
+    detail::scaled_down = down;
+  }
+  ~Scaling() { detail::scaled_down = before_; }
+  Scaling(const Scaling&) = delete;
+  Scaling& operator=(const Scaling&) = delete;
+
+ private:
+  bool before_;
+};
+
+template <class T>
+T scaled(T native, T simulated) noexcept {
+  return detail::scaled_down ? simulated : native;
+}
+
+#else
+
+template <class T>
+constexpr T scaled(T native, T /*simulated*/) noexcept {
+  return native;
+}
+
+#endif
 
 }  // namespace sp3::base

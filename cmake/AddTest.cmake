@@ -24,11 +24,18 @@ function(sp3_add_test name)
     set(library sp3_internal)
   endif()
   target_link_libraries(${name} PRIVATE ${library} sp3_catch_main ${arg_LIBS})
+  target_precompile_headers(${name} REUSE_FROM ${library}_test_headers)
+  sp3_set_test_options(${name})
 
   sp3_discover_tests(${name} ${arg_TIMEOUT} "quick;${arg_LABELS}")
   if(arg_FULL)
     sp3_discover_tests(${name} ${arg_TIMEOUT} "full;${arg_LABELS}" TEST_SPEC "[full]")
   endif()
+endfunction()
+
+# Catch's macros take the optimiser long, and no test is timed.
+function(sp3_set_test_options target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 function(sp3_discover_tests name timeout labels)

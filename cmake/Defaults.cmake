@@ -26,5 +26,6 @@ set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 find_program(SP3_CCACHE ccache)
 mark_as_advanced(SP3_CCACHE)
 if(SP3_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${SP3_CCACHE}")
+  # What it asks for before it caches a file that uses a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros "${SP3_CCACHE}")
 endif()

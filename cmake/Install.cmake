@@ -5,9 +5,12 @@ set(sp3_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/sp3")
 
 install(TARGETS sp3 EXPORT sp3Targets FILE_SET HEADERS FILE_SET detail)
 install(EXPORT sp3Targets NAMESPACE sp3:: DESTINATION "${sp3_cmake_dir}")
-if(TARGET sp3_tool)
-  install(TARGETS sp3_tool)
-endif()
+# `sp3 sim` starts sp3-sim, which it expects beside itself.
+foreach(tool IN ITEMS sp3_tool sp3_sim_tool)
+  if(TARGET ${tool})
+    install(TARGETS ${tool})
+  endif()
+endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 configure_package_config_file(

@@ -7,12 +7,14 @@
 #include <mutex>
 
 #include "base/assert.h"
+#include "base/mutant.h"
 
 namespace sp3::emu {
 
 int SharedSync::wait() {
   std::unique_lock lock(mutex_);
-  const std::uint64_t needed = started_ + 1;
+  const bool joins = base::mutant(base::Mutant::sync_joins_one_under_way) && started_ != finished_;
+  const std::uint64_t needed = joins ? started_ : started_ + 1;
   while (finished_ < needed && first_failed_ > needed) {
     if (started_ != finished_) {
       finished_one_.wait(lock);

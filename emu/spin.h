@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #ifdef SP3_SIMULATED
+#include <algorithm>
+
 #include "emu/sim/machine.h"
 #else
 #include <sched.h>
@@ -16,29 +18,54 @@ namespace sp3::emu {
 // than a lock is ever held by a running thread.
 class Spin {
  public:
-  void pause() noexcept {
+  // `rounds` of them, with nothing to look at in between.
+  void pause(std::uint64_t rounds = 1) noexcept {
 #ifdef SP3_SIMULATED
-    ++rounds_;
-    sim::machine().pause();
+    const std::uint64_t left = rounds_ < kSpins ? kSpins - 1 - rounds_ : 0;
+    rounds_ += static_cast<std::uint32_t>(rounds);
+    sim::machine().pause(std::min(rounds, left), rounds - std::min(rounds, left));
 #else
-    if (++rounds_ < kSpins) {
-      _mm_pause();
-    } else {
-      sched_yield();
+    for (; rounds > 0; --rounds) {
+      if (++rounds_ < kSpins) {
+        _mm_pause();
+      } else {
+        sched_yield();
+      }
     }
 #endif
   }
+  // As pause(), in a loop that waits for what somebody tells changed(on), or for ticks() to pass
+  // `deadline`. Simulated cores that only measure time skip the rounds in which nothing can happen.
+  void pause_until_changed([[maybe_unused]] const void* on,
+                           [[maybe_unused]] std::uint64_t deadline) noexcept {
+#ifdef SP3_SIMULATED
+    if (sim::machine().is_timed()) return sim::machine().poll(on, deadline);
+#endif
+    pause();
+  }
   [[nodiscard]] std::uint32_t rounds() const noexcept { return rounds_; }
   // Long enough that whoever we wait for has probably lost its core.
-  [[nodiscard]] bool is_long() const noexcept { return rounds_ >= kSpins; }
+  [[nodiscard]] bool is_long() const noexcept {
+#ifdef SP3_SIMULATED
+    // Where interleavings are explored, virtual cores are never taken away unseen.
+    return rounds_ >= (sim::machine().is_timed() ? kSpins : 8);
+#else
+    return rounds_ >= kSpins;
+#endif
+  }
+
+  // From here on a round is long.
+  static constexpr std::uint32_t kSpins = 256;
 
  private:
-#ifdef SP3_SIMULATED
-  static constexpr std::uint32_t kSpins = 8;  // virtual cores are never taken away unseen
-#else
-  static constexpr std::uint32_t kSpins = 256;
-#endif
   std::uint32_t rounds_ = 0;
 };
+
+// Tells those who wait in Spin::pause_until_changed. Natively they see it by themselves.
+inline void changed([[maybe_unused]] const void* on) noexcept {
+#ifdef SP3_SIMULATED
+  sim::machine().changed(on);
+#endif
+}
 
 }  // namespace sp3::emu

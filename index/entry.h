@@ -72,6 +72,12 @@ class Entry {
     return word0_.load(std::memory_order_acquire);
   }
 
+  // Whether the newest published version is the home copy; a version may be published as we look.
+  [[nodiscard]] bool points_home() const noexcept {
+    // acquire: pairs with (1), so that what follows sees the version.
+    return (word1_.load(std::memory_order_acquire) & kPointerMask) == 0;
+  }
+
   // Asks for the line as a writer, so that locking it after reading need not ask again.
   void prefetch_for_lock() const noexcept { __builtin_prefetch(this, 1); }
 

@@ -1,5 +1,4 @@
 // Creating a pool: everything is written and durable before the file has a name.
-#include "base/mutant.h"
 #include "pool/file_system.h"
 #include "pool/pool_file.h"
 
@@ -38,7 +37,6 @@ void format(emu::Memory& memory, const Layout& layout, const SuperblockImage& im
     SlabDirectory::format(memory, layout, {image.fixed.uuid, path}, copy, counts);
     write_superblock(memory, layout, copy, image, counts);
   }
-  if (base::mutant(base::Mutant::no_fence_pool_created)) return;
   require_ok(memory.fence(counts), path);
 }
 

@@ -239,7 +239,6 @@ void SlabDirectory::format(emu::Memory& memory, const Layout& layout, const Iden
     records[slab] = free_record(seed_of(pool_seed, slab));
   }
   memory.store(layout.directory_offset[copy], records.data(), records.size() * sizeof(SlabRecord));
-  if (base::mutant(base::Mutant::no_flush_pool_directory)) return;
   memory.flush(layout.directory_offset[copy], layout.directory_bytes, counts);
 }
 

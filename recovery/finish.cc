@@ -18,7 +18,7 @@ namespace {
 
 void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
   const emu::IoStatus status = file.memory().fence(counts);
-  if (status.ok()) return;
+  if (status.ok() || mutant(Mutant::failed_recovery_fence_is_forgotten)) return;
   ErrorFacts facts;
   facts.path = file.path();
   facts.found = std::strerror(status.error);
@@ -66,7 +66,8 @@ void settle_superblocks(pool::PoolFile& file) {
 void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
                 const pool::SuperblockImage& image) {
   settle_superblocks(file);
-  const int first = 1 - file.current_copy();
+  const int first = mutant(Mutant::recovery_overwrites_current_copy) ? file.current_copy()
+                                                                     : 1 - file.current_copy();
   for (const int copy : {first, 1 - first}) {
     emu::FlushCounts counts;
     // A copy that was not equal may be torn anywhere; and where a crash interrupted a checkpoint

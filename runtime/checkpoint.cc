@@ -108,6 +108,10 @@ base::Stamp Checkpointer::raise_floor() {
     floor = std::max(floor, s->last_stamp.load(std::memory_order_relaxed));
   }
   emu::step(emu::Step::checkpoint_floor);
+  if (mutant(Mutant::checkpoint_lists_sessions_early)) {
+    // Time for a session to be opened, which would be a matter of luck.
+    for (emu::Spin spin; spin.rounds() < 50;) spin.pause();
+  }
   // (2) seq_cst, Dekker with SessionCore::announce and take_stamp.
   pool_.floor.store(floor, std::memory_order_seq_cst);
   // Listed after the floor was published: a session that is missing was opened later (both take the
@@ -140,17 +144,54 @@ void Checkpointer::settle(SessionShared& session, base::Stamp floor) {
   if (covered != 0) pool_.persister().wait({covered, session.id}, actor_);
 }
 
-// The objects named by records with stamps up to the floor, each once, as a bitmap for each slab.
+// The objects that transactions up to the floor have changed, and perhaps others, each once, as a
+// bitmap for each slab. Also moves the sessions' heads: the first LSN that recovery will still need.
+// The log names the objects, and the index knows them: whichever is less to read.
 void Checkpointer::collect_names(base::Stamp floor) {
+  if (!index_is_shorter_than_log() || !collect_from_index(floor)) collect_from_log(floor);
+  std::sort(named_slabs_.begin(), named_slabs_.end());
+}
+
+bool Checkpointer::index_is_shorter_than_log() const {
+  std::uint64_t segments = 0;
+  for (const auto& session : pool_.all_shared()) {
+    for (const log::SessionLog::Run& run : session->log.runs()) segments += run.segments;
+  }
+  return pool_.slabs().index_bytes() < segments * pool_.layout().segment_size;
+}
+
+// False if a head cannot be told, because its session went too far ahead of the floor meanwhile.
+// REQUIRES: everything up to the floor is settled, hence published: an entry that says "at home" by
+// now has no version up to the floor that is not.
+bool Checkpointer::collect_from_index(base::Stamp floor) {
+  std::vector<base::Lsn> heads = heads_;
+  for (const auto& session : pool_.all_shared()) {
+    base::Lsn last = 0;
+    if (!session->last_sealed_up_to(floor, &last)) return false;
+    heads[session->id] = std::max(heads[session->id], last + 1);
+  }
+  heads_ = std::move(heads);
+  not_swung_.clear();  // they are not at home
+  for (std::uint32_t number = 0; number < pool_.layout().slabs; ++number) {
+    index::Slab* slab = pool_.slabs().at(number);
+    if (slab == nullptr) continue;
+    emu::step(emu::Step::checkpoint_collect);
+    for (std::uint32_t slot = 0; slot < slab->slots; ++slot) {
+      if (slab->entry(slot).points_home()) continue;
+      names_of(*slab)[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    }
+  }
+  return true;
+}
+
+void Checkpointer::collect_from_log(base::Stamp floor) {
   for (const std::uint64_t offset : std::exchange(not_swung_, {})) name(offset);
   for (const auto& session : pool_.all_shared()) {
     emu::step(emu::Step::checkpoint_collect);
     if (session->sealed.load(std::memory_order_acquire) != 0) collect_session(*session, floor);
   }
-  std::sort(named_slabs_.begin(), named_slabs_.end());
 }
 
-// Also moves the session's head: the first LSN that recovery will still need.
 void Checkpointer::collect_session(SessionShared& session, base::Stamp floor) {
   // Only what was persisted when the floor settled is read: it does not change any more, and it
   // covers all stamps up to the floor.
@@ -178,12 +219,16 @@ void Checkpointer::name(std::uint64_t offset) {
   // checkpoint and freed since.
   const index::Place place = pool_.slabs().find(offset);
   if (place.slab == nullptr) return;
-  pool::Bitmap& bitmap = named_[place.slab->number];
-  if (bitmap.empty()) {
-    bitmap.resize((place.slab->slots + 63) / 64);
-    named_slabs_.push_back(place.slab->number);
+  names_of(*place.slab)[place.slot / 64] |= std::uint64_t{1} << (place.slot % 64);
+}
+
+pool::Bitmap& Checkpointer::names_of(const index::Slab& slab) {
+  pool::Bitmap& names = named_[slab.number];
+  if (names.empty()) {
+    names.resize((slab.slots + 63) / 64);
+    named_slabs_.push_back(slab.number);
   }
-  bitmap[place.slot / 64] |= std::uint64_t{1} << (place.slot % 64);
+  return names;
 }
 
 // Captures and writes what was named, in address order, a batch of copies at a time.
@@ -272,7 +317,7 @@ void Checkpointer::note_dirty(index::Slab* slab) {
 
 void Checkpointer::fence() {
   const emu::IoStatus status = pool_.memory().fence(actor_.counts);
-  if (status.ok()) return;
+  if (status.ok() || mutant(Mutant::failed_checkpoint_fence_is_forgotten)) return;
   pool_.persister().poison(status.error);
   pool_.persister().throw_if_poisoned();
 }
@@ -332,8 +377,7 @@ void Checkpointer::swing_one(const Captured& c) {
     word0 = c.place.entry().word0() & ~index::kLock;
   }
   if (!c.place.entry().try_lock(word0, &found)) {
-    // Newer: the next checkpoint finds it in the log. Locked: perhaps only to be unlocked
-    // unchanged.
+    // Newer: the next checkpoint finds it. Locked: perhaps only to be unlocked unchanged.
     if (found == (c.seen.word0 | index::kLock)) not_swung_.push_back(c.offset);
     return;
   }

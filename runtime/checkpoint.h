@@ -64,8 +64,12 @@ class Checkpointer {
   base::Stamp raise_floor();
   void settle(SessionShared& session, base::Stamp floor);
   void collect_names(base::Stamp floor);
+  [[nodiscard]] bool index_is_shorter_than_log() const;
+  bool collect_from_index(base::Stamp floor);
+  void collect_from_log(base::Stamp floor);
   void collect_session(SessionShared& session, base::Stamp floor);
   void name(std::uint64_t offset);
+  pool::Bitmap& names_of(const index::Slab& slab);
   void bring_home();
   void capture_slab(index::Slab& slab, const pool::Bitmap& named);
   void capture(const index::Place& place);
@@ -86,7 +90,7 @@ class Checkpointer {
   emu::Mutex running_;  // held by run()
 
   // Of the checkpoint in progress; guarded by running_.
-  std::vector<pool::Bitmap> named_;         // by slab: slots that records up to the floor name
+  std::vector<pool::Bitmap> named_;         // by slab: slots that may have to go home
   std::vector<std::uint32_t> named_slabs_;  // slabs with a bitmap in named_
   std::vector<Captured> batch_captured_;
   std::vector<std::byte> batch_;

@@ -342,8 +342,10 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
   const bool streamed =
       synchronous && pool_->memory().flush_instruction() == FlushInstruction::non_temporal;
   // relaxed: a lower number than the true one is still true.
-  record_.seal(s.log.next_lsn(), stamp, s.persisted_lsn.load(std::memory_order_relaxed),
-               s.log.seed());
+  const base::Lsn durable = mutant(Mutant::record_vouches_for_itself)
+                                ? s.log.next_lsn() - 1
+                                : s.persisted_lsn.load(std::memory_order_relaxed);
+  record_.seal(s.log.next_lsn(), stamp, durable, s.log.seed());
   // About to flush it ourselves: helpers had better not start the moment they see it.
   if (synchronous) s.flushing.store(true, std::memory_order_relaxed);
   std::unique_lock<log::SpinLock> blocks(s.log.block_lock(), std::defer_lock);

@@ -56,9 +56,9 @@ emu::IoStatus Persister::flush_items(SessionShared& session, std::uint64_t from,
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   bool streamed = false;
-  const auto flush_range = [&]() -> emu::IoStatus {
+  const auto flush_range = [&](Mutant left_out) -> emu::IoStatus {
     if (begin == end) return {};
-    if (mutant(Mutant::no_flush_sealed_items)) return {};
+    if (mutant(left_out) || (!owner && mutant(Mutant::no_flush_by_helper))) return {};
     return memory_.log_flush(begin, end - begin, streamed, actor.counts);
   };
   for (std::uint64_t n = from + 1; n <= upto; ++n) {
@@ -71,13 +71,14 @@ emu::IoStatus Persister::flush_items(SessionShared& session, std::uint64_t from,
     *reached_lsn = item.lsn;
     const bool joins = item.offset >= end && item.offset - end < gap && item.streamed == streamed;
     if (!joins || begin == end) {
-      if (const emu::IoStatus status = flush_range(); !status.ok()) return status;
+      const emu::IoStatus status = flush_range(Mutant::no_flush_items_before_gap);
+      if (!status.ok()) return status;
       begin = item.offset;
       streamed = item.streamed;
     }
     end = item.offset + item.bytes;
   }
-  return flush_range();
+  return flush_range(Mutant::no_flush_sealed_items);
 }
 
 void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
@@ -122,7 +123,7 @@ void Persister::fence_last(SessionShared& session, Actor& actor) {
   // (P1) as in raise_persisted().
   const emu::IoStatus status =
       mutant(Mutant::no_fence_own_record) ? emu::IoStatus{} : memory_.fence(actor.counts);
-  if (status.ok()) {
+  if (status.ok() || mutant(Mutant::failed_sync_is_forgotten)) {
     // Plain stores: nobody can have raised the numbers beyond the owner's last item.
     emu::touch(emu::Line::session_persisted, session.id, emu::Access::store);
     session.persisted_lsn.store(session.log.next_lsn() - 1, std::memory_order_release);
@@ -166,7 +167,7 @@ void Persister::raise_persisted(SessionShared& session, std::uint64_t number, ba
     }
     const emu::IoStatus status =
         mutant(Mutant::no_fence_sealed_items) ? emu::IoStatus{} : memory_.fence(actor.counts);
-    if (!status.ok()) {
+    if (!status.ok() && !mutant(Mutant::failed_sync_is_forgotten)) {
       poison(status.error);
       return;
     }

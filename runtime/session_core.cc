@@ -25,7 +25,8 @@ namespace {
 // progress, not about correctness, and its holder may be waiting for this very thread.
 constexpr double kGatePatienceNs = 50e6;
 
-constexpr std::size_t kFreeSlotsKept = base::scaled(256, 1);  // of one type, by one session
+// Of one type, by one session.
+std::size_t free_slots_kept() noexcept { return base::scaled<std::size_t>(256, 1); }
 
 }  // namespace
 
@@ -199,7 +200,7 @@ void SessionCore::forget_writes() noexcept {
 void SessionCore::free_slot(const index::Place& place) {
   std::vector<index::Place>& free = free_slots_[place.slab->type];
   free.push_back(place);
-  if (free.size() < kFreeSlotsKept) return;
+  if (free.size() < free_slots_kept()) return;
   // The older half goes back for others.
   const std::size_t half = (free.size() + 1) / 2;
   slabs_.give_back({free.data(), half});
@@ -224,9 +225,10 @@ void SessionCore::note_conflict(Conflict reason) noexcept {
 void SessionCore::backoff() {
   random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
   const std::uint32_t limit = 1U << std::min(failed_attempts_, 9U);
-  const std::uint64_t rounds = (random_ >> 33) % limit;
-  emu::Spin spin;
-  for (std::uint64_t i = 0; i < rounds; ++i) spin.pause();
+  // One round too many for a short wait offers the core, once: whoever stands in the way may need it,
+  // but where it does not, every further offer is a system call for nothing.
+  const std::uint64_t rounds = std::min<std::uint64_t>((random_ >> 33) % limit, emu::Spin::kSpins);
+  emu::Spin().pause(rounds);
 }
 
 void SessionCore::pass_serial_gate() {
@@ -244,7 +246,7 @@ void SessionCore::pass_serial_gate() {
       }
     }
     if (emu::ticks() > deadline) return;
-    spin.pause();
+    spin.pause_until_changed(&pool_->serial_gate, deadline);
   }
 }
 
@@ -252,6 +254,7 @@ void SessionCore::leave_serial_gate() noexcept {
   if (!holds_gate_) return;
   holds_gate_ = false;
   pool_->serial_gate.store(0, std::memory_order_release);
+  emu::changed(&pool_->serial_gate);
 }
 
 void SessionCore::flush() {
@@ -260,7 +263,7 @@ void SessionCore::flush() {
     SessionCore& core;
     ~Leave() { core.leave(); }
   } const leave{*this};
-  if (!pool_->logs()) return;
+  if (!pool_->logs() || mutant(Mutant::session_flush_does_not_wait)) return;
   // relaxed: our own numbers.
   if (shared_->committed.load(std::memory_order_relaxed) ==
       shared_->sealed.load(std::memory_order_relaxed)) {

@@ -48,6 +48,10 @@ struct SessionShared {
         ring(kItems, kItems + 4 * layout.max_sessions),
         log(memory, layout, segments, session, generation, seed) {}
 
+  // The LSN of the last record with a stamp up to `floor`, 0 if there is none. False if so many came
+  // after it that the ring has forgotten it. REQUIRES: no record up to the floor is still to come.
+  [[nodiscard]] bool last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) const noexcept;
+
   // Read by everybody who depends on this session.
   alignas(base::kCacheLine) std::atomic<base::Stamp> committed_stamp{0};
   std::atomic<std::uint64_t> committed{0};
@@ -68,5 +72,19 @@ struct SessionShared {
   log::PendingRing ring;
   log::SessionLog log;
 };
+
+inline bool SessionShared::last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) const noexcept {
+  *lsn = 0;
+  for (std::uint64_t n = sealed.load(std::memory_order_acquire); n != 0; --n) {
+    const log::PendingItem item = ring.read(n);
+    // Its slot may hold a later item by now, or one that is being pushed: then those before that one
+    // are sealed, and we see it, since the slot's fields were loaded with acquire.
+    if (sealed.load(std::memory_order_acquire) + 1 >= n + kItems) return false;
+    if (item.lsn == 0 || item.stamp > floor) continue;
+    *lsn = item.lsn;
+    return true;
+  }
+  return true;
+}
 
 }  // namespace sp3::runtime

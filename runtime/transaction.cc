@@ -159,6 +159,7 @@ inline void SessionCore::admit_to_snapshot(const index::Seen& seen) {
 // which nothing needs a comparison.
 void SessionCore::revalidate() {
   if (pool_->options().policy == CommitPolicy::ideal) return;
+  if (mutant(Mutant::reads_not_compared)) return;
   if (reads_.size() + writes_.size() <= kReadWithoutSnapshot) {
     if (!reads_still_hold()) conflict(Conflict::changed);
     return;
@@ -223,7 +224,11 @@ inline const std::byte* SessionCore::read_version(std::uint64_t offset,
 
 const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
   begin_operation();
-  if (const std::byte* copy = own_copy(offset, type)) return copy;
+  if (const std::byte* copy = own_copy(offset, type)) {
+    if (!mutant(Mutant::reads_miss_own_writes)) return copy;
+    const WriteEntry* own = writes_.find(offset);
+    return own->mode == WriteMode::update ? own->base : copy;
+  }
   return read_version(offset, type);
 }
 
@@ -330,10 +335,10 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
   std::vector<index::Place>& free = free_slots_[type.fingerprint];
   if (free.empty()) {
     // A batch, so that the table's mutex is no hot spot; few of what is large.
-    constexpr std::uint64_t kBatch = base::scaled(32, 2);
+    const auto most = base::scaled<std::uint64_t>(32, 2);
     constexpr std::uint64_t kBatchBytes = 64 * 1024;
     const std::uint64_t batch =
-        std::min(kBatch, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
+        std::min(most, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
     slabs_.take(type, batch, free);
     std::reverse(free.begin(), free.end());  // ascending addresses first
   }

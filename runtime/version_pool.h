@@ -77,7 +77,7 @@ class VersionPool {
   }
   // Frees what is old enough, if there is enough of it to be worth looking.
   void collect() {
-    if (retired_.size() >= kCollectAt || retired_bytes_ >= kCollectAtBytes) collect_now();
+    if (retired_.size() >= collect_at() || retired_bytes_ >= kCollectAtBytes) collect_now();
   }
   // Gives everything retired to `heir` (a pool that lives on). REQUIRES: external synchronisation.
   void bequeath(VersionPool& heir);
@@ -92,7 +92,7 @@ class VersionPool {
     base::EpochDomain::Epoch epoch;
   };
   // Little, so that what is handed out again is still in the cache.
-  static constexpr std::size_t kCollectAt = base::scaled(64, 1);
+  static std::size_t collect_at() noexcept { return base::scaled<std::size_t>(64, 1); }
   static constexpr std::size_t kCollectAtBytes = 1 << 20;
 
   static std::size_t lines_of(std::size_t bytes) { return (bytes + 63) / 64; }

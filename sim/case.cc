@@ -20,6 +20,9 @@ emu::sim::Config Case::machine() const {
   config.most_events = 2'000'000;
   config.failing_io = failing_io;
   config.fails_once = fails_once;
+  for (const emu::sim::NamedCost& cost : emu::sim::kNamedCosts) {
+    if (slow_clocks) config.costs.*cost.value = 1;
+  }
   return config;
 }
 
@@ -66,17 +69,21 @@ Case case_of(std::uint64_t seed) {
 
 std::string Case::describe() const {
   return fmt::format(
-             "seed {}: {} cores, {} transactions each{}{}{}{}{}, {} schedule, clocks {}, {} "
+             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}, {} schedule, clocks {}, {} "
              "memory, "
              "{}, {}, locks at {}, {} bytes of log, replay by {}{}{}",
              seed, cores, transactions, async ? ", some async" : "",
              checkpoints ? ", checkpoints" : "", blind ? ", blind writes" : "",
              boxes ? ", boxes" : "", reopens ? ", sessions reopened" : "",
+             churn ? ", only replacements" : "", late ? ", one core after the other" : "",
              schedule == emu::sim::Schedule::priority ? "priority"
              : schedule == emu::sim::Schedule::timed  ? "timed"
                                                       : "random",
-             clocks_agree ? "agree" : "apart", to_string(options.memory), to_string(options.flush),
-             to_string(options.policy), to_string(options.locks), options.geometry.log_size,
+             clocks_agree  ? "agree"
+             : slow_clocks ? "apart and slow"
+                           : "apart",
+             to_string(options.memory), to_string(options.flush), to_string(options.policy),
+             to_string(options.locks), options.geometry.log_size,
              to_string(options.recovery.strategy),
              options.checkpoint.background ? ", background checkpoints" : "",
              options.watermark_ms != 0 ? ", watermarks" : "") +

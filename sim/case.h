@@ -19,6 +19,7 @@ struct Case {
   std::uint64_t seed = 1;
   emu::sim::Schedule schedule = emu::sim::Schedule::random;
   bool clocks_agree = true;
+  bool slow_clocks = false;  // events take no time to speak of: clocks that are apart stay apart
   Options options;
   int cores = 2;
   int transactions = 4;      // of each core
@@ -27,6 +28,8 @@ struct Case {
   bool boxes = false;        // some transactions on boxes alone
   bool blind = false;        // some writes without a read before
   bool reopens = false;      // sessions are closed and opened between transactions
+  bool churn = false;        // objects are replaced, never updated, all by one kind for a while
+  bool late = false;         // each core opens its session when the one before has come half way
   StructureKind structure = StructureKind::none;  // changed by the same transactions
   // The flush, fence, write or sync, counted from the first, that fails; 0: none. Then it alone, or
   // all after it too.

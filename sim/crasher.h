@@ -48,6 +48,16 @@ struct CrashCounts {
   std::uint64_t continued = 0;   // runs on a recovered pool
   std::uint64_t failed = 0;      // runs in which a flush, fence, write or sync failed
   std::uint64_t structures = 0;  // structures opened and read
+
+  CrashCounts& operator+=(const CrashCounts& more) noexcept {
+    for (std::uint64_t CrashCounts::*count :
+         {&CrashCounts::runs, &CrashCounts::points, &CrashCounts::images, &CrashCounts::checks,
+          &CrashCounts::nested, &CrashCounts::killed, &CrashCounts::continued, &CrashCounts::failed,
+          &CrashCounts::structures}) {
+      this->*count += more.*count;
+    }
+    return *this;
+  }
 };
 
 struct Violation {

@@ -39,9 +39,15 @@ Ledger::Number Ledger::begin(int core) {
 
 void Ledger::attempt(Number number) {
   Transaction& tx = transactions_[number];
+  keep_view(tx);
   ++tx.attempt;
+  tx.attempt_begin = ++moment_;
   tx.reads.clear();
   tx.writes.clear();
+}
+
+void Ledger::keep_view(Transaction& tx) {
+  if (!tx.reads.empty()) views_.push_back({tx.core, tx.attempt_begin, ++moment_, tx.reads});
 }
 
 Value Ledger::next_value(Number number) const {
@@ -64,6 +70,7 @@ void Ledger::acknowledge(Number tx) {
 }
 
 void Ledger::give_up(Number tx) {
+  keep_view(transactions_[tx]);
   transactions_[tx].stage = Stage::given_up;
   transactions_[tx].end = ++moment_;
   ++demands_;
@@ -181,7 +188,13 @@ std::string Ledger::describe(Number number) const {
   return text;
 }
 
-oracle::History Ledger::history() const {
+void Ledger::add_reads(const std::vector<Access>& reads, oracle::HistoryTransaction& to) const {
+  for (const Access& read : reads) {
+    to.read_register(read.object, read.value == start_[read.object] ? 0 : read.value);
+  }
+}
+
+oracle::History Ledger::history(bool views) const {
   oracle::History history;
   for (const Transaction& tx : transactions_) {
     using Outcome = oracle::HistoryTransaction::Outcome;
@@ -192,10 +205,17 @@ oracle::History Ledger::history() const {
     out.outcome = tx.stage == Stage::acknowledged ? Outcome::committed
                   : tx.stage == Stage::given_up   ? Outcome::aborted
                                                   : Outcome::unknown;
-    for (const Access& read : tx.reads) {
-      out.read_register(read.object, read.value == start_[read.object] ? 0 : read.value);
-    }
+    add_reads(tx.reads, out);
     for (const Access& write : tx.writes) out.write_register(write.object, write.value);
+    history.add(std::move(out));
+  }
+  for (const View& view : views_) {
+    if (!views) break;
+    oracle::HistoryTransaction out;
+    out.process = view.core;
+    out.begin = view.begin;
+    out.end = view.end;
+    add_reads(view.reads, out);
     history.add(std::move(out));
   }
   return history;

@@ -52,7 +52,7 @@ class Ledger {
   void start_from(const Values& values, bool certain);
 
   Number begin(int core);
-  // Forgets what the last attempt did.
+  // The last attempt came to nothing: what it read is kept as a view, the rest forgotten.
   void attempt(Number tx);
   // The value for the next write of this attempt.
   [[nodiscard]] Value next_value(Number tx) const;
@@ -71,8 +71,10 @@ class Ledger {
   // The values that the object had after the one it started from, up to `value`, oldest first.
   // REQUIRES: no fault was found in a state that has it.
   [[nodiscard]] std::vector<Value> since_start(std::uint32_t object, Value value) const;
-  // The run as a history for the serializability checker; those in flight count as unknown.
-  [[nodiscard]] oracle::History history() const;
+  // The run as a history for the serializability checker; those in flight count as unknown. With
+  // `views`, what attempts read that came to nothing is in it too, as transactions that only read:
+  // then an order is found only if no body ever saw half a transaction.
+  [[nodiscard]] oracle::History history(bool views) const;
   // The same with each object as a list, to which every write appends: what a transaction read is
   // then all that came before. The values everything starts from are transaction 0's.
   [[nodiscard]] oracle::History list_history() const;
@@ -89,12 +91,23 @@ class Ledger {
     int core = 0;
     Stage stage = Stage::running;
     std::uint32_t attempt = 0;
+    std::uint64_t attempt_begin = 0;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::vector<Access> reads;
     std::vector<Access> writes;
   };
+  // What an attempt read that was retried or given up.
+  struct View {
+    int core;
+    std::uint64_t begin;
+    std::uint64_t end;
+    std::vector<Access> reads;
+  };
   struct Found;
+
+  void keep_view(Transaction& tx);
+  void add_reads(const std::vector<Access>& reads, oracle::HistoryTransaction& to) const;
 
   [[nodiscard]] const Access* writer_of(std::uint32_t object, Value value, Number* tx) const;
   [[nodiscard]] std::string trace_back(const State& state, Found& found) const;
@@ -105,6 +118,7 @@ class Ledger {
   bool started_ = false;
   bool start_is_certain_ = false;
   std::vector<Transaction> transactions_;
+  std::vector<View> views_;
   std::uint64_t demands_ = 0;
   std::uint64_t moment_ = 0;
 };

@@ -7,12 +7,17 @@
 
 #include <fmt/format.h>
 
+#include "emu/spin.h"
 #include "emu/threads.h"
 #include "sim/objects.h"
 
 namespace sp3::sim {
 
 namespace {
+
+// Transactions of a churning program that make objects of one kind, before those of another kind are
+// made: enough to replace all cells.
+constexpr std::size_t kChurnPhase = 12;
 
 void fill(Transaction& t, Box& box, Value value) {
   Small content{};
@@ -69,8 +74,10 @@ class Program::Worker {
       constexpr Action kActions[] = {Action::read,    Action::read,   Action::update,
                                      Action::update,  Action::update, Action::rewrite,
                                      Action::rewrite, Action::replace};
-      const Action action = only_reads ? Action::read : kActions[choose_.below(8)];
+      const Action chosen = only_reads ? Action::read : kActions[choose_.below(8)];
+      const Action action = case_.churn && chosen != Action::read ? Action::replace : chosen;
       parts_.push_back({cell, action, choose_.below(kKinds)});
+      if (case_.churn) parts_.back().kind = 1 + ledger_.size() / kChurnPhase % (kKinds - 1);
     }
     boxes_ = 0;
     if (case_.boxes && choose_.one_in(2)) {
@@ -263,6 +270,9 @@ void Program::run() {
 }
 
 void Program::work(Pool& pool, int number) {
+  emu::Spin spin;
+  const auto others = static_cast<std::size_t>(number * case_.transactions / 2);
+  while (case_.late && !failed_ && ledger_.size() < others) spin.pause();
   try {
     Worker(*this, pool, number).run();
   } catch (const Error& error) {

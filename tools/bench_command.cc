@@ -71,7 +71,7 @@ RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check) {
   system->populate();
   RunResult result = workloads::run_workload(*system, cell.spec, zipf, cell.run);
   if (check) {
-    const std::string violation = system->check();
+    const std::string violation = workloads::check(*system, cell.spec);
     if (!violation.empty()) {
       throw std::runtime_error(fmt::format("{} on {}: {}", cell.system,
                                            workloads::to_string(cell.spec.kind), violation));

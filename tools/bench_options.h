@@ -48,7 +48,7 @@ class PoolRemover {
   explicit PoolRemover(std::filesystem::path path) : path_(std::move(path)) {}
   ~PoolRemover() {
     std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
+    std::filesystem::remove_all(path_, ignored);
   }
   PoolRemover(const PoolRemover&) = delete;
   PoolRemover& operator=(const PoolRemover&) = delete;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <immintrin.h>
+#include <sched.h>
 
 #include "emu/clock.h"
 #include "tools/bench_options.h"
@@ -173,6 +174,7 @@ class Calibration {
     add("exchange", ns_each(300'000, [&] { word.fetch_add(1, std::memory_order_relaxed); }));
     add("clock", ns_each(300'000, [] { sink = sink + emu::ticks(); }));
     add("pause", ns_each(100'000, [] { _mm_pause(); }));
+    add("yield", ns_each(20'000, [] { ::sched_yield(); }));
     std::mutex mutex;
     add("mutex", ns_each(300'000, [&] { const std::lock_guard lock(mutex); }));
     std::vector<CacheLine> from(8), to(8);

@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sp3/sp3.h>
 
+#include "workloads/contents.h"
 #include "workloads/entry.h"
 #include "workloads/workload.h"
-#include "workloads/zipf.h"
 
 namespace sp3::workloads {
 
@@ -28,20 +29,15 @@ class MapWorkload {
     });
   }
 
-  // Keys go in in no particular order, as they would over time: sorted insertion would leave a
-  // B+ tree half empty.
   void populate(Session& session) {
-    constexpr std::uint64_t kBatch = std::max<std::uint64_t>(1, 16384 / Size);
-    const Zipf order(spec_.entries, 0.0);
-    for (std::uint64_t next = 0; next < spec_.entries;) {
-      const std::uint64_t end = std::min(spec_.entries, next + kBatch);
+    constexpr std::size_t kBatch = std::max<std::size_t>(1, 16384 / Size);
+    const std::vector<std::uint64_t> keys = spec_.initial_keys();
+    for (std::size_t next = 0; next < keys.size(); next += kBatch) {
       session.run([&](Transaction& tx) {
-        for (std::uint64_t i = next; i < end; ++i) {
-          const std::uint64_t key = order.scramble(i);
-          if (spec_.present_at_start(key)) map_.insert_or_assign(tx, key, Entry<Size>::of(key));
+        for (std::size_t i = next; i < std::min(keys.size(), next + kBatch); ++i) {
+          map_.insert_or_assign(tx, keys[i], Entry<Size>::of(keys[i]));
         }
       });
-      next = end;
     }
   }
 
@@ -61,15 +57,12 @@ class MapWorkload {
     return found != nullptr;
   }
 
-  std::string check(Transaction& tx) const {
-    std::string violation = map_.check_invariants(tx);
-    if (!violation.empty()) return violation;
+  std::string check_structure(Transaction& tx) const { return map_.check_invariants(tx); }
+
+  void visit(Transaction& tx, const ItemVisitor& visitor) const {
     map_.for_each(tx, [&](std::uint64_t key, const Entry<Size>& entry) {
-      if (key < spec_.entries && entry.intact()) return true;
-      violation = "Key " + std::to_string(key) + " is foreign or its entry is torn.";
-      return false;
+      return visitor({key, entry.tag(), entry.intact()});
     });
-    return violation;
   }
 
  private:

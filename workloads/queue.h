@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 
 #include <sp3/containers/queue.h>
 #include <sp3/sp3.h>
 
+#include "workloads/contents.h"
 #include "workloads/entry.h"
 #include "workloads/workload.h"
 
@@ -54,21 +54,13 @@ class QueueWorkload {
     return values_.pop(tx).has_value();
   }
 
-  std::string check(Transaction& tx) const {
-    std::string violation = values_.check_invariants(tx);
-    if (!violation.empty()) return violation;
-    std::unordered_map<std::uint64_t, std::uint64_t> last;  // by producer, the tag's upper bits
+  std::string check_structure(Transaction& tx) const { return values_.check_invariants(tx); }
+
+  void visit(Transaction& tx, const ItemVisitor& visitor) const {
+    std::uint64_t position = 0;
     values_.for_each(tx, [&](const Entry<Size>& entry) {
-      const std::uint64_t tag = entry.tag();
-      const auto [previous, first] = last.try_emplace(tag >> 48, tag);
-      if (!entry.intact() || (!first && tag <= previous->second)) {
-        violation = "Tag " + std::to_string(tag) + " is torn or out of its producer's order.";
-        return false;
-      }
-      previous->second = tag;
-      return true;
+      return visitor({position++, entry.tag(), entry.intact()});
     });
-    return violation;
   }
 
  private:

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <sp3/containers/array.h>
 #include <sp3/sp3.h>
 
+#include "workloads/contents.h"
 #include "workloads/entry.h"
 #include "workloads/workload.h"
 
@@ -53,21 +53,13 @@ class Sps {
     return true;
   }
 
-  std::string check(Transaction& tx) const {
-    std::string violation = values_.check_invariants(tx);
-    if (!violation.empty()) return violation;
-    std::vector<bool> seen(entries_, false);
+  std::string check_structure(Transaction& tx) const { return values_.check_invariants(tx); }
+
+  void visit(Transaction& tx, const ItemVisitor& visitor) const {
+    std::uint64_t index = 0;
     values_.for_each(tx, [&](const Entry<Size>& entry) {
-      const std::uint64_t tag = entry.tag();
-      if (!entry.intact() || tag >= entries_ || seen[tag]) {
-        violation = "The entries are no permutation: tag " + std::to_string(tag) +
-                    (entry.intact() ? " is foreign or occurs twice." : " is torn.");
-        return false;
-      }
-      seen[tag] = true;
-      return true;
+      return visitor({index++, entry.tag(), entry.intact()});
     });
-    return violation;
   }
 
  private:

@@ -1,11 +1,16 @@
 #include "workloads/system.h"
 
-#include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "workloads/systems/keyvalue/system.h"
+#include "workloads/systems/mnemosyne.h"
+#include "workloads/systems/quadra.h"
 #include "workloads/systems/runtime_system.h"
+#ifdef SP3_WITH_PMDK
+#include "workloads/systems/pmdk/pmdk_system.h"
+#endif
 
 namespace sp3::workloads {
 
@@ -46,48 +51,122 @@ BackgroundCounters& BackgroundCounters::operator-=(const BackgroundCounters& oth
 
 namespace {
 
-// Adding a system: one line here, one case in make_system.
-const std::vector<SystemInfo> kSystems = {
-    {"sp3", "this library: visible first, durable after, acknowledged in order", true, true},
-    {"sp3-async", "this library, acknowledged when visible, made durable in groups", true, true},
-    {"nvm-tx", "same runtime, but durable before it unlocks", true, false},
-    {"nvm-ideal", "same runtime without concurrency control; updates only, not safe", true, false},
-    {"dram-tx", "same runtime without persistence", false, false},
+// A system and what is known of it before it is made.
+struct Entry {
+  SystemInfo info;
+  std::unique_ptr<System> (*make)();
+  // As why_unsupported() below, of what is particular to the system.
+  std::string (*why_unsupported)(const WorkloadSpec& spec, const SystemOptions& options);
 };
 
-}  // namespace
+template <CommitPolicy policy, bool asynchronous = false>
+std::unique_ptr<System> make_runtime() {
+  return make_runtime_system({policy, asynchronous});
+}
 
-const std::vector<SystemInfo>& systems() { return kSystems; }
+#if defined(SP3_WITH_LMDB) || defined(SP3_WITH_ROCKSDB) || defined(SP3_WITH_SQLITE)
+template <keyvalue::OpenStore open>
+std::unique_ptr<System> make_keyvalue() {
+  return keyvalue::make_system(open);
+}
+#endif
 
-const SystemInfo& system_info(std::string_view name) {
-  const auto found = std::ranges::find(kSystems, name, &SystemInfo::name);
-  if (found != kSystems.end()) return *found;
+std::string runs_everything(const WorkloadSpec&, const SystemOptions&) { return {}; }
+
+std::string only_updates(const WorkloadSpec& spec, const SystemOptions&) {
+  if (spec.kind == WorkloadKind::queue) return "nvm-ideal cannot make or destroy queue nodes";
+  if (spec.fill < 1.0) return "nvm-ideal only updates: it needs all keys present (--fill 1)";
+  return {};
+}
+
+// Adding a system: one entry here.
+const std::vector<Entry>& entries() {
+  static const std::vector<Entry> all = {
+      {{"sp3", "this library: visible first, durable after, acknowledged in order", true, true},
+       make_runtime<CommitPolicy::speculative>,
+       runs_everything},
+      {{"sp3-async", "this library, acknowledged when visible, made durable in groups", true, true},
+       make_runtime<CommitPolicy::speculative, true>,
+       runs_everything},
+      {{"nvm-tx", "same runtime, but durable before it unlocks", true, false},
+       make_runtime<CommitPolicy::conservative>,
+       runs_everything},
+      {{"nvm-ideal", "same runtime without concurrency control; updates only, not safe", true},
+       make_runtime<CommitPolicy::ideal>,
+       only_updates},
+      {{"dram-tx", "same runtime without persistence", false, false},
+       make_runtime<CommitPolicy::volatile_only>,
+       runs_everything},
+#ifdef SP3_WITH_PMDK
+      {{"pmdk", "libpmemobj: undo log, locks held to commit", true, false},
+       make_pmdk,
+       why_not_pmdk},
+#endif
+#ifdef SP3_WITH_LMDB
+      {{"lmdb", "LMDB: a B+ tree copied on write, one writer at a time", true, true},
+       make_keyvalue<keyvalue::open_lmdb>,
+       keyvalue::why_not},
+#endif
+#ifdef SP3_WITH_ROCKSDB
+      {{"rocksdb", "RocksDB's TransactionDB: a log-structured tree with a log", true, true},
+       make_keyvalue<keyvalue::open_rocksdb>,
+       keyvalue::why_not},
+#endif
+#ifdef SP3_WITH_SQLITE
+      {{"sqlite", "SQLite in WAL mode", true, true},
+       make_keyvalue<keyvalue::open_sqlite>,
+       keyvalue::why_not},
+#endif
+      {{"mnemosyne", "re-implemented from ASPLOS 2011: word-based STM, redo logs with torn bits"},
+       make_mnemosyne,
+       why_not_mnemosyne},
+      {{"quadra", "re-implemented from PPoPP 2021: data beside its backup, one fence, combining"},
+       make_quadra,
+       why_not_quadra},
+  };
+  return all;
+}
+
+const Entry& entry(std::string_view name) {
+  for (const Entry& candidate : entries()) {
+    if (candidate.info.name == name) return candidate;
+  }
   std::vector<std::string_view> names;
-  for (const SystemInfo& info : kSystems) names.push_back(info.name);
+  for (const SystemInfo& info : systems()) names.push_back(info.name);
   throw std::invalid_argument(
       fmt::format("system: wanted one of {}, found '{}'", fmt::join(names, ", "), name));
 }
 
-std::unique_ptr<System> make_system(std::string_view name) {
-  const SystemInfo& info = system_info(name);
-  if (info.name == "sp3") return make_runtime_system({CommitPolicy::speculative, false});
-  if (info.name == "sp3-async") return make_runtime_system({CommitPolicy::speculative, true});
-  if (info.name == "nvm-tx") return make_runtime_system({CommitPolicy::conservative, false});
-  if (info.name == "nvm-ideal") return make_runtime_system({CommitPolicy::ideal, false});
-  return make_runtime_system({CommitPolicy::volatile_only, false});
+}  // namespace
+
+const std::vector<SystemInfo>& systems() {
+  static const std::vector<SystemInfo> infos = [] {
+    std::vector<SystemInfo> all;
+    for (const Entry& entry : entries()) all.push_back(entry.info);
+    return all;
+  }();
+  return infos;
 }
+
+const SystemInfo& system_info(std::string_view name) { return entry(name).info; }
+
+std::unique_ptr<System> make_system(std::string_view name) { return entry(name).make(); }
 
 std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
                             const SystemOptions& options) {
-  const SystemInfo& info = system_info(name);
-  if (options.asynchronous && !info.has_async) {
+  const Entry& system = entry(name);
+  if (options.asynchronous && !system.info.has_async) {
     return fmt::format("{} has no asynchronous commit", name);
   }
-  if (info.name == "nvm-ideal") {
-    if (spec.kind == WorkloadKind::queue) return "nvm-ideal cannot make or destroy queue nodes";
-    if (spec.fill < 1.0) return "nvm-ideal only updates: it needs all keys present (--fill 1)";
-  }
-  return {};
+  return system.why_unsupported(spec, options);
+}
+
+std::string check(System& system, const WorkloadSpec& spec) {
+  std::string violation = system.check_structure();
+  if (!violation.empty()) return violation;
+  ContentsCheck contents(spec);
+  system.visit([&](const Item& item) { return contents.add(item); });
+  return contents.violation();
 }
 
 std::uint64_t default_pool_size(const WorkloadSpec& spec) {

@@ -5,7 +5,8 @@
 // code for that workload and entry size.
 //
 // Thread safety: a System's members by one thread while no client runs; different clients in parallel.
-// Lifetime: clients end before close(). create, then connect as often as wanted, then close.
+// Lifetime: clients end before close(). create or open, then connect as often as wanted, then
+// close.
 // Errors: sp3::Error or std::runtime_error, with one line that says what failed.
 #pragma once
 
@@ -18,6 +19,7 @@
 
 #include <sp3/options.h>
 
+#include "workloads/contents.h"
 #include "workloads/workload.h"
 
 namespace sp3::workloads {
@@ -82,12 +84,17 @@ class System {
 
   // Makes an empty store for the workload, replacing any at the path.
   virtual void create(const WorkloadSpec& spec, const SystemOptions& options) = 0;
+  // Finds the store that create() made earlier with the same spec, closed or left behind by a process
+  // that died, and recovers it. REQUIRES: the system is durable.
+  virtual void open(const WorkloadSpec& spec, const SystemOptions& options) = 0;
   // Fills it with what the workload starts from. Once, after create.
   virtual void populate() = 0;
   virtual std::unique_ptr<Client> connect() = 0;
   [[nodiscard]] virtual BackgroundCounters background() const = 0;
-  // Empty if the data structure's invariants hold; else a sentence that names the violation.
-  virtual std::string check() = 0;
+  // Empty if the data structure's own invariants hold; else a sentence that names the violation.
+  virtual std::string check_structure() = 0;
+  // Shows every item: an array in the order of its indices, a queue from its front, a map in any.
+  virtual void visit(const ItemVisitor& visitor) = 0;
   // Makes everything durable and lets go of the files.
   virtual void close() = 0;
 };
@@ -107,6 +114,10 @@ std::unique_ptr<System> make_system(std::string_view name);
 // Empty if the system can run the workload with these options; else the reason why not.
 std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
                             const SystemOptions& options);
+
+// Empty if the structure's invariants hold and its contents are what whole transactions of the
+// workload leave; else a sentence that names the violation.
+std::string check(System& system, const WorkloadSpec& spec);
 
 // A pool size that holds the workload's data, the versions a run adds, and a log of moderate size.
 std::uint64_t default_pool_size(const WorkloadSpec& spec);

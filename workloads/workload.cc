@@ -77,4 +77,14 @@ bool WorkloadSpec::present_at_start(std::uint64_t key) const {
   return Rng(seed ^ 0x66696c6cULL, key).uniform() < fill;
 }
 
+std::vector<std::uint64_t> WorkloadSpec::initial_keys() const {
+  const Zipf order(entries, 0.0);
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t i = 0; i < entries; ++i) {
+    const std::uint64_t key = order.scramble(i);
+    if (present_at_start(key)) keys.push_back(key);
+  }
+  return keys;
+}
+
 }  // namespace sp3::workloads

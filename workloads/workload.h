@@ -46,6 +46,9 @@ struct WorkloadSpec {
   void validate() const;
   // Whether a map holds `key` at the start.
   [[nodiscard]] bool present_at_start(std::uint64_t key) const;
+  // All such keys, in no particular order, as they would come over time: sorted insertion would
+  // leave a B+ tree half empty.
+  [[nodiscard]] std::vector<std::uint64_t> initial_keys() const;
 };
 
 enum class OperationKind : std::uint8_t { swap, enqueue, dequeue, insert, search };

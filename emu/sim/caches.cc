@@ -1,38 +1,41 @@
 #include "emu/sim/caches.h"
 
 #include <algorithm>
+#include <new>
 
-#include "emu/sim/random.h"
+#include <sys/mman.h>
 
 namespace sp3::emu::sim {
 
-Caches::Caches(const Costs& costs) : costs_(costs), buckets_(std::size_t{1} << 12) {}
+Caches::Caches(const Costs& costs) : costs_(costs) {}
 
-namespace {
-// Lines of one object are looked up one after the other: their places are neighbours.
-std::uint64_t place_of(std::uint64_t name) noexcept { return mix(name >> 3) * 8 + (name & 7); }
-}  // namespace
+// Every event looks lines up, and what they are about is spread over all of memory: a line takes one
+// access, in pages that are as large as can be had.
+Caches::Chunk Caches::make_chunk() {
+  constexpr std::size_t kBytes = kChunkLines * sizeof(Line);
+  static_assert(kBytes == std::size_t{2} << 20, "a huge page");
+  void* const mapped =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  ::madvise(mapped, kBytes, MADV_HUGEPAGE);
+  return Chunk(static_cast<Line*>(mapped));
+}
 
-std::uint32_t Caches::find(std::uint64_t name) {
-  std::size_t mask = buckets_.size() - 1;
-  std::size_t at = place_of(name) & mask;
-  for (; buckets_[at] != 0; at = (at + 1) & mask) {
-    if (lines_[buckets_[at] - 1].name == name) return buckets_[at] - 1;
-  }
-  Line line;
-  line.name = name;
-  lines_.push_back(line);
-  buckets_[at] = static_cast<std::uint32_t>(lines_.size());
-  if (lines_.size() * 2 > buckets_.size()) {
-    buckets_.assign(buckets_.size() * 4, 0);
-    mask = buckets_.size() - 1;
-    for (std::uint32_t id = 0; id < lines_.size(); ++id) {
-      at = place_of(lines_[id].name) & mask;
-      while (buckets_[at] != 0) at = (at + 1) & mask;
-      buckets_[at] = id + 1;
-    }
-  }
-  return static_cast<std::uint32_t>(lines_.size() - 1);
+void Caches::Unmap::operator()(Line* lines) const noexcept {
+  ::munmap(lines, kChunkLines * sizeof(Line));
+}
+
+Caches::Line& Caches::find(std::uint64_t name) {
+  const std::uint64_t number = name & ((std::uint64_t{1} << kSpaceShift) - 1);
+  std::vector<Chunk>& chunks = chunks_[name >> kSpaceShift];
+  const std::size_t chunk = number / kChunkLines;
+  if (chunk >= chunks.size()) [[unlikely]]
+    chunks.resize(chunk + 1);
+  if (chunks[chunk] == nullptr) [[unlikely]]
+    chunks[chunk] = make_chunk();
+  Line& line = chunks[chunk][number % kChunkLines];
+  if (line.id == 0) line.id = ++used_;
+  return line;
 }
 
 Caches::OfCore& Caches::of(Core core) {
@@ -79,14 +82,15 @@ std::uint64_t Caches::transfer(Line& line, std::uint64_t now) const {
 
 std::uint64_t Caches::access(Core core, std::uint64_t name, Access access, std::uint64_t now,
                              bool further) {
-  const std::uint32_t id = find(name);
-  Line& line = lines_[id];
-  const bool dirty_elsewhere = line.owner != core && line.owner != kNobody && !line.shared;
+  Line& line = find(name);
+  const std::uint32_t id = line.id;
+  const auto self = static_cast<std::uint16_t>(core + 1);
+  const bool dirty_elsewhere = line.owner != self && line.owner != kNobody && !line.shared;
   const bool stores = access != Access::load;
   std::uint64_t cost = access == Access::exchange ? costs_.exchange : 0;
   if (stores && (line.shared || dirty_elsewhere)) {
     // Whoever has it, has it no longer.
-    const bool at_hand = dirty_elsewhere ? has(line.owner, id, line.version) : true;
+    const bool at_hand = dirty_elsewhere ? has(line.owner - 1U, id, line.version) : true;
     ++line.version;
     take(core, id, line.version);
     cost += at_hand ? transfer(line, now) : further ? costs_.fetch_next : costs_.fetch;
@@ -96,29 +100,29 @@ std::uint64_t Caches::access(Core core, std::uint64_t name, Access access, std::
       cost += costs_.hit;
     } else if (where == Where::second) {
       cost += costs_.near;
-    } else if (dirty_elsewhere && has(line.owner, id, line.version)) {
+    } else if (dirty_elsewhere && has(line.owner - 1U, id, line.version)) {
       cost += transfer(line, now);
     } else {
       cost += further ? costs_.fetch_next : costs_.fetch;
     }
   }
   if (stores) {
-    line.owner = static_cast<std::uint16_t>(core);
+    line.owner = self;
     line.shared = false;
   } else if (line.owner == kNobody) {
-    line.owner = static_cast<std::uint16_t>(core);
-  } else if (line.owner != core) {
+    line.owner = self;
+  } else if (line.owner != self) {
     line.shared = true;
   }
   return cost;
 }
 
 std::uint64_t Caches::make(Core core, std::uint64_t name) {
-  const std::uint32_t id = find(name);
-  Line& line = lines_[id];
-  if (line.owner != core || line.shared) ++line.version;
-  take(core, id, line.version);
-  line.owner = static_cast<std::uint16_t>(core);
+  Line& line = find(name);
+  const auto self = static_cast<std::uint16_t>(core + 1);
+  if (line.owner != self || line.shared) ++line.version;
+  take(core, line.id, line.version);
+  line.owner = self;
   line.shared = false;
   return costs_.hit;
 }

@@ -14,7 +14,10 @@
 // Only names of lines enter, never addresses. Thread safety: none.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "emu/sim/costs.h"
@@ -26,9 +29,17 @@ class Caches {
   using Core = std::uint32_t;
   enum class Access : std::uint8_t { load, store, exchange };
 
+  // Lines are named by numbers in spaces of their own. Memory goes by the highest number of each.
+  static constexpr unsigned kSpaces = 16;
+  static constexpr unsigned kSpaceShift = 56;
+  static constexpr std::uint64_t name_of(std::uint64_t space, std::uint64_t number) noexcept {
+    return space << kSpaceShift | number;
+  }
+
   explicit Caches(const Costs& costs);
 
-  // What the access costs that begins `now`. `further`: the line follows one just accessed.
+  // What the access costs that begins `now`. `further`: the line follows one just accessed. `line` is a
+  // name_of().
   std::uint64_t access(Core core, std::uint64_t line, Access access, std::uint64_t now,
                        bool further);
   // A line is made anew in memory that the core has at hand: nothing is fetched.
@@ -38,19 +49,24 @@ class Caches {
   static constexpr std::uint32_t kFirst = 768;        // lines: 48 KiB
   static constexpr std::uint32_t kSecondSets = 4096;  // of eight: 2 MiB
   static constexpr std::uint32_t kWays = 8;
-  static constexpr Core kNobody = 0xffff;
+  static constexpr std::uint16_t kNobody = 0;
+  static constexpr std::uint64_t kChunkLines = std::uint64_t{1} << 16;
 
-  // Of a line, by its name. `version` counts how often it was taken from those who shared it: a copy
-  // of an older version is no copy any more.
-  struct Line {
-    std::uint64_t name = 0;
-    std::uint64_t free_at = 0;  // when the transfer under way ends
-    std::uint32_t version = 0;
-    std::uint16_t owner = kNobody;
-    bool shared = false;
+  // Of a line. All zero: nobody has used it. `version` counts how often it was taken from those who
+  // shared it: a copy of an older version is no copy any more.
+  struct alignas(32) Line {
+    std::uint64_t free_at;  // when the transfer under way ends
+    std::uint32_t id;       // numbered from 1, as they are first used
+    std::uint32_t version;
+    std::uint16_t owner;  // a core's number + 1
+    bool shared;
   };
+  struct Unmap {
+    void operator()(Line* lines) const noexcept;
+  };
+  using Chunk = std::unique_ptr<Line[], Unmap>;  // of the lines with kChunkLines successive numbers
   struct Copy {
-    std::uint32_t id = ~std::uint32_t{0};  // its number
+    std::uint32_t id = 0;  // 0: nothing
     std::uint32_t version = 0;
     friend bool operator==(const Copy&, const Copy&) = default;
   };
@@ -60,15 +76,16 @@ class Caches {
   };
   enum class Where : std::uint8_t { first, second, nowhere };
 
-  std::uint32_t find(std::uint64_t name);
+  static Chunk make_chunk();
+  Line& find(std::uint64_t name);
   OfCore& of(Core core);
   Where take(Core core, std::uint32_t id, std::uint32_t version);
   [[nodiscard]] bool has(Core core, std::uint32_t id, std::uint32_t version);
   std::uint64_t transfer(Line& line, std::uint64_t now) const;
 
   const Costs costs_;
-  std::vector<Line> lines_;             // numbered as they come
-  std::vector<std::uint32_t> buckets_;  // by name: number + 1, open addressing
+  std::array<std::vector<Chunk>, kSpaces> chunks_;
+  std::uint32_t used_ = 0;  // lines
   std::vector<OfCore> cores_;
 };
 

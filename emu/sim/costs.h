@@ -25,8 +25,9 @@ struct Costs {
   std::uint32_t flush_line = 40'000;
   std::uint32_t fence = 30'000;
   // Waiting.
-  std::uint32_t clock = 10'000;  // reading the counter
-  std::uint32_t pause = 40'000;  // one turn of a waiting loop
+  std::uint32_t clock = 10'000;   // reading the counter
+  std::uint32_t pause = 40'000;   // one turn of a waiting loop
+  std::uint32_t yield = 400'000;  // offering the core to others, where there are none
   std::uint32_t mutex = 20'000;
   std::uint32_t wake = 2'000'000;         // from waking a sleeping thread until it runs
   std::uint32_t file_write = 3'000'000;   // a system call that writes
@@ -59,6 +60,7 @@ inline constexpr NamedCost kNamedCosts[] = {
     {"fence", &Costs::fence},
     {"clock", &Costs::clock},
     {"pause", &Costs::pause},
+    {"yield", &Costs::yield},
     {"mutex", &Costs::mutex},
     {"wake", &Costs::wake},
     {"file_write", &Costs::file_write},

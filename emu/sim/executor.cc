@@ -61,7 +61,7 @@ void Executor::parallel_feed(
   impl_->on_all([&] {
     while (!left.empty() || busy != 0) {
       if (left.empty()) {
-        sim::machine().pause();  // a busy thread may make more ready
+        sim::machine().pause(1, 0);  // a busy thread may make more ready
         continue;
       }
       const std::uint32_t item = left.front();

@@ -64,9 +64,9 @@ Fibers::~Fibers() {
   }
 }
 
-Fibers::ExceptionState& Fibers::current_exceptions() noexcept {
-  return *reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
-}
+// One thread runs all fibers, so its storage is asked for once.
+Fibers::Fibers()
+    : current_exceptions_(*reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals())) {}
 
 void Fibers::add(std::function<void()> body) {
   PooledStack allocator;
@@ -92,7 +92,7 @@ void Fibers::add(std::function<void()> body) {
 // the running one ends.
 context::fiber Fibers::start_switch(std::size_t next, [[maybe_unused]] void** fake) {
   Fiber& to = at(next);
-  at(running_).exceptions = std::exchange(current_exceptions(), to.exceptions);
+  at(running_).exceptions = std::exchange(current_exceptions_, to.exceptions);
   came_from_ = std::exchange(running_, next);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(fake, to.stack, to.stack_bytes);

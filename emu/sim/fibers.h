@@ -14,7 +14,7 @@ namespace sp3::emu::sim {
 
 class Fibers {
  public:
-  Fibers() = default;
+  Fibers();
   ~Fibers();
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
@@ -47,7 +47,6 @@ class Fibers {
 
   static constexpr std::size_t kOutside = ~std::size_t{0};
 
-  static ExceptionState& current_exceptions() noexcept;
   [[nodiscard]] Fiber& at(std::size_t number) {
     return number == kOutside ? outside_ : fibers_[number];
   }
@@ -55,6 +54,7 @@ class Fibers {
   boost::context::fiber start_switch(std::size_t next, void** fake);
   void finish_switch(boost::context::fiber&& from, void* fake);
 
+  ExceptionState& current_exceptions_;
   std::deque<Fiber> fibers_;  // they stay where they are when more are added
   Fiber outside_;
   std::size_t running_ = kOutside;

@@ -30,6 +30,8 @@ constexpr std::uint64_t kPicoseconds = 1000;  // in a nanosecond
 // The entries of objects that share so many bytes of the pool share a cache line: four of 16 bytes,
 // of the smallest objects that workloads have.
 constexpr unsigned kEntryLineShift = 9;
+// No object is smaller, nor takes more lines than it has such pieces.
+constexpr unsigned kVersionLineShift = 4;
 
 }  // namespace
 
@@ -49,7 +51,7 @@ Machine::Machine(const Config& config)
   const auto set = [this](Step step, std::uint32_t cost) {
     step_costs_[static_cast<std::size_t>(step)] = cost;
   };
-  if (global_clock()) return;  // when every schedule is tried, time is only there to pass
+  if (!is_timed()) return;  // when every schedule is tried, time is only there to pass
   set(Step::epoch_pin, costs.begin);
   set(Step::entry_read, costs.read);
   set(Step::commit_publish, costs.write);
@@ -76,7 +78,7 @@ std::uint64_t Machine::now() const noexcept { return time() / kPicoseconds; }
 
 // Reading the counter takes time, but is no event: what it says is the core's own.
 std::uint64_t Machine::ticks() noexcept {
-  if (!global_clock() && !cores_.empty()) cores_[core_].clock += config_.costs.clock;
+  if (is_timed() && !cores_.empty()) cores_[core_].clock += config_.costs.clock;
   // Never zero: a counter that has just started is nobody's.
   const std::uint64_t skew = cores_.empty() || config_.clocks_agree ? 0 : cores_[core_].skew;
   return now() + skew + 1;
@@ -96,10 +98,10 @@ void Machine::event(Event event, std::uint64_t what, std::uint64_t cost) noexcep
     clock_ += cost;
     return;
   }
-  if (global_clock()) {
-    clock_ += cost;
-  } else {
+  if (is_timed()) {
     cores_[core_].clock += cost;
+  } else {
+    clock_ += cost;
   }
   reschedule();
 }
@@ -118,7 +120,9 @@ std::uint64_t Machine::lines_cost(std::uint8_t line, std::uint64_t which, std::u
   const auto kind = static_cast<Line>(line);
   const auto how = static_cast<Caches::Access>(access);
   const std::uint64_t first =
-      (kind == Line::entry ? which >> kEntryLineShift : which) | std::uint64_t{line} << 56;
+      Caches::name_of(line, kind == Line::entry     ? which >> kEntryLineShift
+                            : kind == Line::version ? which >> kVersionLineShift
+                                                    : which);
   std::uint64_t cost = 0;
   for (std::uint64_t i = 0; i * 64 < bytes; ++i) {
     cost += kind == Line::version && how == Caches::Access::store
@@ -128,17 +132,54 @@ std::uint64_t Machine::lines_cost(std::uint8_t line, std::uint64_t which, std::u
   return cost;
 }
 
-void Machine::pause() noexcept {
-  if (!cores_.empty() && config_.schedule == Schedule::priority) {
-    cores_[core_].priority = --lowest_priority_;
+void Machine::pause(std::uint64_t pauses, std::uint64_t yields) noexcept {
+  if (is_timed()) {
+    const Costs& costs = config_.costs;
+    return event(Event::pause, pauses + yields, pauses * costs.pause + yields * costs.yield);
   }
-  event(Event::pause, 0, config_.costs.pause);
+  for (std::uint64_t i = 0; i < pauses + yields; ++i) {
+    if (!cores_.empty() && config_.schedule == Schedule::priority) {
+      cores_[core_].priority = --lowest_priority_;
+    }
+    event(Event::pause, 0, config_.costs.pause);
+  }
+}
+
+// A turn of the waiting loop also looks at the counter.
+std::uint64_t Machine::poll_period() const noexcept {
+  return std::max<std::uint64_t>(1, std::uint64_t{config_.costs.pause} + config_.costs.clock);
+}
+
+void Machine::poll(const void* on, std::uint64_t deadline) noexcept {
+  SP3_CHECK(is_timed() && !cores_.empty());
+  CoreState& self = cores_[core_];
+  self.state = State::blocked;
+  self.polls = true;
+  self.blocked_on = on;
+  self.deadline = deadline * kPicoseconds;
+  event(Event::pause, 0, poll_period());
+}
+
+// Those who poll see it in their next turn.
+void Machine::changed(const void* on) noexcept {
+  if (!is_timed()) return;
+  const std::uint64_t at = time();
+  const std::uint64_t period = poll_period();
+  for (Core i = 0; i < cores_.size(); ++i) {
+    CoreState& core = cores_[i];
+    if (core.state != State::blocked || !core.polls || core.blocked_on != on) continue;
+    core.state = State::ready;
+    if (core.clock < at) core.clock += (at - core.clock + period - 1) / period * period;
+    horizon_ = std::min(horizon_, core.clock);
+    queue_.set(i, core.clock);
+  }
 }
 
 bool Machine::block(const void* on, std::uint64_t deadline) {
   SP3_CHECK(!cores_.empty());  // inline, nobody could ever wake us
   CoreState& self = cores_[core_];
   self.state = State::blocked;
+  self.polls = false;
   self.blocked_on = on;
   self.deadline = deadline == 0 ? kNever : deadline * kPicoseconds;
   self.woken = false;
@@ -150,7 +191,7 @@ void Machine::wake(const void* on) noexcept {
   const std::uint64_t at = time() + config_.costs.wake;
   for (Core i = 0; i < cores_.size(); ++i) {
     CoreState& core = cores_[i];
-    if (core.state != State::blocked || core.blocked_on != on) continue;
+    if (core.state != State::blocked || core.polls || core.blocked_on != on) continue;
     core.state = State::ready;
     core.woken = true;
     core.clock = std::max(core.clock, at);

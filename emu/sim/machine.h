@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "base/scaled.h"
 #include "emu/sim/caches.h"
 #include "emu/sim/core_queue.h"
 #include "emu/sim/costs.h"
@@ -92,13 +93,16 @@ class Machine {
   // While it lives this machine is the current one.
   class Use {
    public:
-    explicit Use(Machine& machine) noexcept : before_(current_) { current_ = &machine; }
+    explicit Use(Machine& machine) noexcept : before_(current_), scaling_(!machine.is_timed()) {
+      current_ = &machine;
+    }
     ~Use() { current_ = before_; }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
    private:
     Machine* before_;
+    base::Scaling scaling_;
   };
 
   // Runs `body` as core 0 until every core has ended. A run that did not end normally leaves its
@@ -125,7 +129,13 @@ class Machine {
   void step(std::uint8_t number) noexcept;
   void touch(std::uint8_t line, std::uint64_t which, std::uint8_t access,
              std::uint64_t bytes) noexcept;
-  void pause() noexcept;
+  // A core waits for another: so many short pauses, then so many that offer the core. Timed: all at
+  // once.
+  void pause(std::uint64_t pauses, std::uint64_t yields) noexcept;
+  // Timed: as pausing again and again until changed(on), or until ticks() is past `deadline`, without
+  // the rounds in between.
+  void poll(const void* on, std::uint64_t deadline) noexcept;
+  void changed(const void* on) noexcept;
   // Sleeps until wake(on) or `deadline` (a value of now(); 0: none); whether it was woken.
   bool block(const void* on, std::uint64_t deadline);
   void wake(const void* on) noexcept;
@@ -140,6 +150,7 @@ class Machine {
   [[nodiscard]] std::uint64_t now() const noexcept;
   [[nodiscard]] std::uint64_t ticks() noexcept;
   [[nodiscard]] bool clocks_agree() const noexcept { return config_.clocks_agree; }
+  [[nodiscard]] bool is_timed() const noexcept { return config_.schedule == Schedule::timed; }
 
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t trace_hash() const noexcept { return trace_; }
@@ -156,6 +167,7 @@ class Machine {
     std::uint64_t clock = 0;  // picoseconds, like all times in here
     std::uint64_t deadline = 0;
     const void* blocked_on = nullptr;
+    bool polls = false;  // blocked, but at work
     std::uint64_t priority = 0;
     std::uint64_t skew = 0;  // in ticks
   };
@@ -166,12 +178,12 @@ class Machine {
   [[nodiscard]] Core choose_timed() noexcept;
   [[nodiscard]] Core choose_explored() noexcept;
   void let_time_pass() noexcept;
+  [[nodiscard]] std::uint64_t poll_period() const noexcept;
   [[nodiscard]] std::uint64_t lines_cost(std::uint8_t line, std::uint64_t which,
                                          std::uint8_t access, std::uint64_t bytes) noexcept;
   [[nodiscard]] std::uint64_t time() const noexcept {
-    return global_clock() || cores_.empty() ? clock_ : cores_[core_].clock;
+    return !is_timed() || cores_.empty() ? clock_ : cores_[core_].clock;
   }
-  [[nodiscard]] bool global_clock() const noexcept { return config_.schedule != Schedule::timed; }
 
   static inline Machine* current_ = nullptr;
 

@@ -67,6 +67,10 @@ std::unique_ptr<Memory> Memory::map(int fd, const std::string& path, std::uint64
   if (memory->writes_blocks_) {
     memory->chosen_ = FlushInstruction::none;
     memory->image_.resize(options.log_length);
+    if (sim::machine().tracks_media()) {
+      memory->written_.resize(options.log_length);
+      memory->is_written_.resize(options.log_length / kFileBlock);
+    }
     memory->sync_ = std::make_unique<SharedSync>([&media] {
       sim::Machine& machine = sim::machine();
       const std::uint64_t begun = media.begin_sync();
@@ -161,10 +165,23 @@ IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streame
     media_.store(core(), first, log_view(first), sectors * 512, false);
     return {error};
   }
+  check_written_once(first, length);
   media_.store(core(), first, log_view(first), length, false);
   counts.lines += length / base::kCacheLine;
   counts.pending_lines += length / base::kCacheLine;
   return {};
+}
+
+void Memory::check_written_once(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  for (std::uint64_t at = offset - log_offset_; at < offset - log_offset_ + bytes;
+       at += kFileBlock) {
+    if (written_.empty()) return;
+    const bool is_same = std::memcmp(&written_[at], &image_[at], kFileBlock) == 0;
+    const bool block_is_fresh_or_unchanged = !is_written_[at / kFileBlock] || is_same;
+    SP3_CHECK(block_is_fresh_or_unchanged);
+    is_written_[at / kFileBlock] = true;
+    std::memcpy(&written_[at], &image_[at], kFileBlock);
+  }
 }
 
 IoStatus Memory::fence(FlushCounts& counts) noexcept {
@@ -189,7 +206,11 @@ IoStatus Memory::fence(FlushCounts& counts) noexcept {
 
 void Memory::log_discard(std::uint64_t offset, std::size_t bytes) noexcept {
   if (!writes_blocks_) return;
-  std::memset(image_.data() + (offset - log_offset_), 0, bytes);
+  const std::uint64_t begin = offset - log_offset_;
+  std::memset(image_.data() + begin, 0, bytes);
+  for (std::uint64_t at = begin; at < begin + bytes && !written_.empty(); at += kFileBlock) {
+    is_written_[at / kFileBlock] = false;
+  }
 }
 
 std::uint64_t Memory::syncs() const noexcept { return sync_ ? sync_->syncs() : 0; }

@@ -53,6 +53,7 @@ class Memory {
 
  private:
   explicit Memory(sim::Media& media);
+  void check_written_once(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void flush_lines(std::uint64_t offset, std::size_t bytes, bool past_cache,
                    FlushCounts& counts) noexcept;
 
@@ -67,6 +68,10 @@ class Memory {
   bool read_only_ = false;
   Latency latency_;
   std::vector<std::byte> image_;  // file: of the log
+  // What was written of the image since its segment was discarded, by blocks. A device may tear what
+  // it writes, so no block is written again with other bytes.
+  std::vector<std::byte> written_;
+  std::vector<bool> is_written_;
   std::unique_ptr<SharedSync> sync_;
 };
 

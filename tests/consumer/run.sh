@@ -42,3 +42,9 @@ fi
 # shellcheck disable=SC2086  # the flags are words
 "$cxx" -std=c++20 -O2 "$program/main.cc" -o "$work/by-pkg-config" $flags
 "$work/by-pkg-config" "$work/by-pkg-config.pool"
+
+if [[ -x $prefix/bin/sp3-sim ]]; then
+  echo "== the command and its simulator"
+  "$prefix/bin/sp3" --version
+  "$prefix/bin/sp3" sim --explore --seeds 1-3
+fi

@@ -16,6 +16,26 @@ TEST_CASE("double crashes at length", "[.full]") {
   CHECK(n.continued > 10'000 / kLess);
 }
 
+// Enough transactions that trees split and merge.
+TEST_CASE("each container at length", "[.full]") {
+  using sim::StructureKind;
+  for (const auto kind : {StructureKind::queue, StructureKind::hash_table, StructureKind::rb_tree,
+                          StructureKind::bp_tree, StructureKind::array}) {
+    sim::CrashOptions options;
+    options.nested_one_in = 4000;
+    options.killed_one_in = 128;
+    options.continued_one_in = 500;
+    const std::string name = std::string(sim::to_string(kind)) + ", at length";
+    const sim::CrashCounts n = crash_all(name, {30'000, 30'007}, options, [&](sim::Case& c) {
+      c.structure = kind;
+      c.cores = static_cast<int>(2 + c.seed % 2);
+      c.transactions = 12;
+    });
+    CHECK(n.structures > 20'000 / kLess);
+    CHECK(n.continued > 10 / kLess);
+  }
+}
+
 TEST_CASE("structures and failing disks at length", "[.full]") {
   sim::CrashOptions options;
   options.nested_one_in = 1000;

@@ -174,6 +174,60 @@ TEST_CASE("a core that waits for another by spinning lets it run") {
   }
 }
 
+TEST_CASE("a core that polls goes on in its first turn after the change, or at its deadline") {
+  Config config = config_of(Schedule::timed);
+  config.costs.pause = 300;
+  config.costs.clock = 200;
+  Machine machine(config);
+  bool done = false;
+  std::uint64_t changed_at = 0;
+  std::uint64_t seen_at = 0;
+  std::uint64_t gave_up_at = 0;
+  int turns = 0;
+  machine.run([&] {
+    emu::Thread waiter([&] {
+      emu::Spin spin;
+      for (; !done; ++turns) spin.pause_until_changed(&done, emu::ticks() + 1'000'000);
+      seen_at = machine.now();
+    });
+    emu::Thread impatient([&] {
+      const std::uint64_t deadline = emu::ticks() + 100;
+      emu::Spin spin;
+      while (!done && emu::ticks() <= deadline) spin.pause_until_changed(&done, deadline);
+      gave_up_at = machine.now();
+      CHECK_FALSE(done);
+    });
+    for (int i = 0; i < 1000; ++i) emu::interleave();
+    done = true;
+    changed_at = machine.now();
+    emu::changed(&done);
+    waiter.join();
+    impatient.join();
+  });
+  CHECK(machine.uncaught().empty());
+  CHECK(turns == 1);
+  CHECK(seen_at >= changed_at);
+  CHECK(seen_at <= changed_at + 1);
+  CHECK(gave_up_at < changed_at);
+  CHECK(gave_up_at >= 100);
+}
+
+TEST_CASE("many rounds of waiting take as long as one after the other") {
+  const auto time_of = [](std::uint64_t at_once, int times) {
+    Machine machine(config_of(Schedule::timed));
+    machine.run([&] {
+      emu::Spin spin;
+      for (int i = 0; i < times; ++i) spin.pause(at_once);
+      CHECK(spin.is_long() == (at_once * static_cast<std::uint64_t>(times) >= emu::Spin::kSpins));
+    });
+    return machine.now();
+  };
+  CHECK(time_of(200, 1) == time_of(1, 200));
+  CHECK(time_of(400, 1) == time_of(1, 400));
+  CHECK(time_of(100, 4) == time_of(1, 400));
+  CHECK(time_of(400, 1) > 3 * time_of(200, 1));  // the last 145 offered the core
+}
+
 TEST_CASE("cores that wait for each other are reported, and so is one that never ends") {
 #if defined(__SANITIZE_ADDRESS__)
   const __lsan::ScopedDisabler abandoned;  // such cores keep what they own

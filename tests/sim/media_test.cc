@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <set>
+#include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -237,6 +238,46 @@ TEST_CASE("a follower equals its base's image whatever was done to either") {
       return fresh.hash();
     }());
   }
+}
+
+TEST_CASE("a failed sync writes a sector, keeps it to be written, or loses it in the cache") {
+  constexpr std::uint64_t kSectors = kBytes / 512;
+  constexpr std::uint64_t kWords = 64;  // in a sector
+  Random choose(5);
+  std::set<std::string> fates;
+  for (int round = 0; round < 50; ++round) {
+    Lines file(Medium::sectors);
+    for (std::uint64_t sector = 0; sector < kSectors; ++sector) file.set(sector * kWords, 1);
+    const std::uint64_t begun = file.begin_sync();
+    file.set(kWords + 1, 2);  // too late for the sync
+    file.fail_sync(begun, choose);
+    std::set<std::uint32_t> pending;
+    for (const Media::Pending& p : file.pending()) pending.insert(p.unit);
+    std::vector<std::uint64_t> lost;
+    for (std::uint64_t sector = 0; sector < kSectors; ++sector) {
+      CHECK(word_of(file.now(), sector * kWords) == 1);  // loads find it in any case
+      const bool written = word_of(file.certain(), sector * kWords) == 1;
+      const bool waits = pending.count(static_cast<std::uint32_t>(sector)) != 0;
+      if (sector == 1) {
+        CHECK(waits);
+        continue;
+      }
+      CHECK_FALSE((written && waits));
+      fates.insert(written ? "written" : waits ? "waits" : "lost");
+      if (!written && !waits) lost.push_back(sector);
+    }
+    // The next sync writes what waits, and not what was lost, unless that is stored to again.
+    if (!lost.empty()) file.set(lost[0] * kWords + 2, 3);
+    file.end_sync(file.begin_sync());
+    CHECK(file.pending().empty());
+    CHECK(word_of(file.certain(), kWords + 1) == 2);
+    for (std::uint64_t sector = 0; sector < kSectors; ++sector) {
+      const auto place = std::find(lost.begin(), lost.end(), sector);
+      const bool still_lost = place != lost.end() && place != lost.begin();
+      CHECK(word_of(file.certain(), sector * kWords) == (still_lost ? 0 : 1));
+    }
+  }
+  CHECK(fates == std::set<std::string>{"lost", "waits", "written"});
 }
 
 TEST_CASE("what is sampled includes the extremes") {

@@ -11,14 +11,14 @@
 
 namespace sp3::test {
 
-// Names a file that does not exist yet, in memory (/dev/shm) where there is such a place. The file,
-// if the test made it, is removed at destruction.
+// Names a file that does not exist yet, in memory (/dev/shm) where there is such a place. The file
+// or directory, if the test made it, is removed at destruction.
 class TempPath {
  public:
   explicit TempPath(const std::string& name = "test") : path_(directory() / unique(name)) {}
   ~TempPath() {
     std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
+    std::filesystem::remove_all(path_, ignored);
   }
   TempPath(const TempPath&) = delete;
   TempPath& operator=(const TempPath&) = delete;

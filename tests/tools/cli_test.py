@@ -6,48 +6,15 @@ usage: cli_test.py SP3
 
 import json
 import os
-import subprocess
 import sys
-import tempfile
-import unittest
 
-SP3 = ""
-
-OK, FOUND, USAGE, ERROR = 0, 1, 2, 3
-
-BENCH_FIELDS = {
-    "system": str, "workload": str, "threads": int, "throughput_tx_per_s": float,
-    "abort_ratio": float, "fences_per_tx": float, "lines_per_tx": float, "latency_p50_ns": float,
-    "latency_p99_ns": float, "latency_p999_ns": float, "latency_max_ns": float, "memory": str,
-    "latency_ns": int, "latency_model": str, "seed": int, "entries": int, "entry_size": int,
-    "zipf": float, "insert_ratio": float, "durability": str, "group": int, "flush": str,
-    "locks": str, "repeat": int, "spread": float, "commit": str, "machine": dict,
-    "simulated": bool,
-}
+from command_line import ERROR, USAGE, CommandTest, main
 
 
-class CliTest(unittest.TestCase):
+class CliTest(CommandTest):
     def setUp(self):
-        scratch = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.directory = tempfile.TemporaryDirectory(dir=scratch)
+        super().setUp()
         self.pool = os.path.join(self.directory.name, "test.pool")
-
-    def tearDown(self):
-        self.directory.cleanup()
-
-    def sp3(self, *arguments, code=OK):
-        result = subprocess.run([SP3, *arguments], capture_output=True, text=True, timeout=240,
-                                cwd=self.directory.name, check=False)
-        self.assertEqual(result.returncode, code,
-                         f"sp3 {' '.join(arguments)}\n{result.stdout}{result.stderr}")
-        return result
-
-    def complaint(self, *arguments, code):
-        """The one line that `arguments` are answered with."""
-        lines = self.sp3(*arguments, code=code).stderr.splitlines()
-        self.assertEqual(len(lines), 1, lines)
-        self.assertTrue(lines[0].startswith("sp3: "), lines)
-        return lines[0]
 
     def create(self):
         return self.sp3("pool", "create", self.pool, "--size", "8M", "--memory", "emulated")
@@ -125,10 +92,7 @@ class CliTest(unittest.TestCase):
         rows = json.loads(result.stdout)
         self.assertEqual(len(rows), 5 * 4 * 2)
         for row in rows:
-            for field, kind in BENCH_FIELDS.items():
-                self.assertIn(field, row)
-                self.assertIs(type(row[field]), kind, f"{field}: {row[field]!r}")
-            self.assertGreater(row["throughput_tx_per_s"], 0)
+            self.assert_bench_fields(row)
             self.assertEqual((row["seed"], row["entries"], row["repeat"]), (9, 300, 2))
             self.assertEqual((row["latency_ns"], row["latency_model"]), (100, "fence"))
             self.assertNotEqual(row["flush"], "automatic")
@@ -207,5 +171,4 @@ class CliTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    SP3 = os.path.abspath(sys.argv.pop(1))
-    unittest.main(verbosity=1)
+    main(sys.argv)

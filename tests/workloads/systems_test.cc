@@ -35,7 +35,7 @@ RunResult run(const std::string& name, const WorkloadSpec& spec, unsigned thread
   options.operations = 4000;
   RunResult result = run_workload(*system, spec, zipf, options);
   CAPTURE(name, to_string(spec.kind), threads);
-  CHECK(system->check() == "");
+  CHECK(check(*system, spec) == "");
   system->close();
   CHECK(result.operations == 4000);
   CHECK(result.counters.commits == 4000);
@@ -142,10 +142,12 @@ TEST_CASE("An error of a worker stops the run and is thrown") {
 
    public:
     void create(const WorkloadSpec&, const SystemOptions&) override {}
+    void open(const WorkloadSpec&, const SystemOptions&) override {}
     void populate() override {}
     std::unique_ptr<Client> connect() override { return std::make_unique<BrokenClient>(); }
     [[nodiscard]] BackgroundCounters background() const override { return {}; }
-    std::string check() override { return {}; }
+    std::string check_structure() override { return {}; }
+    void visit(const ItemVisitor&) override {}
     void close() override {}
   };
   Broken system;

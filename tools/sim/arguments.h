@@ -27,10 +27,13 @@ struct SimArguments {
   // Campaigns.
   bool explore = false;
   bool crash = false;
-  std::string seeds = "1-1000";
-  double seconds = 0;  // 0: all seeds
+  std::string seeds;         // empty: as many as it takes
+  std::uint64_t images = 0;  // 0: all seeds
+  double seconds = 0;        // 0: all seeds
+  std::string mutant;        // by name; empty: none
 
   std::optional<std::uint64_t> replay;
+  bool trace = false;
   std::string history;
   std::uint32_t case_cores = 0;         // 0: as the seed says
   std::uint32_t case_transactions = 0;  // of each core

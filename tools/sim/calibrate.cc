@@ -78,6 +78,7 @@ void take_hardware(const Measured& m, Costs& costs) {
   costs.exchange = to_cost(at(m, "exchange"));
   costs.clock = to_cost(at(m, "clock"));
   costs.pause = to_cost(at(m, "pause"));
+  costs.yield = to_cost(at(m, "yield"));
   costs.mutex = to_cost(at(m, "mutex"));
   costs.wake = to_cost(at(m, "wake"));
   costs.operation = to_cost(at(m, "operation"));

@@ -1,22 +1,23 @@
 // sp3 sim --explore: case after case, by seed, each with power losses and kills at all of its events
-// (--crash) and a longer program without, until all seeds are done, the time is over, somebody
-// interrupts, or a violation is found.
+// (--crash) and a longer program without, until all seeds are done, or as many images, or the time is
+// over, or somebody interrupts, or a violation is found.
 //
-// Pools differ by an identity that the seed chooses, so no image of one seed is one of another, and
-// what was seen need only be kept for as long as a seed takes: a campaign of any length fits.
+// It may run for days: every image is counted once and nothing is kept from one seed to the next, so
+// memory does not grow, and whoever stopped goes on with the next seed.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "sim/crasher.h"
 #include "tools/command.h"
 #include "tools/progress.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/case_options.h"
+#include "tools/sim/seed_run.h"
 #include "workloads/machine.h"
 
 namespace sp3::tools {
@@ -24,133 +25,168 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kLongProgram = 25;  // transactions a core, where nothing crashes
+constexpr const char* kUsualSeeds = "1-1000";
+// Where a number of images is wanted, seeds that also choose structures and failing disks.
+const std::string kSeedsForImages = fmt::format("{}-", sim::kFirstRichSeed);
 
 volatile std::sig_atomic_t interrupted = 0;
-// What an assertion of the library says when it ends the process.
-char aborted_at[64] = "";
 
-void on_interrupt(int /*signal*/) { interrupted = 1; }
-
-void on_abort(int /*signal*/) {
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, aborted_at, std::strlen(aborted_at));
+// The seed that runs is run to its end; who is in a hurry interrupts once more.
+void on_interrupt(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
 }
 
-struct Totals {
+// What a campaign is to do. It ends with the first of these that is reached.
+struct Goal {
+  explicit Goal(const SimArguments& a)
+      : seeds(parse_seeds(!a.seeds.empty() ? a.seeds
+                          : a.images != 0  ? kSeedsForImages
+                                           : kUsualSeeds)),
+        images(a.images),
+        seconds(a.seconds) {}
+
+  const SeedRange seeds;
+  const std::uint64_t images;  // 0: any number
+  const double seconds;        // 0: any time
+};
+
+struct State {
+  std::uint64_t next;  // seed
   std::uint64_t seeds = 0;
   sim::CrashCounts counts;
+  std::optional<sim::Violation> violation;
+  Clock::time_point start = Clock::now();
 
-  void add(const sim::CrashCounts& more) {
-    counts.runs += more.runs;
-    counts.points += more.points;
-    counts.images += more.images;
-    counts.checks += more.checks;
-    counts.nested += more.nested;
-    counts.killed += more.killed;
-    counts.continued += more.continued;
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  [[nodiscard]] double images_per_second() const {
+    return static_cast<double>(counts.images) / std::max(seconds(), 1e-9);
   }
 };
 
-std::string summary(const Totals& t, double seconds) {
-  return fmt::format(
-      "{} seeds, {} distinct images, {} recoveries ({} after a crash in recovery, {} after a "
-      "kill), "
-      "{} programs ({} on recovered pools); {:.0f} images a second",
-      t.seeds, t.counts.images, t.counts.checks, t.counts.nested, t.counts.killed, t.counts.runs,
-      t.counts.continued, seconds > 0 ? static_cast<double>(t.counts.images) / seconds : 0);
+// How much of the goal is done, 0 to 1: of what will be reached first.
+double share_of(const Goal& goal, const State& s) {
+  const auto of = [](auto done, auto all) {
+    return static_cast<double>(done) / static_cast<double>(all);
+  };
+  double share = of(s.seeds, goal.seeds.last - goal.seeds.first + 1);
+  if (goal.images != 0) share = std::max(share, of(s.counts.images, goal.images));
+  if (goal.seconds > 0) share = std::max(share, of(s.seconds(), goal.seconds));
+  return std::min(share, 1.0);
+}
+
+bool is_reached(const Goal& goal, const State& s) {
+  return s.next < goal.seeds.first || s.next > goal.seeds.last || share_of(goal, s) >= 1;
+}
+
+std::string duration(double seconds) {
+  const auto s = static_cast<std::uint64_t>(seconds);
+  if (s < 120) return fmt::format("{} s", s);
+  if (s < 7200) return fmt::format("{} min", s / 60);
+  return fmt::format("{} h {} min", s / 3600, s / 60 % 60);
+}
+
+std::string summary(const State& s) {
+  return fmt::format("{} seeds in {}: {}; {:.0f} images a second", s.seeds, duration(s.seconds()),
+                     describe(s.counts), s.images_per_second());
 }
 
 // Says how far it is: on a terminal as a bar, elsewhere as a line now and then.
 class Report {
  public:
-  explicit Report(const SeedRange& seeds) : seeds_(seeds) {}
-
-  void show(std::uint64_t seed, const Totals& totals) {
-    progress_.show(fmt::format("seed {}, {} images", seed, totals.counts.images),
-                   seed - seeds_.first, seeds_.last - seeds_.first + 1);
+  void show(const Goal& goal, const State& s) {
+    const double share = share_of(goal, s);
+    const std::string text =
+        fmt::format("seed {}, {} images, {:.0f}/s, {} left", s.next, s.counts.images,
+                    s.images_per_second(), left(share, s.seconds()));
+    constexpr std::uint64_t kAll = 1'000'000;
+    progress_.show(text, static_cast<std::uint64_t>(share * kAll), kAll);
     constexpr std::chrono::seconds kEvery{30};
-    if (Clock::now() - last_ < kEvery) return;
+    if (terminal_ || Clock::now() - last_ < kEvery) return;
     last_ = Clock::now();
-    if (::isatty(STDERR_FILENO) == 0) {
-      fmt::print(stderr, "seed {}: {}\n", seed, summary(totals, seconds()));
-    }
-  }
-  [[nodiscard]] double seconds() const {
-    return std::chrono::duration<double>(Clock::now() - start_).count();
+    fmt::print(stderr, "{:3.0f} %: {}\n", share * 100, text);
   }
   void clear() { progress_.clear(); }
 
  private:
-  const SeedRange seeds_;
+  static std::string left(double share, double seconds) {
+    constexpr double kTooEarly = 1e-6;
+    return share < kTooEarly ? "?" : duration(seconds * (1 - share) / share);
+  }
+
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
   Progress progress_;
-  Clock::time_point start_ = Clock::now();
-  Clock::time_point last_ = start_;
+  Clock::time_point last_ = Clock::now();
 };
 
-// What there is to say about a seed; empty if all is well.
-std::optional<sim::Violation> run_seed(std::uint64_t seed, const SimArguments& a, Totals& totals) {
-  if (a.crash) {
-    sim::Bench bench({});
-    bench.run(case_for(seed, a));
-    totals.add(bench.counts());
-    if (bench.violation()) return bench.violation();
+nlohmann::json to_json(const State& s, const Goal& goal) {
+  nlohmann::json json = {{"first_seed", goal.seeds.first},
+                         {"next_seed", s.next},
+                         {"seeds", s.seeds},
+                         {"images", s.counts.images},
+                         {"recoveries", s.counts.checks},
+                         {"nested", s.counts.nested},
+                         {"killed", s.counts.killed},
+                         {"programs", s.counts.runs},
+                         {"continued", s.counts.continued},
+                         {"failed_disks", s.counts.failed},
+                         {"structures", s.counts.structures},
+                         {"seconds", s.seconds()},
+                         {"images_per_s", s.images_per_second()},
+                         {"commit", workloads::built_from()}};
+  if (s.violation) {
+    json["violation"] = {
+        {"seed", s.violation->seed}, {"what", s.violation->what}, {"where", s.violation->where}};
   }
-  sim::Case c = case_for(seed, a);
-  if (a.case_transactions == 0) c.transactions = kLongProgram;
-  sim::Bench bench({});
-  bench.explore(c);
-  totals.add(bench.counts());
-  return bench.violation();
+  return json;
 }
 
-nlohmann::json to_json(const Totals& t, const SeedRange& seeds, std::uint64_t next,
-                       double seconds) {
-  return {{"first_seed", seeds.first},
-          {"next_seed", next},
-          {"seeds", t.seeds},
-          {"images", t.counts.images},
-          {"recoveries", t.counts.checks},
-          {"nested", t.counts.nested},
-          {"killed", t.counts.killed},
-          {"programs", t.counts.runs},
-          {"continued", t.counts.continued},
-          {"seconds", seconds},
-          {"commit", workloads::built_from()}};
+// How to go on where it stopped; empty if there is nothing left to do.
+std::string how_to_go_on(const Goal& goal, const State& s) {
+  if (is_reached(goal, s) && goal.seconds <= 0) return {};
+  if (s.next > goal.seeds.last) return {};
+  const bool open = goal.seeds.last == std::numeric_limits<std::uint64_t>::max();
+  std::string text = fmt::format("to go on: --seeds {}-", s.next);
+  if (!open) text += std::to_string(goal.seeds.last);
+  if (goal.images > s.counts.images) {
+    text += fmt::format(" --images {}", goal.images - s.counts.images);
+  }
+  return text;
 }
 
 }  // namespace
 
 int run_campaign(const SimArguments& a) {
-  const SeedRange seeds = parse_seeds(a.seeds);
+  const Goal goal(a);
+  State state{.next = goal.seeds.first, .counts = {}, .violation = {}};
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
-  std::signal(SIGABRT, on_abort);
-  Totals totals;
-  Report report(seeds);
-  std::optional<sim::Violation> violation;
-  std::uint64_t seed = seeds.first;
-  for (; seed <= seeds.last && !violation && interrupted == 0; ++seed) {
-    if (a.seconds > 0 && report.seconds() >= a.seconds) break;
-    *fmt::format_to_n(aborted_at, sizeof aborted_at - 1, "\nsp3: while running seed {}\n", seed)
-         .out = '\0';
-    violation = run_seed(seed, a, totals);
-    ++totals.seeds;
-    report.show(seed, totals);
+  Report report;
+  while (!state.violation && interrupted == 0 && !is_reached(goal, state)) {
+    report.show(goal, state);
+    SeedRun run = run_seed(state.next, a, a.crash, nullptr);
+    ++state.next;
+    ++state.seeds;
+    state.counts += run.counts;
+    state.violation = std::move(run.violation);
   }
   report.clear();
   std::FILE* const out = a.json == "-" ? stderr : stdout;
-  fmt::print(out, "{}\n", summary(totals, report.seconds()));
-  nlohmann::json json = to_json(totals, seeds, seed, report.seconds());
-  if (violation) {
-    json["violation"] = {
-        {"seed", violation->seed}, {"what", violation->what}, {"where", violation->where}};
-    fmt::print(out, "VIOLATION at seed {}: {}\n  {}\nto replay it: ./dev crash {}\n",
-               violation->seed, violation->what, violation->where, violation->seed);
-  } else if (seed <= seeds.last) {
-    fmt::print(out, "to go on: --seeds {}-{}\n", seed, seeds.last);
+  fmt::print(out, "{}\n", summary(state));
+  if (state.violation) {
+    fmt::print(out, "VIOLATION at seed {}: {}\n  {}\nto replay it: {}\n", state.violation->seed,
+               state.violation->what, state.violation->where,
+               replay_command(state.violation->seed, a));
+  } else {
+    fmt::print(out, "0 violations\n");
+    if (const std::string text = how_to_go_on(goal, state); !text.empty()) {
+      fmt::print(out, "{}\n", text);
+    }
   }
-  if (!a.json.empty()) write_output(a.json, json.dump(2) + "\n");
-  return violation ? kFound : kOk;
+  if (!a.json.empty()) write_output(a.json, to_json(state, goal).dump(2) + "\n");
+  return state.violation ? kFound : kOk;
 }
 
 }  // namespace sp3::tools

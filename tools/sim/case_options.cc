@@ -1,9 +1,11 @@
 #include "tools/sim/case_options.h"
 
 #include <charconv>
+#include <limits>
 
 #include <fmt/format.h>
 
+#include "sim/mutants.h"
 #include "tools/command.h"
 
 namespace sp3::tools {
@@ -14,14 +16,27 @@ SeedRange parse_seeds(const std::string& text) {
   auto [at, error] = std::from_chars(text.data(), end, range.first);
   range.last = range.first;
   if (error == std::errc() && at != end && *at == '-') {
-    const auto last = std::from_chars(at + 1, end, range.last);
-    at = last.ptr;
-    error = last.ec;
+    range.last = std::numeric_limits<std::uint64_t>::max();
+    if (++at != end) {
+      const auto last = std::from_chars(at, end, range.last);
+      at = last.ptr;
+      error = last.ec;
+    }
   }
   if (error != std::errc() || at != end || range.last < range.first) {
-    throw UsageError(fmt::format("--seeds: wanted FIRST-LAST, found '{}'", text));
+    throw UsageError(fmt::format("--seeds: wanted FIRST-LAST, FIRST- or one, found '{}'", text));
   }
   return range;
+}
+
+void switch_on_mutant(const std::string& name) {
+  if (name.empty()) return;
+  std::string names;
+  for (const sim::MutantInfo& info : sim::all_mutants()) {
+    if (name == info.name) return base::switch_on(info.mutant);
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
+  }
+  throw UsageError(fmt::format("--mutant: wanted one of {}, found '{}'", names, name));
 }
 
 sim::Case case_for(std::uint64_t seed, const SimArguments& a) {

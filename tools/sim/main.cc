@@ -3,6 +3,7 @@
 
 #include "tools/command.h"
 #include "tools/sim/arguments.h"
+#include "tools/sim/case_options.h"
 #include "workloads/machine.h"
 
 namespace sp3::tools {
@@ -16,6 +17,7 @@ void add_timed_options(CLI::App& app, SimArguments& a) {
   app.add_option("--cores", a.cores, "a list of numbers of virtual cores")->capture_default_str();
   add_spec_options(app, a.spec);
   app.add_option("--operations", a.run.operations, "of each run, all cores together")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--repeat", a.repeat, "runs of each cell, seed by seed; the median counts")
       ->capture_default_str();
@@ -29,12 +31,24 @@ void add_timed_options(CLI::App& app, SimArguments& a) {
 void add_campaign_options(CLI::App& app, SimArguments& a) {
   auto* explore =
       app.add_flag("--explore", a.explore, "try interleavings instead of measuring time");
-  app.add_flag("--crash", a.crash, "with power losses and kills at all events")->needs(explore);
-  app.add_option("--seeds", a.seeds, "of a campaign: FIRST-LAST")->capture_default_str();
-  app.add_option("--seconds", a.seconds, "of a campaign: start no seed after this time");
-  app.add_option("--replay", a.replay, "one case with its events, up to a violation")
-      ->excludes(explore);
-  app.add_option("--history", a.history, "write the case's history to this file, - for stdout");
+  auto* crash =
+      app.add_flag("--crash", a.crash, "with power losses and kills at all events")->needs(explore);
+  app.add_option("--seeds", a.seeds,
+                 "of a campaign: FIRST-LAST, or FIRST- (1-1000; with --images 1000000-)");
+  app.add_option("--images", a.images, "of a campaign: start no seed after so many crash images")
+      ->needs(crash);
+  app.add_option("--seconds", a.seconds, "of a campaign: start no seed after this time")
+      ->check(CLI::NonNegativeNumber);
+  auto* replay =
+      app.add_option("--replay", a.replay,
+                     "what a campaign runs of this seed, with its events up to a violation")
+          ->excludes(explore);
+  app.add_flag("--trace", a.trace, "of a replay: the events also where there is no violation")
+      ->needs(replay);
+  app.add_option("--history", a.history,
+                 "of a replay: only the history of its longer program, as JSON to this file or -")
+      ->needs(replay);
+  app.add_option("--mutant", a.mutant, "a fault to switch on in the runtime, to see it found");
   app.add_option("--case-cores", a.case_cores, "of the case, instead of what the seed says");
   app.add_option("--case-transactions", a.case_transactions, "of each of its cores");
 }
@@ -52,8 +66,11 @@ int run(const SimArguments& a) {
   if (!a.calibrate.empty()) return run_calibration(a);
   if (a.validate) return run_validation(a);
   if (a.sensitivity) return run_sensitivity(a);
-  if (a.replay || !a.history.empty()) return run_replay(a);
-  return a.explore ? run_campaign(a) : run_timed_command(a);
+  if (a.replay || a.explore) {
+    switch_on_mutant(a.mutant);
+    return a.replay ? run_replay(a) : run_campaign(a);
+  }
+  return run_timed_command(a);
 }
 
 }  // namespace

@@ -1,108 +1,76 @@
-// sp3 sim --replay: one case, its events as they come, up to a violation or the end.
+// sp3 sim --replay: what a campaign runs of one seed, with its events up to the violation.
 //
-// --history instead writes what its transactions read and wrote, for other checkers.
-#include <array>
+// --history instead writes what the transactions of the longer program read and wrote, for other
+// checkers.
 #include <cstdio>
 
 #include <fmt/format.h>
 
-#include "emu/step.h"
-#include "emu/touch.h"
 #include "oracle/history_json.h"
-#include "sim/crasher.h"
+#include "pool/layout.h"
+#include "sim/describe.h"
 #include "tools/command.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/case_options.h"
+#include "tools/sim/on_abort.h"
+#include "tools/sim/seed_run.h"
 
 namespace sp3::tools {
 namespace {
 
 using emu::sim::Event;
 
-std::string name_of_touch(std::uint64_t what) {
-  constexpr const char* kLines[] = {"entry of the object",
-                                    "version of the object",
-                                    "committed number of session",
-                                    "sealed number of session",
-                                    "persisted number of session",
-                                    "announcement of session",
-                                    "ring of session",
-                                    "epoch slot",
-                                    "global epoch",
-                                    "floor",
-                                    "serial gate"};
-  constexpr const char* kAccesses[] = {"reads", "writes", "swaps"};
-  return fmt::format("{} the {} {}", kAccesses[what & 3], kLines[what >> 2 & 63], what >> 8);
-}
-
-std::string name_of(Event event, std::uint64_t what) {
-  switch (event) {
-    case Event::step:
-      return std::string(emu::step_name(static_cast<emu::Step>(what)));
-    case Event::store:
-      return fmt::format("stores at {}", what);
-    case Event::flush:
-      return fmt::format("flushes at {}", what);
-    case Event::fence:
-      return what == 0 ? "fence" : "sync";
-    case Event::file:
-      return "changes a file";
-    case Event::touch:
-      return name_of_touch(what);
-    case Event::interleave:
-      return "-";
-    case Event::pause:
-      return "waits";
-    case Event::mutex:
-      return "takes a mutex";
-    case Event::block:
-      return "sleeps";
-    case Event::end:
-      return "ends";
-  }
-  return "?";
-}
-
+// The events of the program that runs, or ran last, as text.
 class Trace final : public sim::Observer {
  public:
-  explicit Trace(bool print) : print_(print) {}
+  explicit Trace(const sim::Case& c)
+      : layout_(pool::plan_layout(c.pool_bytes(), c.options.geometry)) {}
 
   void event(const emu::sim::Machine& machine, Event event, std::uint64_t what) override {
-    if (!print_) return;
-    fmt::print("{:>7} {:>9} ns  core {:<2} {}\n", machine.events(), machine.now(), machine.core(),
-               name_of(event, what));
+    if (ended_) {  // this is another program
+      text_.clear();
+      ended_ = false;
+    }
+    text_ += fmt::format("{:>7} {:>9} ns  core {:<2} {}\n", machine.events(), machine.now(),
+                         machine.core(), sim::describe_event(layout_, event, what));
   }
   void end(const sim::Ledger& ledger) override {
+    for (sim::Ledger::Number tx = 0; tx < ledger.size(); ++tx) text_ += ledger.describe(tx) + "\n";
     history_ = ledger.list_history();
-    for (sim::Ledger::Number tx = 0; print_ && tx < ledger.size(); ++tx) {
-      fmt::print("{}\n", ledger.describe(tx));
-    }
+    ended_ = true;
   }
+  [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] const oracle::History& history() const { return history_; }
 
  private:
-  const bool print_;
+  const pool::Layout layout_;
+  std::string text_;
+  bool ended_ = false;
   oracle::History history_;
 };
 
 }  // namespace
 
 int run_replay(const SimArguments& a) {
-  const std::uint64_t seed = a.replay ? *a.replay : parse_seeds(a.seeds).first;
+  const std::uint64_t seed = *a.replay;
   const sim::Case c = case_for(seed, a);
-  sim::Bench bench({});
-  Trace trace(a.history.empty());
-  bench.observe(&trace);
-  if (a.history.empty()) fmt::print("{}\n", c.describe());
-  const bool good = a.history.empty() ? bench.run(c) : bench.explore(c);
-  if (!a.history.empty()) write_output(a.history, oracle::to_json(trace.history()));
+  Trace trace(c);
+  const PrintOnAbort print(trace.text());
+  const bool wants_history = !a.history.empty();
   std::FILE* const out = a.history == "-" ? stderr : stdout;
-  if (good) {
-    fmt::print(out, "seed {}: no violation, {} distinct images\n", seed, bench.counts().images);
-    return kOk;
+  fmt::print(out, "{}\n", c.describe());
+  std::fflush(out);
+  const SeedRun run =
+      wants_history ? run_long_program(seed, a, &trace) : run_seed(seed, a, true, &trace);
+  if (wants_history) write_output(a.history, oracle::to_json(trace.history()));
+  if (run.violation || a.trace) fmt::print(out, "{}", trace.text());
+  if (run.violation) {
+    fmt::print(out, "VIOLATION: {}\n  {}\n", run.violation->what, run.violation->where);
+    return kFound;
   }
-  fmt::print(out, "VIOLATION: {}\n  {}\n", bench.violation()->what, bench.violation()->where);
-  return kFound;
+  fmt::print(out, "clean: no violation at {} points; {}\n", run.counts.points,
+             describe(run.counts));
+  return kOk;
 }
 
 }  // namespace sp3::tools

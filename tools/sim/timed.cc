@@ -39,6 +39,9 @@ class ChargedSystem final : public System {
               const workloads::SystemOptions& options) override {
     system_->create(spec, options);
   }
+  void open(const workloads::WorkloadSpec& spec, const workloads::SystemOptions& options) override {
+    system_->open(spec, options);
+  }
   void populate() override { system_->populate(); }
   std::unique_ptr<Client> connect() override {
     return std::make_unique<ChargedClient>(system_->connect());
@@ -46,7 +49,8 @@ class ChargedSystem final : public System {
   [[nodiscard]] workloads::BackgroundCounters background() const override {
     return system_->background();
   }
-  std::string check() override { return system_->check(); }
+  std::string check_structure() override { return system_->check_structure(); }
+  void visit(const workloads::ItemVisitor& visitor) override { system_->visit(visitor); }
   void close() override { system_->close(); }
 
  private:
@@ -79,7 +83,7 @@ TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim
     run.result = workloads::run_workload(system, cell.spec, zipf, cell.run);
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
     run.wall_seconds = wall.count();
-    const std::string violation = check ? system.check() : std::string();
+    const std::string violation = check ? workloads::check(system, cell.spec) : std::string();
     system.close();
     if (!violation.empty()) throw std::runtime_error(violation);
   });

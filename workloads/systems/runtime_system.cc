@@ -30,11 +30,7 @@ class RuntimeSystem final : public System {
   explicit RuntimeSystem(RuntimeVariant variant) : variant_(variant) {}
 
   void create(const WorkloadSpec& spec, const SystemOptions& options) override {
-    spec.validate();
-    path_ = options.path;
-    asynchronous_ = variant_.asynchronous || options.asynchronous;
-    options_ = options.pool;
-    options_.policy = variant_.policy;
+    configure(spec, options);
     // The ideal policy refuses to make objects, so its pool is filled under another.
     if (variant_.policy == CommitPolicy::ideal) options_.policy = CommitPolicy::speculative;
 
@@ -47,6 +43,11 @@ class RuntimeSystem final : public System {
     session.close();
   }
 
+  void open(const WorkloadSpec& spec, const SystemOptions& options) override {
+    configure(spec, options);
+    attach();
+  }
+
   void populate() override {
     Session session = pool_->session();
     structure_->populate(session);
@@ -54,10 +55,7 @@ class RuntimeSystem final : public System {
     if (variant_.policy == CommitPolicy::ideal) {
       pool_->close();
       options_.policy = CommitPolicy::ideal;
-      pool_ = Pool::open(path_, options_);
-      session = pool_->session();
-      structure_->attach(session);
-      session.close();
+      attach();
     } else if (variant_.policy != CommitPolicy::volatile_only) {
       // Every run starts with all objects at home and an empty log.
       pool_->checkpoint();
@@ -74,11 +72,17 @@ class RuntimeSystem final : public System {
             s.checkpoint_longest_ns, s.flusher_lines,    s.flusher_fences};
   }
 
-  std::string check() override {
+  std::string check_structure() override {
     Session session = pool_->session();
-    std::string violation = structure_->check(session);
+    std::string violation = structure_->check_structure(session);
     session.close();
     return violation;
+  }
+
+  void visit(const ItemVisitor& visitor) override {
+    Session session = pool_->session();
+    structure_->visit(session, visitor);
+    session.close();
   }
 
   void close() override {
@@ -88,7 +92,25 @@ class RuntimeSystem final : public System {
   }
 
  private:
+  void configure(const WorkloadSpec& spec, const SystemOptions& options) {
+    spec.validate();
+    spec_ = spec;
+    path_ = options.path;
+    asynchronous_ = variant_.asynchronous || options.asynchronous;
+    options_ = options.pool;
+    options_.policy = variant_.policy;
+  }
+
+  void attach() {
+    pool_ = Pool::open(path_, options_);
+    structure_ = make_structure(spec_);
+    Session session = pool_->session();
+    structure_->attach(session);
+    session.close();
+  }
+
   RuntimeVariant variant_;
+  WorkloadSpec spec_;
   std::filesystem::path path_;
   Options options_;
   bool asynchronous_ = false;

@@ -31,7 +31,8 @@ class Structure {
   virtual void create(Session& session) = 0;    // empty, bound to a root
   virtual void populate(Session& session) = 0;  // in transactions of moderate size
   virtual void attach(Session& session) = 0;    // found again by its root
-  virtual std::string check(Session& session) = 0;
+  virtual std::string check_structure(Session& session) = 0;
+  virtual void visit(Session& session, const ItemVisitor& visitor) = 0;
   virtual std::unique_ptr<Client> connect(Session session, bool asynchronous) = 0;
 };
 

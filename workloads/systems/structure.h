@@ -4,15 +4,18 @@
 //   explicit W(const WorkloadSpec&);
 //   void create(Session&);     void populate(Session&);     void attach(Session&);
 //   bool execute(Transaction&, const Operation&);   // the body of one transaction
-//   std::string check(Transaction&) const;
+//   std::string check_structure(Transaction&) const;          // empty if its invariants hold
+//   void visit(Transaction&, const ItemVisitor&) const;       // in the container's order
 #pragma once
 
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sp3/sp3.h>
 
+#include "workloads/entry.h"
 #include "workloads/systems/runtime_system.h"
 
 namespace sp3::workloads {
@@ -59,8 +62,22 @@ class StructureOf final : public Structure {
   void create(Session& session) override { workload_.create(session); }
   void populate(Session& session) override { workload_.populate(session); }
   void attach(Session& session) override { workload_.attach(session); }
-  std::string check(Session& session) override {
-    return session.run([&](Transaction& tx) { return workload_.check(tx); });
+  std::string check_structure(Session& session) override {
+    return session.run([&](Transaction& tx) { return workload_.check_structure(tx); });
+  }
+  void visit(Session& session, const ItemVisitor& visitor) override {
+    // Collected first: a body may run again, and a visitor should see every item once.
+    std::vector<Item> items;
+    session.run([&](Transaction& tx) {
+      items.clear();
+      workload_.visit(tx, [&](const Item& item) {
+        items.push_back(item);
+        return true;
+      });
+    });
+    for (const Item& item : items) {
+      if (!visitor(item)) return;
+    }
   }
   std::unique_ptr<Client> connect(Session session, bool asynchronous) override {
     return std::make_unique<RuntimeClient<W>>(workload_, std::move(session), asynchronous);
@@ -73,20 +90,9 @@ class StructureOf final : public Structure {
 // The instantiation for the spec's entry size. REQUIRES: it is one of kEntrySizes.
 template <template <std::size_t> class W>
 std::unique_ptr<Structure> structure_for(const WorkloadSpec& spec) {
-  switch (spec.entry_size) {
-    case 16:
-      return std::make_unique<StructureOf<W<16>>>(spec);
-    case 64:
-      return std::make_unique<StructureOf<W<64>>>(spec);
-    case 256:
-      return std::make_unique<StructureOf<W<256>>>(spec);
-    case 1024:
-      return std::make_unique<StructureOf<W<1024>>>(spec);
-    case 4096:
-      return std::make_unique<StructureOf<W<4096>>>(spec);
-    default:
-      return std::make_unique<StructureOf<W<128>>>(spec);
-  }
+  return with_entry_size(spec.entry_size, [&]<std::size_t Size>() -> std::unique_ptr<Structure> {
+    return std::make_unique<StructureOf<W<Size>>>(spec);
+  });
 }
 
 }  // namespace sp3::workloads

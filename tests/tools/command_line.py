@@ -1,0 +1,55 @@
+"""What tests of the sp3 command share: running it, and what its rows carry."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+OK, FOUND, USAGE, ERROR = 0, 1, 2, 3
+
+BENCH_FIELDS = {
+    "system": str, "workload": str, "threads": int, "throughput_tx_per_s": float,
+    "abort_ratio": float, "fences_per_tx": float, "lines_per_tx": float, "latency_p50_ns": float,
+    "latency_p99_ns": float, "latency_p999_ns": float, "latency_max_ns": float, "memory": str,
+    "latency_ns": int, "latency_model": str, "seed": int, "entries": int, "entry_size": int,
+    "zipf": float, "insert_ratio": float, "durability": str, "group": int, "flush": str,
+    "locks": str, "repeat": int, "spread": float, "commit": str, "machine": dict,
+    "simulated": bool,
+}
+
+
+class CommandTest(unittest.TestCase):
+    SP3 = ""  # the program
+
+    def setUp(self):
+        scratch = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.directory = tempfile.TemporaryDirectory(dir=scratch)
+
+    def tearDown(self):
+        self.directory.cleanup()
+
+    def sp3(self, *arguments, code=OK):
+        result = subprocess.run([self.SP3, *arguments], capture_output=True, text=True, timeout=240,
+                                cwd=self.directory.name, check=False)
+        self.assertEqual(result.returncode, code,
+                         f"sp3 {' '.join(arguments)}\n{result.stdout}{result.stderr}")
+        return result
+
+    def complaint(self, *arguments, code):
+        """The one line that `arguments` are answered with."""
+        lines = self.sp3(*arguments, code=code).stderr.splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertTrue(lines[0].startswith("sp3: "), lines)
+        return lines[0]
+
+    def assert_bench_fields(self, row):
+        for field, kind in BENCH_FIELDS.items():
+            self.assertIn(field, row)
+            self.assertIs(type(row[field]), kind, f"{field}: {row[field]!r}")
+        self.assertGreater(row["throughput_tx_per_s"], 0)
+
+
+def main(argv):
+    """usage: TEST.py SP3 [UNITTEST ARGUMENTS]"""
+    CommandTest.SP3 = os.path.abspath(argv.pop(1))
+    unittest.main(module="__main__", argv=argv, verbosity=1)

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Tests of `sp3 sim` from outside: timed runs, campaigns, replays, histories, and what it refuses.
+
+usage: sim_test.py SP3
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from command_line import FOUND, USAGE, CommandTest, main
+
+CAMPAIGN_COUNTS = ("first_seed", "next_seed", "seeds", "images", "recoveries", "nested", "killed",
+                   "programs", "continued", "failed_disks", "structures")
+# Loses what was acknowledged, so a few seeds are enough to find it.
+MUTANT = "no_fence_own_record"
+
+
+class SimTest(CommandTest):
+    def sim(self, *arguments, code=0):
+        return self.sp3("sim", *arguments, code=code)
+
+    def rows(self, *arguments):
+        return json.loads(self.sim("--operations", "2000", "--entries", "300", "--json", "-",
+                                   *arguments).stdout)
+
+    def campaign(self, *arguments, code=0):
+        return json.loads(self.sim("--explore", "--json", "-", *arguments, code=code).stdout)
+
+    def test_rows_are_those_of_bench_and_more(self):
+        rows = self.rows("--workload", "all", "--system", "sp3,nvm-tx", "--cores", "1,3", "--seed", "9",
+                         "--repeat", "2", "--check")
+        self.assertEqual(len(rows), 5 * 2 * 2)
+        for row in rows:
+            self.assert_bench_fields(row)
+            self.assertIs(row["simulated"], True)
+            self.assertEqual(row["cores"], row["threads"])
+            self.assertRegex(row["trace_hash"], "^[0-9a-f]{16}$")
+            self.assertGreater(row["costs_ns"]["fence"], 0)
+            self.assertEqual((row["seed"], row["entries"], row["repeat"]), (9, 300, 2))
+
+    def test_the_seed_gives_the_trace(self):
+        run = ("--workload", "queue,rbtree", "--system", "sp3", "--cores", "4")
+        first, again, other = (self.rows(*run, "--seed", seed) for seed in ("1", "1", "2"))
+        self.assertEqual(first, again)
+        for one, two in zip(first, other):
+            self.assertNotEqual(one["trace_hash"], two["trace_hash"])
+
+    def test_more_expensive_fences_take_time(self):
+        run = ("--workload", "sps", "--system", "sp3", "--cores", "1")
+        usual, slow = (self.rows(*run, "--cost", f"fence={factor}")[0] for factor in (1, 100))
+        self.assertGreater(usual["throughput_tx_per_s"], 2 * slow["throughput_tx_per_s"])
+        self.assertAlmostEqual(slow["costs_ns"]["fence"], 100 * usual["costs_ns"]["fence"], places=3)
+        file = os.path.join(self.directory.name, "costs.json")
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump({"costs_ns": slow["costs_ns"]}, out)
+        self.assertEqual(self.rows(*run, "--costs", file)[0]["trace_hash"], slow["trace_hash"])
+
+    def test_a_campaign_counts_what_it_checked(self):
+        found = self.campaign("--crash", "--seeds", "2-3", "--case-transactions", "2")
+        for count in CAMPAIGN_COUNTS:
+            self.assertIs(type(found[count]), int, count)
+        self.assertEqual((found["first_seed"], found["next_seed"], found["seeds"]), (2, 4, 2))
+        self.assertGreater(found["images"], 100)
+        self.assertGreaterEqual(found["recoveries"], found["images"])
+        self.assertNotIn("violation", found)
+        again = self.campaign("--crash", "--seeds", "2-3", "--case-transactions", "2")
+        for count in CAMPAIGN_COUNTS:
+            self.assertEqual(found[count], again[count], count)
+
+    def test_without_crashes_only_interleavings_are_tried(self):
+        result = self.sim("--explore", "--seeds", "1-20")
+        self.assertIn("20 seeds", result.stdout)
+        self.assertIn("0 distinct images", result.stdout)
+        self.assertIn("0 violations", result.stdout)
+
+    def test_a_number_of_images_ends_a_campaign_which_can_go_on(self):
+        arguments = ("--crash", "--case-transactions", "1", "--case-cores", "1")
+        found = self.campaign(*arguments, "--images", "100")
+        self.assertEqual(found["first_seed"], 1_000_000)  # seeds that also choose structures
+        self.assertGreaterEqual(found["images"], 100)
+        stopped = self.sim("--explore", *arguments, "--images", "1000000", "--seconds", "0.01")
+        go_on = re.search(r"to go on: --seeds (\d+)- --images (\d+)", stopped.stdout)
+        self.assertIsNotNone(go_on, stopped.stdout)
+        self.assertGreater(int(go_on.group(1)), 1_000_000)
+        self.assertLess(int(go_on.group(2)), 1_000_000)
+        self.assertNotIn("to go on", self.sim("--explore", "--seeds", "5").stdout)
+
+    def test_an_interrupt_ends_a_campaign_with_its_summary(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with subprocess.Popen([self.SP3, "sim", "--explore", "--seeds", "1-"], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as campaign:
+                self.wait_until_caught(campaign.pid, number)
+                campaign.send_signal(number)
+                out, err = campaign.communicate(timeout=240)
+            self.assertEqual(campaign.returncode, 0, err)
+            self.assertIn("0 violations", out)
+            self.assertRegex(out, r"to go on: --seeds \d+-\n")
+
+    @staticmethod
+    def wait_until_caught(pid, number):
+        """Returns once the process has a handler for the signal, and so is running its campaign."""
+        while True:
+            with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+                caught = re.search(r"SigCgt:\s*([0-9a-f]+)", status.read())
+            if caught and int(caught.group(1), 16) >> (number - 1) & 1:
+                return
+            time.sleep(0.01)
+
+    def test_a_violation_names_its_seed_which_replays_it(self):
+        found = self.sim("--explore", "--crash", "--seeds", "1-30", "--case-transactions", "2",
+                         "--mutant", MUTANT, code=FOUND)
+        what = re.search(r"VIOLATION at seed (\d+): (.*)", found.stdout)
+        self.assertIsNotNone(what, found.stdout)
+        command = re.search(r"to replay it: ./dev crash (.*)", found.stdout).group(1).split()
+        self.assertEqual(command[0], what.group(1))
+        replayed = self.sim("--replay", *command, code=FOUND)
+        self.assertIn("VIOLATION: " + what.group(2), replayed.stdout)
+        # The events lead up to the one that the violation names, and no further.
+        last = re.findall(r"^ *(\d+) +\d+ ns  core \d+ +(.*)$", replayed.stdout, re.MULTILINE)[-1]
+        self.assertIn(f"at event {last[0]}, before {last[1]}", replayed.stdout)
+        # The same seed is clean without the fault.
+        self.sim("--replay", command[0], "--case-transactions", "2")
+
+    def test_a_violation_is_in_the_json(self):
+        found = self.campaign("--crash", "--seeds", "1-30", "--case-transactions", "2", "--mutant",
+                              MUTANT, code=FOUND)
+        self.assertEqual(found["violation"]["seed"] + 1, found["next_seed"])
+        self.assertTrue(found["violation"]["what"])
+        self.assertIn("event", found["violation"]["where"])
+
+    def test_a_clean_replay_says_what_it_checked(self):
+        arguments = ("--replay", "7", "--case-transactions", "1", "--case-cores", "1")
+        brief = self.sim(*arguments).stdout
+        self.assertRegex(brief, r"^seed 7: 1 cores, 1 transactions each")
+        self.assertRegex(brief, r"clean: no violation at \d+ points; \d+ distinct images")
+        self.assertNotIn("store to", brief)
+        self.assertIn("store to superblock A", self.sim(*arguments, "--trace").stdout)
+
+    def test_histories_are_json_that_other_checkers_read(self):
+        entries = json.loads(self.sim("--replay", "11", "--history", "-").stdout)
+        self.assertEqual([entry["index"] for entry in entries], list(range(len(entries))))
+        running = {}
+        appended = {}
+        ends = 0
+        for entry in entries:
+            self.assertEqual(set(entry), {"index", "process", "type", "value"})
+            process = entry["process"]
+            self.assertIn(entry["type"], ("invoke", "ok", "fail", "info"))
+            # A process does one thing at a time: invoke, then one end.
+            self.assertEqual(entry["type"] == "invoke", process not in running)
+            if entry["type"] == "invoke":
+                running[process] = entry
+                continue
+            ends += 1
+            self.assertEqual(len(running.pop(process)["value"]), len(entry["value"]))
+            for name, key, value in entry["value"]:
+                self.assertIn(name, ("append", "r"))
+                if name == "append":
+                    self.assertNotIn((key, value), appended)  # values are unique
+                    appended[key, value] = entry
+        self.assertGreater(ends, 20)
+        self.assertFalse(running)
+        for entry in entries:
+            for name, key, value in entry["value"]:
+                if entry["type"] == "ok" and name == "r":
+                    for one in value:
+                        self.assertIn((key, one), appended)
+
+    def test_bad_arguments_are_usage_errors(self):
+        for arguments in (
+            ["--nonsense"], ["--workload", "heap"], ["--system", "oracle"], ["--cores", "0"],
+            ["--cores", "many"], ["--repeat", "0"], ["--cost", "fence"], ["--cost", "luck=2"],
+            ["--cost", "fence=-1"], ["--costs", "missing.json"], ["--operations", "0"],
+            ["--crash"], ["--explore", "--seeds", "9-1"], ["--explore", "--seeds", "x"],
+            ["--explore", "--seeds", "-"], ["--explore", "--images", "5"],
+            ["--explore", "--seconds", "-1"], ["--explore", "--mutant", "gremlin"],
+            ["--explore", "--case-cores", "9"], ["--explore", "--replay", "1"], ["--replay"],
+            ["--replay", "x"], ["--trace"], ["--history", "-"], ["--calibrate", "missing.json"],
+        ):
+            with self.subTest(arguments=arguments):
+                self.complaint("sim", *arguments, code=USAGE)
+
+    def test_help_and_version(self):
+        self.assertIn("--explore", self.sim("--help").stdout)
+        self.assertRegex(self.sim("--version").stdout, "^sp3 sim ")
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,128 @@
+// What is particular to the key-value stores: their syncs are seen and counted, and asynchronous
+// commits are synced in groups.
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "emu/spin.h"
+#include "tests/workloads/support.h"
+#include "workloads/runner.h"
+#include "workloads/systems/keyvalue/group_sync.h"
+
+using namespace sp3::workloads;
+using sp3::test::has_system;
+using sp3::test::small_options;
+using sp3::test::TempPath;
+
+namespace {
+
+constexpr std::string_view kStores[] = {"lmdb", "rocksdb", "sqlite"};
+
+RunResult insert(std::string_view name, bool asynchronous, unsigned threads) {
+  const TempPath path("keyvalue");
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::bptree;
+  spec.entries = 500;
+  spec.insert_ratio = 1;
+  SystemOptions options = small_options(name, path);
+  options.asynchronous = asynchronous;
+  options.pool.async.group_records = 16;
+  options.pool.async.group_microseconds = 10'000'000;
+  const auto system = make_system(name);
+  system->create(spec, options);
+  system->populate();
+  const Zipf zipf(spec.entries, spec.zipf);
+  RunOptions run;
+  run.threads = threads;
+  run.operations = 640;
+  const RunResult result = run_workload(*system, spec, zipf, run);
+  CHECK(check(*system, spec) == "");
+  system->close();
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("A synchronous put costs as many syncs as docs/PEERS.md says") {
+  for (const std::string_view name : kStores) {
+    if (!has_system(name)) continue;
+    CAPTURE(name);
+    const RunResult alone = insert(name, false, 1);
+    CHECK(alone.counters.writing_commits == 640);
+    // sqlite's checkpoints sync twice in some hundred commits.
+    CHECK(alone.fences_per_tx() >= (name == "lmdb" ? 2.0 : 1.0));
+    CHECK(alone.fences_per_tx() <= (name == "lmdb" ? 2.0 : 1.05));
+    const RunResult both = insert(name, false, 2);
+    CHECK(both.counters.fences > 0);
+    CHECK(both.fences_per_tx() <= (name == "lmdb" ? 2.0 : 1.05));
+  }
+}
+
+TEST_CASE("Asynchronous puts are synced in groups") {
+  for (const std::string_view name : kStores) {
+    if (!has_system(name)) continue;
+    CAPTURE(name);
+    // 640 in groups of 16, and sqlite's checkpoints.
+    const RunResult alone = insert(name, true, 1);
+    CHECK(alone.counters.fences >= 40);
+    CHECK(alone.counters.fences <= 50);
+  }
+}
+
+TEST_CASE("A group is synced when it is full, when asked for, and after its time") {
+  using sp3::workloads::keyvalue::GroupSync;
+  std::atomic<int> syncs{0};
+  sp3::AsyncOptions window;
+  window.group_records = 4;
+  window.group_bytes = 1000;
+  window.group_microseconds = 100'000'000;
+  {
+    GroupSync group(window, [&] { ++syncs; });
+    GroupSync::Pending pending;
+    for (int i = 0; i < 3; ++i) group.committed(pending, 1);
+    CHECK(syncs == 0);
+    group.committed(pending, 1);
+    CHECK(syncs == 1);
+    group.committed(pending, 1000);
+    CHECK(syncs == 2);
+    group.flush(pending);  // nothing is pending
+    CHECK(syncs == 2);
+    group.committed(pending, 1);
+    group.flush(pending);
+    CHECK(syncs == 3);
+  }
+  window.group_microseconds = 100;
+  GroupSync group(window, [&] { ++syncs; });
+  GroupSync::Pending pending;
+  group.committed(pending, 1);
+  while (syncs == 3) sp3::emu::Spin().pause();
+  CHECK(syncs == 4);
+}
+
+TEST_CASE("A failed sync is thrown to the client that waits for it, and stays") {
+  using sp3::workloads::keyvalue::GroupSync;
+  sp3::AsyncOptions window;
+  window.group_microseconds = 100'000'000;
+  GroupSync group(window, [] { throw std::runtime_error("the disk is gone"); });
+  for (int i = 0; i < 2; ++i) {
+    GroupSync::Pending pending;
+    group.committed(pending, 1);
+    CHECK_THROWS_WITH(group.flush(pending), "the disk is gone");
+  }
+}
+
+TEST_CASE("Key-value stores name the workloads and the memory that they cannot serve") {
+  for (const std::string_view name : kStores) {
+    if (!has_system(name)) continue;
+    const TempPath path("keyvalue");
+    SystemOptions options = small_options(name, path);
+    WorkloadSpec spec;
+    CHECK(why_unsupported(name, spec, options).find("not sps") != std::string::npos);
+    spec.kind = WorkloadKind::hashtable;
+    CHECK(why_unsupported(name, spec, options) == "");
+    options.pool.memory = sp3::MemoryKind::emulated;
+    CHECK(why_unsupported(name, spec, options).find("--memory file") != std::string::npos);
+  }
+}

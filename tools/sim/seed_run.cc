@@ -1,0 +1,58 @@
+#include "tools/sim/seed_run.h"
+
+#include <fmt/format.h>
+
+#include "tools/sim/case_options.h"
+#include "tools/sim/on_abort.h"
+
+namespace sp3::tools {
+namespace {
+
+constexpr std::uint32_t kLongProgram = 25;  // transactions a core, where nothing crashes
+
+}  // namespace
+
+SeedRun run_long_program(std::uint64_t seed, const SimArguments& a, sim::Observer* observer) {
+  const NameSeedOnAbort name(seed);
+  sim::Case c = case_for(seed, a);
+  if (a.case_transactions == 0) c.transactions = kLongProgram;
+  sim::Bench bench({});
+  bench.observe(observer);
+  bench.explore(c);
+  return {bench.counts(), bench.violation()};
+}
+
+SeedRun run_seed(std::uint64_t seed, const SimArguments& a, bool crash, sim::Observer* observer) {
+  const NameSeedOnAbort name(seed);
+  SeedRun run;
+  if (crash) {
+    sim::Bench bench({});
+    bench.observe(observer);
+    bench.run(case_for(seed, a));
+    run = {bench.counts(), bench.violation()};
+    if (run.violation) return run;
+  }
+  const SeedRun further = run_long_program(seed, a, observer);
+  run.counts += further.counts;
+  run.violation = further.violation;
+  return run;
+}
+
+std::string describe(const sim::CrashCounts& n) {
+  return fmt::format(
+      "{} distinct images, {} recoveries ({} after a crash in recovery, {} after a kill), {} "
+      "programs ({} on recovered pools, {} on a failing disk), {} structures read",
+      n.images, n.checks, n.nested, n.killed, n.runs, n.continued, n.failed, n.structures);
+}
+
+std::string replay_command(std::uint64_t seed, const SimArguments& a) {
+  std::string command = fmt::format("./dev crash {}", seed);
+  if (a.case_cores != 0) command += fmt::format(" --case-cores {}", a.case_cores);
+  if (a.case_transactions != 0) {
+    command += fmt::format(" --case-transactions {}", a.case_transactions);
+  }
+  if (!a.mutant.empty()) command += " --mutant " + a.mutant;
+  return command;
+}
+
+}  // namespace sp3::tools

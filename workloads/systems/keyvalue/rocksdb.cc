@@ -1,0 +1,141 @@
+// RocksDB: a log-structured merge tree with a write-ahead log, through its TransactionDB (locks on
+// keys, held to commit).
+//
+// Synchronous: WriteOptions::sync. One thread writes and syncs the log for all that wait meanwhile.
+// Asynchronous: records stay in the log's buffer (manual_wal_flush) until FlushWAL(sync) for a group,
+// as sp3's do.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+#include <rocksdb/utilities/transaction.h>
+#include <rocksdb/utilities/transaction_db.h>
+
+#include "workloads/systems/keyvalue/store.h"
+
+namespace sp3::workloads::keyvalue {
+
+namespace {
+
+void require(const rocksdb::Status& status, const char* what) {
+  if (status.ok()) return;
+  throw std::runtime_error(fmt::format("rocksdb: {}: {}", what, status.ToString()));
+}
+
+// Keys in their numeric order: most significant byte first.
+class Key {
+ public:
+  explicit Key(std::uint64_t key) : bytes_(std::bit_cast<Bytes>(__builtin_bswap64(key))) {}
+  operator rocksdb::Slice() const { return {bytes_.data(), bytes_.size()}; }
+
+  static std::uint64_t number(const rocksdb::Slice& slice) {
+    Bytes bytes{};
+    std::copy_n(slice.data(), std::min(slice.size(), bytes.size()), bytes.begin());
+    return __builtin_bswap64(std::bit_cast<std::uint64_t>(bytes));
+  }
+
+ private:
+  using Bytes = std::array<char, sizeof(std::uint64_t)>;
+  Bytes bytes_;
+};
+
+rocksdb::Slice slice_of(Value value) {
+  return {reinterpret_cast<const char*>(value.data()), value.size()};
+}
+
+class RocksdbSession final : public Session {
+ public:
+  RocksdbSession(rocksdb::TransactionDB& db, bool synchronous) : db_(db) {
+    write_.sync = synchronous;
+    locking_.lock_timeout = -1;  // waits: one key at a time cannot deadlock
+  }
+
+  void put(std::uint64_t key, Value value) override {
+    begin();
+    require(transaction_->Put(Key(key), slice_of(value)), "Put");
+    require(transaction_->Commit(), "Commit");
+  }
+
+  void put_all(std::span<const std::uint64_t> keys,
+               const std::function<Value(std::uint64_t)>& value_of) override {
+    begin();
+    for (const std::uint64_t key : keys) {
+      require(transaction_->Put(Key(key), slice_of(value_of(key))), "Put");
+    }
+    require(transaction_->Commit(), "Commit");
+  }
+
+  bool get(std::uint64_t key, std::span<std::byte> value) override {
+    found_.Reset();
+    const rocksdb::Status status =
+        db_.Get(rocksdb::ReadOptions(), db_.DefaultColumnFamily(), Key(key), &found_);
+    if (status.IsNotFound()) return false;
+    require(status, "Get");
+    std::copy_n(reinterpret_cast<const std::byte*>(found_.data()),
+                std::min(value.size(), found_.size()), value.begin());
+    return true;
+  }
+
+ private:
+  // The object of the transaction before is used again.
+  void begin() {
+    transaction_.reset(db_.BeginTransaction(write_, locking_, transaction_.release()));
+  }
+
+  rocksdb::TransactionDB& db_;
+  rocksdb::WriteOptions write_;
+  rocksdb::TransactionOptions locking_;
+  std::unique_ptr<rocksdb::Transaction> transaction_;
+  rocksdb::PinnableSlice found_;
+};
+
+class RocksdbStore final : public Store {
+ public:
+  explicit RocksdbStore(const StoreOptions& options) : synchronous_(options.synchronous) {
+    rocksdb::Options settings;
+    settings.create_if_missing = true;
+    settings.compression = rocksdb::kNoCompression;
+    settings.manual_wal_flush = !synchronous_;
+    rocksdb::TransactionDB* db = nullptr;
+    require(rocksdb::TransactionDB::Open(settings, rocksdb::TransactionDBOptions(),
+                                         options.directory.string(), &db),
+            "Open");
+    db_.reset(db);
+  }
+
+  std::unique_ptr<Session> connect() override {
+    return std::make_unique<RocksdbSession>(*db_, synchronous_);
+  }
+
+  void sync() override { require(db_->FlushWAL(true), "FlushWAL"); }
+
+  std::string check() override {
+    const rocksdb::Status status = db_->VerifyChecksum();
+    return status.ok() ? std::string() : status.ToString();
+  }
+
+  void visit(const std::function<bool(std::uint64_t, Value)>& visitor) override {
+    const std::unique_ptr<rocksdb::Iterator> at(db_->NewIterator(rocksdb::ReadOptions()));
+    for (at->SeekToFirst(); at->Valid(); at->Next()) {
+      const auto* const bytes = reinterpret_cast<const std::byte*>(at->value().data());
+      if (!visitor(Key::number(at->key()), {bytes, at->value().size()})) break;
+    }
+    require(at->status(), "Iterator");
+  }
+
+ private:
+  bool synchronous_;
+  std::unique_ptr<rocksdb::TransactionDB> db_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> open_rocksdb(const StoreOptions& options) {
+  return std::make_unique<RocksdbStore>(options);
+}
+
+}  // namespace sp3::workloads::keyvalue

@@ -1,0 +1,218 @@
+// Mnemosyne's store: making, opening, recovery, and the log manager.
+#include "workloads/systems/mnemosyne/engine.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <sp3/error.h>
+
+namespace sp3::workloads::mnemosyne {
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x3176'656e'736f'6d6e;  // "nmosnev1"
+constexpr unsigned kGrain = 8;                           // words: a cache line
+
+std::uint64_t load_u64(const emu::Memory& memory, std::uint64_t offset) {
+  return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(memory.log_view(offset)),
+                         __ATOMIC_RELAXED);
+}
+
+// The log words of one log.
+auto log_loader(const emu::Memory& memory, std::uint64_t base) {
+  return [&memory, base](std::uint64_t index) {
+    return load_u64(memory, base + index * sizeof(std::uint64_t));
+  };
+}
+
+void store_and_flush(emu::Memory& memory, std::uint64_t offset, std::uint64_t value,
+                     emu::FlushCounts& counts) {
+  memory.store_word(offset, value);
+  static_cast<void>(memory.log_flush(offset, sizeof value, false, counts));
+}
+
+}  // namespace
+
+Engine::Engine(const std::filesystem::path& path, std::uint64_t size, const Options& options)
+    : file_(word_tm::StoreFile::create(path, std::max(size, Layout::kLeast))),
+      words_(file_.map(options, options.flush)),
+      logs_(file_.map(options, FlushInstruction::non_temporal)),
+      layout_(file_.size()),
+      heap_(layout_.words, kGrain),
+      locks_(std::make_unique<Lock[]>(kLocks)) {
+  Client client(*this);
+  const auto format = [&](Tx& tx) {
+    heap_.format(tx);
+    return true;
+  };
+  update(client, Body(format));
+  file_.complete(*words_, kMagic);
+  start_manager();
+}
+
+Engine::Engine(const std::filesystem::path& path, const Options& options)
+    : file_(word_tm::StoreFile::open(path, kMagic)),
+      words_(file_.map(options, options.flush)),
+      logs_(file_.map(options, FlushInstruction::non_temporal)),
+      layout_(file_.size()),
+      heap_(layout_.words, kGrain),
+      locks_(std::make_unique<Lock[]>(kLocks)) {
+  recover(path.string());
+  start_manager();
+}
+
+Engine::~Engine() { close(); }
+
+void Engine::close() {
+  if (!manager_.joinable()) return;
+  {
+    const std::lock_guard guard(mutex_);
+    stop_ = true;
+  }
+  wanted_.notify_one();
+  manager_.join();
+}
+
+// All whole records that are not truncated, in the order of their times.
+std::vector<Record> Engine::read_logs() const {
+  const std::uint64_t truncated = load_u64(*words_, Layout::kTruncated);
+  const std::uint64_t capacity = layout_.log_capacity();
+  std::vector<Record> records;
+  for (std::uint64_t log = 0; log < Layout::kLogs; ++log) {
+    const auto load = log_loader(*logs_, layout_.log_at(log));
+    std::uint64_t at = load_u64(*words_, Layout::head_at(log));
+    for (;;) {
+      std::optional<Record> record = read_record(load, capacity, at);
+      if (!record) break;
+      at = record->end;
+      if (record->time > truncated) records.push_back(std::move(*record));
+    }
+  }
+  std::ranges::sort(records, {}, &Record::time);
+  return records;
+}
+
+// Replays the logs, makes the words durable, then the time up to which they were replayed; only then
+// are the logs cleared and used from their start. A crash at any point repeats what is left.
+void Engine::recover(const std::string& path) {
+  emu::FlushCounts counts;
+  std::uint64_t latest = load_u64(*words_, Layout::kTruncated);
+  for (const Record& record : read_logs()) {
+    for (const Stored& stored : record.stores) {
+      if (stored.at >= layout_.words) {
+        ErrorFacts facts;
+        facts.path = path;
+        facts.wanted = "a word below " + std::to_string(layout_.words);
+        facts.found = std::to_string(stored.at);
+        throw Error(ErrorCode::damaged_log, "a record names a word outside the store", facts);
+      }
+      store_and_flush(*words_, layout_.word_at(stored.at), stored.value, counts);
+    }
+    latest = record.time;
+  }
+  static_cast<void>(words_->fence(counts));
+  store_and_flush(*words_, Layout::kTruncated, latest, counts);
+  static_cast<void>(words_->fence(counts));
+  for (std::uint64_t log = 0; log < Layout::kLogs; ++log) {
+    store_and_flush(*words_, Layout::head_at(log), 0, counts);
+    for (std::uint64_t at = 0; at < layout_.log_bytes; at += sizeof(std::uint64_t)) {
+      const std::uint64_t offset = layout_.log_at(log) + at;
+      if (load_u64(*words_, offset) != 0) store_and_flush(*words_, offset, 0, counts);
+    }
+  }
+  static_cast<void>(words_->fence(counts));
+  clock_.store(latest, std::memory_order_relaxed);  // before any client
+  truncated_ = latest;
+}
+
+void Engine::start_manager() {
+  manager_ = emu::Thread([this] { manage_logs(); });
+}
+
+void Engine::manage_logs() {
+  for (bool last = false; !last;) {
+    {
+      std::unique_lock lock(mutex_);
+      wanted_.wait(lock,
+                   [this] { return truncation_wanted_.load(std::memory_order_relaxed) || stop_; });
+      last = stop_;
+      truncation_wanted_.store(false, std::memory_order_relaxed);
+    }
+    truncate_logs();
+  }
+}
+
+// P3: the time is durable before any head moves: a record that is replayed although a later one of
+// another log is gone would bring back old values. P4: a head is durable before its log is written
+// over.
+void Engine::truncate_logs() {
+  // Before `active`: see Tx::commit.
+  std::uint64_t bound = clock_.load(std::memory_order_seq_cst);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    bound = std::min(bound, slots_[i].active.load(std::memory_order_seq_cst) - 1);
+  }
+  if (bound <= truncated_) return;
+  // After `active`: what finished by then is in the tails.
+  std::array<std::uint64_t, Layout::kLogs> tails;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    tails[i] = slots_[i].tail.load(std::memory_order_acquire);  // (7)
+  }
+  emu::FlushCounts counts;
+  store_and_flush(*words_, Layout::kTruncated, bound, counts);
+  static_cast<void>(words_->fence(counts));  // P3
+  truncated_ = bound;
+
+  const std::uint64_t capacity = layout_.log_capacity();
+  std::array<std::uint64_t, Layout::kLogs> heads;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    // relaxed: only this thread and recovery move heads.
+    const std::uint64_t from = slots_[i].head.load(std::memory_order_relaxed);
+    heads[i] = from;
+    while (heads[i] < tails[i]) {
+      Unpacker unpacker(log_loader(*logs_, layout_.log_at(i)), capacity, heads[i]);
+      const std::optional<RecordHead> head = read_head(unpacker, capacity, heads[i]);
+      SP3_ASSERT(head.has_value());
+      if (!head || head->time > bound) break;
+      heads[i] = head->end;
+    }
+    if (heads[i] == from) continue;
+    store_and_flush(*words_, Layout::head_at(i), heads[i], counts);
+  }
+  static_cast<void>(words_->fence(counts));  // P4
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].head.store(heads[i], std::memory_order_release);  // (9)
+  }
+  const std::lock_guard guard(mutex_);
+  manager_flushes_.lines += counts.lines;
+  manager_flushes_.fences += counts.fences;
+  ++truncations_;
+}
+
+BackgroundCounters Engine::background() const {
+  const std::lock_guard guard(mutex_);
+  BackgroundCounters all;
+  all.checkpoints = truncations_;
+  all.flusher_lines = manager_flushes_.lines;
+  all.flusher_fences = manager_flushes_.fences;
+  return all;
+}
+
+Engine::Client::Client(Engine& engine) : engine_(engine) {
+  const std::lock_guard guard(engine.mutex_);
+  while (slot_ < engine.slots_.size() && engine.slots_[slot_].taken) ++slot_;
+  if (slot_ == engine.slots_.size()) {
+    throw Error(ErrorCode::too_many_sessions, "every log of the store is taken");
+  }
+  Slot& slot = engine.slots_[slot_];
+  slot.taken = true;
+  tail_ = slot.tail.load(std::memory_order_acquire);
+}
+
+Engine::Client::~Client() {
+  const std::lock_guard guard(engine_.mutex_);
+  engine_.slots_[slot_].taken = false;
+}
+
+}  // namespace sp3::workloads::mnemosyne

@@ -1,0 +1,42 @@
+// What the three maps over words share: which keys go in first, and what an operation does.
+#pragma once
+
+#include <string>
+
+#include "workloads/systems/word_tm/words.h"
+#include "workloads/workload.h"
+#include "workloads/zipf.h"
+
+namespace sp3::workloads::word_tm {
+
+// `Base` is HashTable, RbTree or BpTree.
+template <class Base>
+class Map : public Base {
+ public:
+  explicit Map(const WorkloadSpec& spec) : Base(spec), spec_(spec), order_(spec.entries, 0.0) {}
+
+  // In no particular order, as over time: sorted insertion would leave a B+ tree half empty.
+  template <WordTransaction Tx>
+  void populate(Tx& tx, std::uint64_t from, std::uint64_t to) const {
+    for (std::uint64_t i = from; i < to; ++i) {
+      const std::uint64_t key = order_.scramble(i);
+      if (spec_.present_at_start(key)) this->insert(tx, key, key);
+    }
+  }
+
+  template <WordTransaction Tx>
+  bool execute(Tx& tx, const Operation& operation) const {
+    if (operation.kind == OperationKind::insert) {
+      this->insert(tx, operation.key, operation.value);
+      return true;
+    }
+    EntryWords value;  // the caller of a search wants the value, so its words are read
+    return this->lookup(tx, operation.key, value);
+  }
+
+ private:
+  WorkloadSpec spec_;
+  Zipf order_;
+};
+
+}  // namespace sp3::workloads::word_tm
