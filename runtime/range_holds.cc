@@ -9,9 +9,6 @@
 namespace sp3::runtime {
 
 namespace {
-// Some microseconds of spinning, then as many offers of the core.
-constexpr std::uint32_t kPatience = base::scaled(512, 16);
-
 // So that the next element can be added without an error.
 template <class T>
 void make_room(std::vector<T>& list) {
@@ -53,12 +50,14 @@ bool RangeHolds::for_each_gap(const BlockingRangeLock& lock, const Range& range,
 }
 
 RangeHandle RangeHolds::try_patiently(BlockingRangeLock& lock, const Range& range, RangeMode mode) {
+  // Some microseconds of spinning, then as many offers of the core.
+  const std::uint32_t patience = base::scaled(512U, 16U);
   emu::Spin spin;
   while (true) {
     RangeHandle handle = mode == RangeMode::exclusive
                              ? lock.try_lock(owner_, range.begin, range.end)
                              : lock.try_lock_shared(owner_, range.begin, range.end);
-    if (handle || spin.rounds() >= kPatience) return handle;
+    if (handle || spin.rounds() >= patience) return handle;
     spin.pause();
   }
 }
