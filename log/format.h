@@ -74,7 +74,7 @@ enum class WriteKind : std::uint16_t {
   delta = 2,    // payload: DeltaRuns, each followed by its words
   make = 3,     // payload: MakePrefix, then the whole object
   destroy = 4,  // no payload
-  range = 5,    // reserved for ranged objects
+  range = 5,    // reserved: ranges are written as deltas
 };
 
 struct WriteHeader {

@@ -24,6 +24,7 @@ class PatchRuns {
     SP3_ASSERT(begin < end);
     const auto added = static_cast<std::uint32_t>(nodes_.size());
     nodes_.emplace_back();
+    if (listed_.capacity() < nodes_.size()) listed_.reserve(2 * nodes_.size());  // for list()
     std::uint32_t* link = &runs;
     while (*link != 0 && nodes_[*link].run.end < begin) link = &nodes_[*link].next;
     std::uint32_t next = *link;
@@ -42,9 +43,9 @@ class PatchRuns {
     return runs != 0 && nodes_[runs].run.begin <= begin && nodes_[runs].run.end >= end;
   }
 
-  // The runs in ascending order; valid until the next call of a member. Does not fail once it was
-  // called for the patch.
-  [[nodiscard]] std::span<const log::ByteRun> list(std::uint32_t runs) {
+  // The runs in ascending order, at least one; valid until the next call of a member. Does not fail.
+  [[nodiscard]] std::span<const log::ByteRun> list(std::uint32_t runs) noexcept {
+    if (nodes_[runs].next == 0) return {&nodes_[runs].run, 1};  // nearly always
     listed_.clear();
     for (; runs != 0; runs = nodes_[runs].next) listed_.push_back(nodes_[runs].run);
     return listed_;

@@ -53,6 +53,8 @@ bool RangeHolds::for_each_gap(const BlockingRangeLock& lock, const Range& range,
 }
 
 RangeHandle RangeHolds::try_patiently(BlockingRangeLock& lock, const Range& range, RangeMode mode) {
+  // Some microseconds of spinning, then as many offers of the core.
+  const std::uint32_t patience = base::scaled(512U, 16U);
   emu::Spin spin;
   while (true) {
     RangeHandle handle = mode == RangeMode::exclusive

@@ -69,6 +69,7 @@ std::uint64_t RangedAccess::find_or_make_chunk(std::uint64_t object, std::uint64
   if (offset == 0) {
     offset = core_.make(levels == 0 ? chunk_type : node_type(), &storage);
     static_cast<RangedHeader*>(core_.write(object, header_type()))->top = offset;
+    cursor_ = {};  // the header has a private copy now
   }
   for (std::uint32_t level = levels; level > 0; --level) {
     std::uint64_t below = static_cast<const RangedNode*>(core_.read(offset, node_type()))
@@ -80,7 +81,7 @@ std::uint64_t RangedAccess::find_or_make_chunk(std::uint64_t object, std::uint64
     }
     offset = below;
   }
-  cursor_ = {};  // it may point to versions that have private copies now
+  cursor_.leaf = nullptr;  // so may the leaf
   return offset;
 }
 

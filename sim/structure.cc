@@ -1,7 +1,9 @@
 #include "sim/structure.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -45,6 +47,44 @@ void write_array(Transaction& t, std::uint32_t cell, Value value) {
   array.swap(t, key_of(cell, 0), key_of(cell, 1));
 }
 
+// A ranged object has a stretch of values for each cell, in which it uses the first three and two
+// further ones; the third stretch reaches over the end of a chunk. Behind all stretches there are
+// zeros, as many as cell 0 says.
+constexpr std::uint64_t kStretch = 13;
+constexpr std::uint64_t kHead = 3;
+constexpr std::uint64_t kTail = 8;  // where the two others begin
+
+std::uint64_t place_of(std::uint32_t cell, std::uint64_t number) {
+  return cell * kStretch + (number < kHead ? number : kTail + number - kHead);
+}
+std::uint64_t ranged_length(Value value) { return kCells * kStretch + emu::sim::mix(value) % 40; }
+
+void write_ranged(Transaction& t, std::uint32_t cell, Value value) {
+  const auto object = open<SimRanged>(t);
+  std::array<Value, kKeysOfCell> entries;
+  for (std::uint64_t i = 0; i < kKeysOfCell; ++i) entries[i] = entry_of(value, i);
+  const std::uint64_t first = place_of(cell, 0);
+  if (value % 2 == 0) object.lock(t, first, first + kStretch);
+  object.write(t, first, std::span(entries).first(kHead));
+  object.write(t, place_of(cell, kHead), std::span(entries).subspan(kHead));
+  if (cell == 0) object.resize(t, ranged_length(value));
+}
+
+// What is between the stretches' values must be zero; it is told only if it is not.
+void read_ranged(Transaction& t, const SimRanged& object, Contents& contents) {
+  const std::uint64_t length = object.size(t);
+  contents.emplace_back(kKeys, length);
+  std::vector<Value> words(length);
+  object.read(t, 0, words);
+  for (std::uint64_t key = 0; key < kKeys; ++key) {
+    Value& word = words[place_of(static_cast<std::uint32_t>(key % kCells), key / kCells)];
+    contents.emplace_back(key, std::exchange(word, 0));
+  }
+  for (std::uint64_t i = 0; i < length; ++i) {
+    if (words[i] != 0) contents.emplace_back(kKeys + 1 + i, words[i]);
+  }
+}
+
 template <class Map>
 void write_map(Transaction& t, std::uint32_t cell, Value value) {
   const auto map = open<Map>(t);
@@ -85,6 +125,15 @@ Contents expected_array(const State& state) {
   return contents;
 }
 
+Contents expected_ranged(const State& state) {
+  Contents contents;
+  for (std::uint64_t key = 0; key < kKeys; ++key) {
+    contents.emplace_back(key, entry_of(state.values[key % kCells], key / kCells));
+  }
+  contents.emplace_back(kKeys, ranged_length(state.values[0]));
+  return contents;
+}
+
 Contents expected_map(const State& state) {
   Contents contents;
   for (std::uint64_t key = 0; key < kKeys; ++key) {
@@ -110,6 +159,8 @@ const char* to_string(StructureKind kind) noexcept {
       return "B+ tree";
     case StructureKind::array:
       return "array";
+    case StructureKind::ranged:
+      return "ranged object";
   }
   return "?";
 }
@@ -122,6 +173,9 @@ void make_structure(Transaction& t, StructureKind kind) {
       return make(t, SimQueue::create(t));
     case StructureKind::array:
       make(t, SimArray::create(t, kKeys));
+      break;
+    case StructureKind::ranged:
+      make(t, SimRanged::create(t, kCells * kStretch, kRangedChunk));
       break;
     default:
       with_map(kind, [&]<class Map>() { make(t, Map::create(t)); });
@@ -143,6 +197,8 @@ void write_structure(Transaction& t, StructureKind kind, std::uint32_t cell, Val
       return;
     case StructureKind::array:
       return write_array(t, cell, value);
+    case StructureKind::ranged:
+      return write_ranged(t, cell, value);
     default:
       return with_map(kind, [&]<class Map>() { write_map<Map>(t, cell, value); });
   }
@@ -165,6 +221,9 @@ std::string read_structure(Transaction& t, StructureKind kind, Contents& content
       return read(open<SimQueue>(t), by_position);
     case StructureKind::array:
       return read(open<SimArray>(t), by_position);
+    case StructureKind::ranged:
+      return read(open<SimRanged>(t),
+                  [&](const SimRanged& object) { read_ranged(t, object, contents); });
     default:
       return with_map(kind, [&]<class Map>() {
         return read(open<Map>(t), [&](const Map& map) {
@@ -178,9 +237,10 @@ std::string read_structure(Transaction& t, StructureKind kind, Contents& content
 std::string find_difference(StructureKind kind, const State& state, const Contents& start,
                             const Ledger& ledger) {
   if (kind == StructureKind::none || !state.made) return {};
-  const Contents expected = kind == StructureKind::queue   ? expected_queue(state, start, ledger)
-                            : kind == StructureKind::array ? expected_array(state)
-                                                           : expected_map(state);
+  const Contents expected = kind == StructureKind::queue    ? expected_queue(state, start, ledger)
+                            : kind == StructureKind::array  ? expected_array(state)
+                            : kind == StructureKind::ranged ? expected_ranged(state)
+                                                            : expected_map(state);
   if (state.contents == expected) return {};
   const auto [found, wanted] =
       std::mismatch(state.contents.begin(), state.contents.end(), expected.begin(), expected.end());

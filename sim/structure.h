@@ -6,6 +6,8 @@
 // of a transaction, or has lost a transaction that changed the container's inside.
 //   maps    a cell's value says which of the cell's keys are present, and all of those have it
 //   array   a cell's value is in all of its entries, mixed with their numbers; two of them swapped
+//   ranged  a cell's value is in two ranges of its own, which share chunks with other cells'; and
+//           the length follows from cell 0's
 //   queue   each write of cell 0 pushes its value, each write of cell 1 pops one
 // The keys of the cells alternate, so that different cells share nodes.
 #pragma once
@@ -21,14 +23,23 @@
 #include <sp3/containers/hash_table.h>
 #include <sp3/containers/queue.h>
 #include <sp3/containers/rb_tree.h>
+#include <sp3/ranged.h>
 #include <sp3/sp3.h>
 
 #include "sim/ledger.h"
 
 namespace sp3::sim {
 
-enum class StructureKind : std::uint8_t { none, queue, hash_table, rb_tree, bp_tree, array };
-inline constexpr std::uint32_t kStructureKinds = 5;  // without none
+enum class StructureKind : std::uint8_t {
+  none,
+  queue,
+  hash_table,
+  rb_tree,
+  bp_tree,
+  array,
+  ranged
+};
+inline constexpr std::uint32_t kStructureKinds = 6;  // without none
 const char* to_string(StructureKind kind) noexcept;
 
 inline constexpr std::string_view kStructureRoot = "structure";
@@ -42,6 +53,8 @@ using SimHashTable = HashTable<std::uint64_t, Value>;
 using SimRbTree = RbTree<std::uint64_t, Value>;
 using SimBpTree = BpTree<std::uint64_t, Value, 4>;
 using SimArray = Array<Value>;
+using SimRanged = Ranged<Value>;
+inline constexpr std::uint32_t kRangedChunk = 256;  // bytes; three of them
 
 // Inside a transaction. REQUIRES of all but the first: the structure is there.
 void make_structure(Transaction& t, StructureKind kind);

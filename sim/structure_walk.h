@@ -121,6 +121,26 @@ bool array(Reach& reach, std::uint64_t offset) {
 }
 
 template <class Reach>
+bool ranged_part(Reach& reach, std::uint64_t offset, std::uint32_t level) {
+  if (offset == 0) return true;
+  if (level == 0) {
+    return reach.template operator()<detail::RangedChunk<kRangedChunk>>(offset) != nullptr;
+  }
+  const auto* node = reach.template operator()<detail::RangedNode>(offset);
+  if (node == nullptr) return false;
+  for (const std::uint64_t below : node->cells) {
+    if (!ranged_part(reach, below, level - 1)) return false;
+  }
+  return true;
+}
+
+template <class Reach>
+bool ranged(Reach& reach, std::uint64_t offset) {
+  const auto* header = reach.template operator()<SimRanged::Header>(offset);
+  return header != nullptr && ranged_part(reach, header->top, header->levels);
+}
+
+template <class Reach>
 void structure(Reach& reach, StructureKind kind, std::uint64_t offset) {
   switch (kind) {
     case StructureKind::none:
@@ -135,6 +155,8 @@ void structure(Reach& reach, StructureKind kind, std::uint64_t offset) {
       return static_cast<void>(bp_tree(reach, offset));
     case StructureKind::array:
       return static_cast<void>(array(reach, offset));
+    case StructureKind::ranged:
+      return static_cast<void>(ranged(reach, offset));
   }
 }
 

@@ -9,7 +9,7 @@ using sim::StructureKind;
 
 TEST_CASE("after power loss each container is in order and holds what the cells say") {
   for (const auto kind : {StructureKind::queue, StructureKind::hash_table, StructureKind::rb_tree,
-                          StructureKind::bp_tree, StructureKind::array}) {
+                          StructureKind::bp_tree, StructureKind::array, StructureKind::ranged}) {
     sim::CrashOptions options;
     options.nested_one_in = 4000;
     options.killed_one_in = 128;

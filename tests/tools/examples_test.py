@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs each example twice on one pool: the second run must go on where the first ended.
+"""Runs each example twice on one pool: the second run must go on where the first ended. And kills the
+blob store in the middle of its work.
 
-usage: examples_test.py BANK ASYNC
+usage: examples_test.py BANK ASYNC BLOB_STORE
 """
 
 import subprocess
@@ -14,8 +15,42 @@ def last_line(program, pool):
     return result.stdout.splitlines()[-1]
 
 
+def check(what, wanted, found):
+    if found != wanted:
+        sys.exit(f"{what}: wanted '{wanted}', found '{found}'")
+
+
+def store_blobs(program, pool):
+    def run(*words):
+        result = subprocess.run(
+            [program, pool, *words], capture_output=True, text=True, timeout=120, check=True
+        )
+        return result.stdout
+
+    run("put", "song", "la la la")
+    run("put", "long", "x" * 3000)
+    run("patch", "song", "3", "li")
+    run("patch", "song", "8", " lo")
+    check("a patched blob", "la li la lo\n", run("get", "song"))
+    check("the list", "long 3000\nsong 11\n", run("list"))
+    for kills in range(3):
+        with subprocess.Popen([program, pool, "churn", "long"], stdout=subprocess.PIPE, text=True) as churn:
+            told = [churn.stdout.readline().strip() for _ in range(20 + 7 * kills)]
+            churn.kill()
+            told += churn.stdout.read().split()
+        found = run("get", "long").strip()
+        check("the length after a kill", 3000, len(found))
+        check("the letters after a kill", 1, len(set(found)))
+        # The last that was told, or one that was durable before it could be told.
+        following = chr(ord("a") + (ord(told[-1]) - ord("a") + 1) % 26)
+        if found[0] not in (told[-1], following):
+            sys.exit(f"after a kill: wanted {told[-1]} or {following}, found {found[0]}")
+    run("put", "long", "")
+    check("the list in the end", "long 0\nsong 11\n", run("list"))
+
+
 def main():
-    bank, shop = sys.argv[1:]
+    bank, shop, blobs = sys.argv[1:]
     wanted = [
         (bank, "bank.pool", ["alice 90, bob 110", "alice 80, bob 120"]),
         (shop, "shop.pool", ["1000 sales, 250000 cents", "2000 sales, 500000 cents"]),
@@ -24,8 +59,8 @@ def main():
         for program, pool, lines in wanted:
             for line in lines:
                 found = last_line(program, f"{directory}/{pool}")
-                if found != line:
-                    sys.exit(f"{program}: wanted '{line}', found '{found}'")
+                check(program, line, found)
+        store_blobs(blobs, f"{directory}/blobs.pool")
 
 
 main()

@@ -1,0 +1,136 @@
+// A store of blobs: large values under names, changed in place.
+//
+//   blob_store POOL put NAME TEXT            replaces the whole blob
+//   blob_store POOL patch NAME OFFSET TEXT   overwrites or appends; the log gets only these bytes
+//   blob_store POOL get NAME
+//   blob_store POOL list
+//   blob_store POOL churn NAME               patches it without end, for somebody to pull the plug
+//
+// Each command is one transaction: it is there whole or not at all, whatever happens.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sp3/containers/rb_tree.h>
+#include <sp3/ranged.h>
+#include <sp3/sp3.h>
+
+namespace {
+
+struct Name {
+  std::array<char, 40> text{};
+
+  explicit Name(std::string_view name) {
+    if (name.empty() || name.size() >= text.size())
+      throw std::runtime_error("names have 1 to 39 bytes");
+    std::copy(name.begin(), name.end(), text.begin());
+  }
+  Name() = default;
+  friend bool operator<(const Name& a, const Name& b) { return a.text < b.text; }
+};
+
+using Catalogue = sp3::RbTree<Name, sp3::Ptr<sp3::RangedObject::Header>>;
+
+Catalogue open_catalogue(sp3::Transaction& tx) {
+  if (const auto header = tx.root<Catalogue::Header>("blobs")) return Catalogue::open(tx, header);
+  const Catalogue made = Catalogue::create(tx);
+  tx.set_root("blobs", made.header());
+  return made;
+}
+
+sp3::RangedObject find(sp3::Transaction& tx, std::string_view name) {
+  const auto header = open_catalogue(tx).find(tx, Name(name));
+  if (!header) throw std::runtime_error("there is no blob " + std::string(name));
+  return sp3::RangedObject::open(tx, *header);
+}
+
+void put(sp3::Transaction& tx, std::string_view name, std::string_view text) {
+  const Catalogue catalogue = open_catalogue(tx);
+  if (const auto old = catalogue.find(tx, Name(name)))
+    sp3::RangedObject::open(tx, *old).destroy(tx);
+  const auto blob = sp3::RangedObject::create(tx, text.size());
+  if (!text.empty()) blob.write(tx, 0, std::as_bytes(std::span(text)));
+  catalogue.insert_or_assign(tx, Name(name), blob.header());
+}
+
+void patch(sp3::Transaction& tx, std::string_view name, std::uint64_t offset,
+           std::string_view text) {
+  const sp3::RangedObject blob = find(tx, name);
+  if (blob.size(tx) < offset + text.size()) blob.resize(tx, offset + text.size());
+  blob.write(tx, offset, std::as_bytes(std::span(text)));
+}
+
+std::string get(sp3::Transaction& tx, std::string_view name) {
+  const sp3::RangedObject blob = find(tx, name);
+  std::string text(blob.size(tx), '\0');
+  if (!text.empty()) blob.read(tx, 0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+std::string list(sp3::Transaction& tx) {
+  std::string lines;
+  open_catalogue(tx).for_each(tx, [&](const Name& name, const auto& header) {
+    const std::uint64_t size = sp3::RangedObject::open(tx, header).size(tx);
+    lines += std::string(name.text.data()) + " " + std::to_string(size) + "\n";
+  });
+  return lines;
+}
+
+// Writes one letter after the other into the whole blob, and tells each that is durable.
+void churn(sp3::Session& session, std::string_view name) {
+  for (unsigned i = 0;; ++i) {
+    const char letter = static_cast<char>('a' + i % 26);
+    session.run([&](sp3::Transaction& tx) {
+      const sp3::RangedObject blob = find(tx, name);
+      const std::string text(blob.size(tx), letter);
+      blob.write(tx, 0, std::as_bytes(std::span(text)));
+    });
+    std::printf("%c\n", letter);
+    std::fflush(stdout);
+  }
+}
+
+int run(sp3::Session& session, const std::vector<std::string>& words) {
+  const std::string& command = words.at(0);
+  if (command == "put") {
+    session.run([&](sp3::Transaction& tx) { put(tx, words.at(1), words.at(2)); });
+  } else if (command == "patch") {
+    session.run([&](sp3::Transaction& tx) {
+      patch(tx, words.at(1), std::stoull(words.at(2)), words.at(3));
+    });
+  } else if (command == "get") {
+    std::puts(session.run([&](sp3::Transaction& tx) { return get(tx, words.at(1)); }).c_str());
+  } else if (command == "list") {
+    std::fputs(session.run([](sp3::Transaction& tx) { return list(tx); }).c_str(), stdout);
+  } else if (command == "churn") {
+    churn(session, words.at(1));
+  } else {
+    throw std::runtime_error("no such command: " + command);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: %s POOL put|patch|get|list|churn ...\n", argv[0]);
+    return 2;
+  }
+  try {
+    const std::filesystem::path path = argv[1];
+    sp3::Pool pool = exists(path) ? sp3::Pool::open(path) : sp3::Pool::create(path, 16 << 20);
+    sp3::Session session = pool.session();
+    return run(session, {argv + 2, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
