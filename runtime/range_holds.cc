@@ -9,9 +9,6 @@
 namespace sp3::runtime {
 
 namespace {
-// Some microseconds of spinning, then as many offers of the core.
-std::uint32_t patience() noexcept { return base::scaled<std::uint32_t>(512, 16); }
-
 // So that the next element can be added without an error.
 template <class T>
 void make_room(std::vector<T>& list) {
@@ -60,7 +57,7 @@ RangeHandle RangeHolds::try_patiently(BlockingRangeLock& lock, const Range& rang
     RangeHandle handle = mode == RangeMode::exclusive
                              ? lock.try_lock(owner_, range.begin, range.end)
                              : lock.try_lock_shared(owner_, range.begin, range.end);
-    if (handle || spin.rounds() >= patience()) return handle;
+    if (handle || spin.rounds() >= patience) return handle;
     spin.pause();
   }
 }
