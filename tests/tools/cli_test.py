@@ -144,8 +144,7 @@ class CliTest(CommandTest):
             ("file", "hashtable", "sp3")])
         self.assertEqual(len(found["runs"]), 10)
         for row in found["rows"]:
-            for field, kind in BENCH_FIELDS.items():
-                self.assertIsInstance(row[field], kind, field)
+            self.assert_bench_fields(row)
             self.assertEqual(row["operations"], 400)
             self.assertEqual((row["seed"], row["repeat"], len(row["throughputs"])), (1, 2, 2))
             self.assertEqual(row["throughput_tx_per_s"], row["throughputs"][0])
