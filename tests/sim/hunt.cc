@@ -37,6 +37,7 @@ constexpr std::string_view kChecks[] = {
     "G2",
     "real-time violation",
     "lost update",
+    "unwritten value",
 };
 
 std::string check_of(const std::string& what) {
