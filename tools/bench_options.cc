@@ -26,6 +26,8 @@ void add_store_options(CLI::App& command, StoreArguments& a) {
       ->capture_default_str();
   command.add_option("--locks", a.locks, "write locks at commit or at encounter")
       ->capture_default_str();
+  command.add_option("--range-lock", a.range_lock, "of ranged objects: skiplist or grid")
+      ->capture_default_str();
   command.add_option("--checkpoint-ms", a.checkpoint_ms, "checkpoint interval, 0: none by time")
       ->capture_default_str();
 }
@@ -44,6 +46,7 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
   o.pool.latency.per_line_nanoseconds = a.line_ns;
   o.pool.flush = parse_enum("--flush", a.flush, FlushInstruction::none);
   o.pool.locks = parse_enum("--locks", a.locks, LockTiming::encounter);
+  o.pool.range_lock = parse_enum("--range-lock", a.range_lock, RangeLockKind::grid);
   o.pool.async.group_records = a.group;
   o.pool.checkpoint.interval_ms = a.checkpoint_ms;
   if (a.durability != "sync" && a.durability != "async") {

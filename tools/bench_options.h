@@ -24,6 +24,7 @@ struct StoreArguments {
   std::string durability = "sync";
   unsigned group = AsyncOptions{}.group_records;
   std::string locks = to_string(Options{}.locks);
+  std::string range_lock = to_string(Options{}.range_lock);
   unsigned checkpoint_ms = CheckpointOptions{}.interval_ms;
 };
 

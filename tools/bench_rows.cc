@@ -1,7 +1,10 @@
 #include "tools/bench_rows.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +17,17 @@ namespace sp3::tools {
 
 using workloads::RunResult;
 
+namespace {
+
+std::array<std::uint32_t, 3> parse_mix(const std::string& text) {
+  std::array<std::uint32_t, 3> mix{};
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%u:%u:%u%c", &mix[0], &mix[1], &mix[2], &rest) == 3) return mix;
+  throw UsageError("--range-mix: wanted READS:WRITES:APPENDS, found '" + text + "'");
+}
+
+}  // namespace
+
 void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec) {
   command.add_option("--entries", spec.entries, "array length, keys, or values in the queue")
       ->capture_default_str();
@@ -23,6 +37,17 @@ void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec) {
   command.add_option("--insert-ratio", spec.insert_ratio, "share of inserts or enqueues")
       ->capture_default_str();
   command.add_option("--fill", spec.fill, "share of the keys present at the start")
+      ->capture_default_str();
+  command.add_option("--range-least", spec.range_least, "ranges: bytes of the shortest")
+      ->capture_default_str();
+  command.add_option("--range-most", spec.range_most, "ranges: bytes of the longest")
+      ->capture_default_str();
+  command.add_option("--range-zipf", spec.range_zipf, "ranges: skew over sizes, 0 is uniform")
+      ->capture_default_str();
+  command.add_option_function<std::string>(
+      "--range-mix", [&spec](const std::string& text) { spec.range_mix = parse_mix(text); },
+      "ranges: shares of reads:writes:log appends (default 1:1:0; files under OLTP: 39:9:1)");
+  command.add_option("--range-chunk", spec.range_chunk, "ranges: bytes of the object's chunks")
       ->capture_default_str();
 }
 
@@ -84,6 +109,14 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
               {"operations", r.operations},
               {"misses", r.misses},
               {"throughput_tx_per_s", r.throughput()}});
+  if (cell.spec.kind == workloads::WorkloadKind::ranges) {
+    run.update({{"range_least", cell.spec.range_least},
+                {"range_most", cell.spec.range_most},
+                {"range_zipf", cell.spec.range_zipf},
+                {"range_mix", cell.spec.range_mix},
+                {"range_chunk", cell.spec.range_chunk},
+                {"range_lock", to_string(cell.options.pool.range_lock)}});
+  }
   run.update({{"commits", r.counters.commits},
               {"writing_commits", r.counters.writing_commits},
               {"aborts", r.counters.aborts},

@@ -23,6 +23,7 @@ bool ContentsCheck::add(const Item& item) {
     case WorkloadKind::hashtable:
     case WorkloadKind::rbtree:
     case WorkloadKind::bptree:
+    case WorkloadKind::ranges:
       break;
   }
   return add_unique(item.key, "Key");
@@ -50,7 +51,8 @@ bool ContentsCheck::add_queued(const Item& item) {
 }
 
 std::string ContentsCheck::violation() const {
-  if (violation_.empty() && kind_ == WorkloadKind::sps && items_ != entries_) {
+  const bool is_full = kind_ == WorkloadKind::sps || kind_ == WorkloadKind::ranges;
+  if (violation_.empty() && is_full && items_ != entries_) {
     return fmt::format("The array holds {} entries; it was made with {}.", items_, entries_);
   }
   return violation_;

@@ -14,7 +14,8 @@ namespace sp3::workloads {
 
 // One entry of a store.
 struct Item {
-  std::uint64_t key = 0;  // sps: the index; queue: the position, from the front; maps: the key
+  std::uint64_t key =
+      0;  // sps, ranges: the index; queue: the position, from the front; maps: the key
   std::uint64_t tag = 0;  // of the entry (workloads/entry.h)
   bool intact = false;    // whether all of the entry belongs to the tag
 };
@@ -26,6 +27,7 @@ using ItemVisitor = std::function<bool(const Item&)>;
 //   sps      every tag below the number of entries occurs once (a permutation)
 //   queue    the tags of one producer, its number in the upper 16 bits, increase
 //   maps     every key is below the number of entries, and none occurs twice
+//   ranges   every index below the number of entries occurs once
 //   all      every entry is whole
 class ContentsCheck {
  public:

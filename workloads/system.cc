@@ -82,19 +82,22 @@ std::string only_updates(const WorkloadSpec& spec, const SystemOptions&) {
 // Adding a system: one entry here.
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = {
-      {{"sp3", "this library: visible first, durable after, acknowledged in order", true, true},
+      {{"sp3", "this library: visible first, durable after, acknowledged in order", true, true,
+        true},
        make_runtime<CommitPolicy::speculative>,
        runs_everything},
-      {{"sp3-async", "this library, acknowledged when visible, made durable in groups", true, true},
+      {{"sp3-async", "this library, acknowledged when visible, made durable in groups", true, true,
+        true},
        make_runtime<CommitPolicy::speculative, true>,
        runs_everything},
-      {{"nvm-tx", "same runtime, but durable before it unlocks", true, false},
+      {{"nvm-tx", "same runtime, but durable before it unlocks", true, false, true},
        make_runtime<CommitPolicy::conservative>,
        runs_everything},
-      {{"nvm-ideal", "same runtime without concurrency control; updates only, not safe", true},
+      {{"nvm-ideal", "same runtime without concurrency control; updates only, not safe", true,
+        false, true},
        make_runtime<CommitPolicy::ideal>,
        only_updates},
-      {{"dram-tx", "same runtime without persistence", false, false},
+      {{"dram-tx", "same runtime without persistence", false, false, true},
        make_runtime<CommitPolicy::volatile_only>,
        runs_everything},
 #ifdef SP3_WITH_PMDK
@@ -157,6 +160,9 @@ std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
   const Entry& system = entry(name);
   if (options.asynchronous && !system.info.has_async) {
     return fmt::format("{} has no asynchronous commit", name);
+  }
+  if (spec.kind == WorkloadKind::ranges && !system.info.has_ranges) {
+    return fmt::format("{} has no ranged objects", name);
   }
   return system.why_unsupported(spec, options);
 }

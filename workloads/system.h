@@ -101,9 +101,10 @@ class System {
 
 struct SystemInfo {
   std::string_view name;
-  std::string_view what;   // one line
-  bool durable = true;     // whether what it acknowledges survives a crash
-  bool has_async = false;  // whether SystemOptions::asynchronous means something
+  std::string_view what;    // one line
+  bool durable = true;      // whether what it acknowledges survives a crash
+  bool has_async = false;   // whether SystemOptions::asynchronous means something
+  bool has_ranges = false;  // whether it has ranged objects
 };
 
 // All systems in this build.

@@ -20,6 +20,8 @@ const char* to_string(WorkloadKind kind) noexcept {
       return "rbtree";
     case WorkloadKind::bptree:
       return "bptree";
+    case WorkloadKind::ranges:
+      return "ranges";
   }
   return "?";
 }
@@ -28,8 +30,9 @@ WorkloadKind workload_from_name(std::string_view name) {
   for (const WorkloadKind kind : kAllWorkloads) {
     if (name == to_string(kind)) return kind;
   }
-  throw std::invalid_argument(
-      fmt::format("workload: wanted sps, queue, hashtable, rbtree or bptree, found '{}'", name));
+  if (name == to_string(WorkloadKind::ranges)) return WorkloadKind::ranges;
+  throw std::invalid_argument(fmt::format(
+      "workload: wanted sps, queue, hashtable, rbtree, bptree or ranges, found '{}'", name));
 }
 
 namespace {
@@ -55,6 +58,33 @@ void WorkloadSpec::validate() const {
   }
   check_ratio("insert ratio", insert_ratio);
   check_ratio("fill", fill);
+  if (kind == WorkloadKind::ranges) validate_ranges();
+}
+
+void WorkloadSpec::validate_ranges() const {
+  if (range_least < 1 || range_least > range_most || range_most > std::uint64_t{1} << 30) {
+    throw std::invalid_argument(
+        fmt::format("range sizes: wanted 1 <= least <= most <= 1 GiB, found {} to {}", range_least,
+                    range_most));
+  }
+  if (!(range_zipf >= 0.0 && range_zipf < 1.0)) {
+    throw std::invalid_argument(
+        fmt::format("range zipf: wanted 0 <= theta < 1, found {}", range_zipf));
+  }
+  if (range_mix == std::array<std::uint32_t, 3>{} || std::ranges::max(range_mix) > 1'000'000) {
+    throw std::invalid_argument("range mix: wanted three shares up to 1000000, not all of them 0");
+  }
+  if (entries < 8) {
+    throw std::invalid_argument(fmt::format("entries: wanted 8 or more, found {}", entries));
+  }
+}
+
+std::uint64_t WorkloadSpec::least_range() const {
+  return std::min(std::max<std::uint64_t>(1, range_least / entry_size), entries / 8);
+}
+// A range fits into the log and into what is before it.
+std::uint64_t WorkloadSpec::most_range() const {
+  return std::max(least_range(), std::min(range_most / entry_size, entries / 8));
 }
 
 OperationStream::OperationStream(const WorkloadSpec& spec, const Zipf& zipf, unsigned thread,
@@ -65,11 +95,35 @@ OperationStream::OperationStream(const WorkloadSpec& spec, const Zipf& zipf, uns
       insert_below_(
           spec.insert_ratio >= 1.0 ? 0 : static_cast<std::uint64_t>(spec.insert_ratio * 0x1.0p64)),
       always_insert_(spec.insert_ratio >= 1.0),
-      next_tag_(static_cast<std::uint64_t>(thread + 1) << 48) {
+      next_tag_(static_cast<std::uint64_t>(thread + 1) << 48),
+      mix_(spec.range_mix) {
   if (kind_ == WorkloadKind::queue) return;
   draws_.resize(std::clamp<std::size_t>(draws, 1, kMostDraws));
   Rng rng(spec.seed, ~std::uint64_t{thread});
   for (std::uint32_t& draw : draws_) draw = static_cast<std::uint32_t>(zipf.item(rng));
+  if (kind_ != WorkloadKind::ranges) return;
+  const Zipf sizes(spec.most_range() - spec.least_range() + 1, spec.range_zipf);
+  counts_.resize(draws_.size());
+  for (std::uint32_t& count : counts_) {
+    count = static_cast<std::uint32_t>(spec.least_range() + sizes.rank(rng));
+  }
+}
+
+Operation OperationStream::next_range() {
+  const std::uint64_t item = this->item();
+  const std::uint64_t count = counts_[next_draw_ - 1];
+  const std::uint64_t log = entries_ / 8;
+  const std::uint64_t kind = rng_.below(std::uint64_t{mix_[0]} + mix_[1] + mix_[2]);
+  if (kind < mix_[0]) {
+    return {OperationKind::read_range, std::min(item, entries_ - count), 0, count};
+  }
+  if (kind < std::uint64_t{mix_[0]} + mix_[1]) {
+    return {OperationKind::write_range, std::min(item, entries_ - log - count), ++next_tag_, count};
+  }
+  if (log_at_ + count > log) log_at_ = 0;
+  const std::uint64_t at = entries_ - log + log_at_;
+  log_at_ += count;
+  return {OperationKind::write_range, at, ++next_tag_, count};
 }
 
 bool WorkloadSpec::present_at_start(std::uint64_t key) const {

@@ -5,9 +5,14 @@
 //   queue      enqueue or dequeue
 //   hashtable, rbtree, bptree   insert (update if present) or search
 //
+// and one more, for ranged objects:
+//
+//   ranges     read, overwrite, or append to a log in, a range of one large object of entries
+//
 // Thread safety: a WorkloadSpec is a value; an OperationStream belongs to one thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -19,8 +24,9 @@
 
 namespace sp3::workloads {
 
-enum class WorkloadKind : std::uint8_t { sps, queue, hashtable, rbtree, bptree };
+enum class WorkloadKind : std::uint8_t { sps, queue, hashtable, rbtree, bptree, ranges };
 
+// Those of Table I, which every system can run.
 inline constexpr WorkloadKind kAllWorkloads[] = {WorkloadKind::sps, WorkloadKind::queue,
                                                  WorkloadKind::hashtable, WorkloadKind::rbtree,
                                                  WorkloadKind::bptree};
@@ -41,22 +47,41 @@ struct WorkloadSpec {
   double insert_ratio = 0.5;       // share of inserts (maps) or enqueues
   double fill = 1.0;               // share of the keys that are there at the start (maps)
   std::uint64_t seed = 1;
+  // Of ranges. The log is the last eighth of the object, which each thread writes through in a circle.
+  std::uint64_t range_least = 64;  // bytes; ranges are whole entries, at least one
+  std::uint64_t range_most = std::uint64_t{1} << 20;
+  double range_zipf = 0.99;  // skew over sizes, the smallest the most frequent; 0 is uniform
+  std::array<std::uint32_t, 3> range_mix = {1, 1, 0};  // shares of reads, writes and appends
+  std::uint32_t range_chunk = 1024;                    // bytes of the object's chunks
 
   // Throws std::invalid_argument that names the member, what it allows and what it holds.
   void validate() const;
+  void validate_ranges() const;
   // Whether a map holds `key` at the start.
   [[nodiscard]] bool present_at_start(std::uint64_t key) const;
+  // The fewest and the most entries of a range.
+  [[nodiscard]] std::uint64_t least_range() const;
+  [[nodiscard]] std::uint64_t most_range() const;
   // All such keys, in no particular order, as they would come over time: sorted insertion would
   // leave a B+ tree half empty.
   [[nodiscard]] std::vector<std::uint64_t> initial_keys() const;
 };
 
-enum class OperationKind : std::uint8_t { swap, enqueue, dequeue, insert, search };
+enum class OperationKind : std::uint8_t {
+  swap,
+  enqueue,
+  dequeue,
+  insert,
+  search,
+  read_range,
+  write_range,
+};
 
 struct Operation {
   OperationKind kind = OperationKind::swap;
-  std::uint64_t key = 0;    // swap: the first index
-  std::uint64_t value = 0;  // swap: the second index; insert, enqueue: the tag of the new entry
+  std::uint64_t key = 0;    // swap, ranges: the first index
+  std::uint64_t value = 0;  // swap: the second index; inserts and writes: the tag of the new entry
+  std::uint64_t count = 0;  // ranges: entries
 };
 
 // One thread's operations: a function of the spec, its seed and the thread's number alone.
@@ -82,6 +107,8 @@ class OperationStream {
       case WorkloadKind::rbtree:
       case WorkloadKind::bptree:
         break;
+      case WorkloadKind::ranges:
+        return next_range();
     }
     const std::uint64_t key = item();
     if (inserts()) return {OperationKind::insert, key, ++next_tag_};
@@ -103,6 +130,8 @@ class OperationStream {
     return {OperationKind::swap, first, first + 1 < entries_ ? first + 1 : 0};
   }
 
+  Operation next_range();
+
   Rng rng_;
   WorkloadKind kind_;
   std::uint64_t entries_;
@@ -111,6 +140,10 @@ class OperationStream {
   std::uint64_t next_tag_;  // distinguishes every entry ever stored by any thread
   std::vector<std::uint32_t> draws_;
   std::size_t next_draw_ = 0;
+  // Of ranges.
+  std::vector<std::uint32_t> counts_;  // drawn beforehand, one for each item
+  std::array<std::uint32_t, 3> mix_;
+  std::uint64_t log_at_ = 0;  // entries of the log that this thread has written
 };
 
 }  // namespace sp3::workloads

@@ -84,6 +84,26 @@ TEST_CASE("Every entry size runs") {
   }
 }
 
+TEST_CASE("Ranges run on every system that has them, whatever their sizes and mix") {
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::ranges;
+  spec.entries = 2000;
+  spec.range_most = 10'000;
+  for (const SystemInfo& info : systems()) {
+    CHECK(why_unsupported(info.name, spec, {}).empty() == info.has_ranges);
+    if (!info.has_ranges) continue;
+    const unsigned threads = info.name == "nvm-ideal" ? 1 : 2;
+    spec.range_mix = {1, 1, 0};
+    spec.range_zipf = 0.99;
+    CHECK(run(std::string(info.name), spec, threads).counters.writing_commits > 0);
+    spec.range_mix = {39, 9, 1};
+    spec.range_zipf = 0;
+    CHECK(run(std::string(info.name), spec, threads).counters.commits > 0);
+  }
+  spec.range_mix = {};
+  CHECK_THROWS_AS(spec.validate(), std::invalid_argument);
+}
+
 TEST_CASE("A synchronous swap of 128-byte entries flushes six lines with one fence") {
   WorkloadSpec spec;
   spec.entries = 2000;

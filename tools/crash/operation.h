@@ -49,7 +49,8 @@ struct Plan {
     // The smaller of two draws: low indices are hot, so that threads meet.
     const auto skewed = [&] { return std::min(rng.below(entries), rng.below(entries)); };
     switch (workload) {
-      case WorkloadKind::sps: {
+      case WorkloadKind::sps:
+      case WorkloadKind::ranges: {
         const std::uint64_t first = skewed();
         const std::uint64_t distance = 1 + rng.below(entries - 1);
         return {Action::swap, first, (first + distance) % entries};

@@ -16,13 +16,17 @@ std::string name(Tag tag) {
   return fmt::format("transaction {}.{}", thread_of(tag), sequence_of(tag));
 }
 
-bool is_map(WorkloadKind kind) { return kind != WorkloadKind::sps && kind != WorkloadKind::queue; }
+// Cells that are swapped, in an array or in a ranged object.
+bool is_swapped(WorkloadKind kind) {
+  return kind == WorkloadKind::sps || kind == WorkloadKind::ranges;
+}
+bool is_map(WorkloadKind kind) { return !is_swapped(kind) && kind != WorkloadKind::queue; }
 
 }  // namespace
 
 Oracle::Oracle(const Plan& plan, unsigned window) : plan_(plan), window_(window) {
   if (plan.workload != WorkloadKind::queue) cells_.resize(plan.entries);
-  if (plan.workload == WorkloadKind::sps) {
+  if (is_swapped(plan.workload)) {
     for (std::uint64_t i = 0; i < plan.entries; ++i) cells_[i].content = i;
   }
 }

@@ -1,5 +1,6 @@
 #include "tools/crash/subject.h"
 
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -125,6 +126,10 @@ class Cells {
     return {stored.version, stored.writer, stored.content};
   }
 
+  [[nodiscard]] Cell get_for_update(Transaction& tx, std::uint64_t index) const {
+    return get(tx, index);
+  }
+
   void set(Transaction& tx, std::uint64_t index, const Cell& cell) const {
     tx.write(cells_.at(tx, index)) = StoredCell::of(cell);
   }
@@ -136,6 +141,63 @@ class Cells {
 
  private:
   Array<StoredCell> cells_;
+};
+
+// The same cells side by side in one ranged object, from an odd place on: a cell may lie in two chunks,
+// and a chunk holds parts of three cells.
+class RangedCells {
+ public:
+  template <class F>
+  void create(Session& session, std::uint64_t entries, F first_content) {
+    session.run([&](Transaction& tx) {
+      object_ = RangedObject::create(tx, place_of(entries), kChunk);
+      tx.set_root("cells", object_.header());
+    });
+    constexpr std::uint64_t kBatch = 64;
+    for (std::uint64_t next = 0; next < entries; next += kBatch) {
+      session.run([&](Transaction& tx) {
+        for (std::uint64_t i = next; i < std::min(entries, next + kBatch); ++i) {
+          set(tx, i, {0, 0, first_content(i)});
+        }
+      });
+    }
+  }
+
+  void attach(Session& session) {
+    session.run([&](Transaction& tx) {
+      object_ = RangedObject::open(tx, tx.root<RangedObject::Header>("cells"));
+    });
+  }
+
+  [[nodiscard]] Cell get(Transaction& tx, std::uint64_t index) const {
+    StoredCell stored;
+    object_.read(tx, place_of(index), std::as_writable_bytes(std::span(&stored, 1)));
+    if (!stored.intact()) throw Violation{fmt::format("Cell {} is torn.", index)};
+    return {stored.version, stored.writer, stored.content};
+  }
+  [[nodiscard]] Cell get_for_update(Transaction& tx, std::uint64_t index) const {
+    if (index % 2 == 0) object_.lock(tx, place_of(index), place_of(index + 1));
+    return get(tx, index);
+  }
+
+  void set(Transaction& tx, std::uint64_t index, const Cell& cell) const {
+    const StoredCell stored = StoredCell::of(cell);
+    object_.write(tx, place_of(index), std::as_bytes(std::span(&stored, 1)));
+  }
+
+  void dump(Transaction& tx, Dump& dump) const {
+    add_violation(dump, object_.check_invariants(tx));
+    const std::uint64_t cells = (object_.size(tx) - place_of(0)) / sizeof(StoredCell);
+    for (std::uint64_t i = 0; i < cells; ++i) dump.cells.push_back(get(tx, i));
+  }
+
+ private:
+  static constexpr std::uint32_t kChunk = 256;
+  static constexpr std::uint64_t place_of(std::uint64_t index) {
+    return 40 + index * sizeof(StoredCell);
+  }
+
+  RangedObject object_;
 };
 
 // What every subject does, around what its workload `Self` does.
@@ -185,18 +247,20 @@ class SubjectOf : public Subject {
   Journals journals_;
 };
 
-class SpsSubject final : public SubjectOf<SpsSubject> {
+// Cells that are swapped.
+template <class CellStore>
+class SwapSubject final : public SubjectOf<SwapSubject<CellStore>> {
  public:
-  using SubjectOf::SubjectOf;
+  using SubjectOf<SwapSubject>::SubjectOf;
 
   void create_data(Session& session) {
-    cells_.create(session, plan().entries, [](std::uint64_t i) { return i; });
+    cells_.create(session, this->plan().entries, [](std::uint64_t i) { return i; });
   }
   void attach_data(Session& session) { cells_.attach(session); }
 
   Outcome act(Transaction& tx, const Step& step, Tag tag) const {
-    const Cell first = cells_.get(tx, step.first);
-    const Cell second = cells_.get(tx, step.second);
+    const Cell first = cells_.get_for_update(tx, step.first);
+    const Cell second = cells_.get_for_update(tx, step.second);
     cells_.set(tx, step.first, {first.version + 1, tag, second.content});
     cells_.set(tx, step.second, {second.version + 1, tag, first.content});
     return {0, first.version + 1, second.version + 1};
@@ -204,9 +268,9 @@ class SpsSubject final : public SubjectOf<SpsSubject> {
 
   // A whole consistent reading: the contents must be a permutation at every instant.
   Observation observe(Transaction& tx, std::uint64_t random) const override {
-    std::vector<bool> seen(plan().entries, false);
-    Observation observation{false, random % plan().entries, 0};
-    for (std::uint64_t i = 0; i < plan().entries; ++i) {
+    std::vector<bool> seen(this->plan().entries, false);
+    Observation observation{false, random % this->plan().entries, 0};
+    for (std::uint64_t i = 0; i < this->plan().entries; ++i) {
       const Cell cell = cells_.get(tx, i);
       if (cell.content >= seen.size() || seen[cell.content]) {
         throw Violation{fmt::format("A reader met {} twice in the array.", cell.content)};
@@ -220,7 +284,7 @@ class SpsSubject final : public SubjectOf<SpsSubject> {
   void dump_data(Transaction& tx, Dump& dump) const { cells_.dump(tx, dump); }
 
  private:
-  Cells cells_;
+  CellStore cells_;
 };
 
 using StoredValue = Entry<128>;
@@ -334,7 +398,7 @@ class MapSubject final : public SubjectOf<MapSubject<Map>> {
 std::unique_ptr<Subject> make_subject(const Plan& plan) {
   switch (plan.workload) {
     case WorkloadKind::sps:
-      return std::make_unique<SpsSubject>(plan);
+      return std::make_unique<SwapSubject<Cells>>(plan);
     case WorkloadKind::queue:
       return std::make_unique<QueueSubject>(plan);
     case WorkloadKind::hashtable:
@@ -343,6 +407,8 @@ std::unique_ptr<Subject> make_subject(const Plan& plan) {
       return std::make_unique<MapSubject<RbTree<std::uint64_t, StoredValue>>>(plan);
     case WorkloadKind::bptree:
       return std::make_unique<MapSubject<BpTree<std::uint64_t, StoredValue>>>(plan);
+    case WorkloadKind::ranges:
+      return std::make_unique<SwapSubject<RangedCells>>(plan);
   }
   throw std::logic_error("make_subject: no such workload");
 }

@@ -21,6 +21,8 @@ std::unique_ptr<Structure> make_structure(const WorkloadSpec& spec) {
       return make_rbtree(spec);
     case WorkloadKind::bptree:
       return make_bptree(spec);
+    case WorkloadKind::ranges:
+      return make_ranges(spec);
   }
   throw std::logic_error("make_structure: no such workload");
 }

@@ -42,5 +42,6 @@ std::unique_ptr<Structure> make_queue(const WorkloadSpec& spec);
 std::unique_ptr<Structure> make_hashtable(const WorkloadSpec& spec);
 std::unique_ptr<Structure> make_rbtree(const WorkloadSpec& spec);
 std::unique_ptr<Structure> make_bptree(const WorkloadSpec& spec);
+std::unique_ptr<Structure> make_ranges(const WorkloadSpec& spec);
 
 }  // namespace sp3::workloads

@@ -24,6 +24,8 @@ std::unique_ptr<pmdk::Structure> make_structure(const pmdk::Heap& heap, const Wo
       return pmdk::make_rbtree(heap, spec);
     case WorkloadKind::bptree:
       return pmdk::make_bptree(heap, spec);
+    case WorkloadKind::ranges:
+      break;
   }
   throw std::logic_error("pmdk: no such workload");
 }

@@ -153,6 +153,7 @@ std::unique_ptr<Structure<Engine>> make_structure(const WorkloadSpec& spec) {
     case WorkloadKind::rbtree:
       return std::make_unique<StructureOf<Engine, Map<RbTree>>>(spec);
     case WorkloadKind::bptree:
+    case WorkloadKind::ranges:  // refused by why_unsupported()
       break;
   }
   return std::make_unique<StructureOf<Engine, Map<BpTree>>>(spec);

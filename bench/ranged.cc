@@ -1,0 +1,107 @@
+// Writing a range against writing an object of the same size: what the range lock, the chunk table
+// and the patch cost a single writer. One synchronous transaction for each iteration, at places that
+// go round in 4 MiB.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <sp3/containers/array.h>
+#include <sp3/sp3.h>
+
+namespace {
+
+using namespace sp3;
+
+constexpr std::uint64_t kData = 4 << 20;
+
+// An empty pool in DRAM, gone with the benchmark.
+struct Store {
+  std::filesystem::path path = "/dev/shm/sp3-ranged-" + std::to_string(::getpid());
+  Pool pool;
+  Session session;
+  explicit Store(const Options& options)
+      : pool(Pool::create(path, 256 << 20, options)), session(pool.session()) {
+    std::filesystem::remove(path);
+  }
+};
+
+Options emulated(std::uint32_t latency_ns) {
+  Options options;
+  options.memory = MemoryKind::emulated;
+  options.latency.nanoseconds = latency_ns;
+  return options;
+}
+
+template <std::size_t kBytes>
+struct Plain {
+  std::array<std::byte, kBytes> bytes;
+};
+
+template <std::size_t kBytes>
+void plain(benchmark::State& state) {
+  Store store(emulated(static_cast<std::uint32_t>(state.range(0))));
+  using Objects = Array<Plain<kBytes>>;
+  constexpr std::uint64_t kCount = kData / kBytes;
+  Objects objects;
+  store.session.run([&](Transaction& tx) { objects = Objects::reserve(tx, kCount); });
+  for (std::uint64_t i = 0; i < kCount; i += 64) {
+    store.session.run([&](Transaction& tx) { objects.fill(tx, 64); });
+  }
+  store.session.run([&](Transaction& tx) { objects = objects.cached(tx); });
+  Plain<kBytes> value{};
+  std::uint64_t next = 0;
+  for (auto _ : state) {
+    value.bytes.fill(static_cast<std::byte>(next));
+    store.session.run([&](Transaction& tx) { objects.set(tx, next % kCount, value); });
+    ++next;
+  }
+}
+
+// state.range(1): bytes of a chunk; (2): the lock.
+template <std::size_t kBytes>
+void ranged(benchmark::State& state) {
+  Options options = emulated(static_cast<std::uint32_t>(state.range(0)));
+  options.range_lock = static_cast<RangeLockKind>(state.range(2));
+  Store store(options);
+  RangedObject object;
+  store.session.run([&](Transaction& tx) {
+    object = RangedObject::create(tx, kData, static_cast<std::uint32_t>(state.range(1)));
+  });
+  for (std::uint64_t at = 0; at < kData; at += 65536) {
+    store.session.run([&](Transaction& tx) { object.fill(tx, at, at + 65536); });
+  }
+  std::vector<std::byte> value(kBytes);
+  std::uint64_t next = 0;
+  for (auto _ : state) {
+    std::fill(value.begin(), value.end(), static_cast<std::byte>(next));
+    store.session.run([&](Transaction& tx) { object.write(tx, next * kBytes % kData, value); });
+    ++next;
+  }
+}
+
+void chunks_and_locks(benchmark::internal::Benchmark* benchmark) {
+  for (const int latency : {0, 500}) {
+    for (const int chunk : {256, 1024, 4096}) {
+      for (const RangeLockKind lock : {RangeLockKind::skiplist, RangeLockKind::grid}) {
+        benchmark->Args({latency, chunk, static_cast<int>(lock)});
+      }
+    }
+  }
+}
+
+BENCHMARK_TEMPLATE(plain, 64)->Arg(0)->Arg(500);
+BENCHMARK_TEMPLATE(plain, 1024)->Arg(0)->Arg(500);
+BENCHMARK_TEMPLATE(plain, 4096)->Arg(0)->Arg(500);
+BENCHMARK_TEMPLATE(plain, 16384)->Arg(0)->Arg(500);
+BENCHMARK_TEMPLATE(ranged, 64)->Apply(chunks_and_locks);
+BENCHMARK_TEMPLATE(ranged, 1024)->Apply(chunks_and_locks);
+BENCHMARK_TEMPLATE(ranged, 4096)->Apply(chunks_and_locks);
+BENCHMARK_TEMPLATE(ranged, 16384)->Apply(chunks_and_locks);
+
+}  // namespace
