@@ -372,6 +372,8 @@ std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
     while (!entry.entry().try_read(entry.seen)) spin.pause();
   } while (!entry.entry().try_lock(entry.seen.word0, &found));
   entry.locked = true;
+  // Who freed the slot may have changed what was read: a stale pointer must not lead to our object.
+  if (entry.seen.stamp() != 0) admit_to_snapshot(entry.seen);
   entry.copy = versions_.allocate(entry.size8);
   std::memset(entry.copy, 0, entry.size8);
   *storage = entry.copy;
