@@ -25,6 +25,9 @@ enum class Line : std::uint8_t {
   epoch_global,  // one
   floor,         // one
   gate,          // one
+  word,          // a transactional memory that sp3 is compared with: its words, by line,
+  word_lock,     // its locks, by line,
+  word_clock,    // and its clock: one
 };
 
 enum class Access : std::uint8_t { load, store, exchange };

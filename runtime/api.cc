@@ -117,7 +117,9 @@ void Session::run_erased(detail::Body body) {
 
 Ticket Session::run_async_erased(detail::Body body) {
   const base::Stamp stamp = opened(core_).run(body, runtime::SessionCore::Durability::asynchronous);
-  return Ticket(core_->shared(), stamp);
+  runtime::CommitMark& mark = core_->shared().mark;
+  // relaxed: it changes only after the session is gone.
+  return {mark, mark.generation.load(std::memory_order_relaxed), stamp};
 }
 
 void Session::flush() { opened(core_).flush(); }
@@ -134,7 +136,7 @@ void Session::close() {
   core_.reset();
 }
 
-std::uint16_t Session::id() const noexcept { return core_ ? core_->shared()->id : 0; }
+std::uint16_t Session::id() const noexcept { return core_ ? core_->shared().id : 0; }
 
 SessionStatistics Session::statistics() const noexcept {
   return core_ ? core_->statistics() : SessionStatistics{};
@@ -143,23 +145,23 @@ SessionStatistics Session::statistics() const noexcept {
 // ------------------------------------------------------------------------------------------ Ticket
 
 bool Ticket::ready() const noexcept {
-  // acquire: whoever learns that it is durable may act on it.
-  return session_ != nullptr && session_->committed_stamp.load(std::memory_order_acquire) >= stamp_;
+  return mark_ != nullptr && mark_->covers(stamp_, generation_);
 }
 
 void Ticket::wait() {
-  if (!session_)
+  if (mark_ == nullptr)
     throw Error(ErrorCode::ticket_spent, "the ticket was waited for before, or holds nothing");
-  const std::shared_ptr<runtime::SessionShared> session = std::move(session_);
-  session_ = nullptr;
+  const runtime::CommitMark& mark = *std::exchange(mark_, nullptr);
   if (base::mutant(base::Mutant::ticket_does_not_wait)) return;
   emu::Spin spin;
-  while (session->committed_stamp.load(std::memory_order_acquire) < stamp_) {
-    runtime::PoolCore* pool = session->core.load(std::memory_order_acquire);
-    if (pool == nullptr) {
+  while (!mark.covers(stamp_, generation_)) {
+    const runtime::SessionShared* session = mark.session.load(std::memory_order_acquire);
+    if (session == nullptr) {
+      if (mark.covers(stamp_, generation_)) return;  // closed meanwhile
       throw Error(ErrorCode::outcome_unknown,
                   "the pool went away before the transaction was durable");
     }
+    runtime::PoolCore* pool = session->core;
     pool->throw_if_unusable();
     // Without a guest's place we cannot help; the flusher will.
     if (const std::size_t participant = pool->enter_guest(); participant != 0) {

@@ -39,13 +39,15 @@ using base::mutant;
 
 namespace {
 constexpr std::size_t kBatchBytes = 4 << 20;  // DRAM for copies of captured versions
-}
+constexpr base::Lsn kUnknown = ~base::Lsn{0};
+}  // namespace
 
 Checkpointer::Checkpointer(PoolCore& pool)
     : pool_(pool),
       named_(pool.layout().slabs),
       slab_is_dirty_(pool.layout().slabs, false),
       heads_(pool.layout().max_sessions, 1),
+      last_settled_(pool.layout().max_sessions),
       versions_(pool.versions(), pool.epochs()),
       orphans_(pool.versions(), pool.epochs()) {
   actor_.participant = PoolCore::kCheckpointerParticipant;
@@ -83,6 +85,7 @@ void Checkpointer::run_locked(bool last) {
 void Checkpointer::run_steps(bool last) {
   const std::uint64_t started = emu::ticks();
   captured_.clear();
+  last_settled_.assign(last_settled_.size(), 0);
   const base::Stamp floor = raise_floor();
   collect_names(floor);
   bring_home();
@@ -131,6 +134,10 @@ void Checkpointer::settle(SessionShared& session, base::Stamp floor) {
     if (announced == kIdle || announced == kHeld || announced > floor) break;
     spin.pause();
   }
+  // At once, before the session runs away from it.
+  if (!session.last_sealed_up_to(floor, &last_settled_[session.id])) {
+    last_settled_[session.id] = kUnknown;
+  }
   // The last sealed item that the floor covers; items are in stamp order.
   const std::uint64_t sealed = session.sealed.load(std::memory_order_acquire);
   base::Stamp covered = 0;
@@ -148,7 +155,7 @@ void Checkpointer::settle(SessionShared& session, base::Stamp floor) {
 // bitmap for each slab. Also moves the sessions' heads: the first LSN that recovery will still need.
 // The log names the objects, and the index knows them: whichever is less to read.
 void Checkpointer::collect_names(base::Stamp floor) {
-  if (!index_is_shorter_than_log() || !collect_from_index(floor)) collect_from_log(floor);
+  if (!index_is_shorter_than_log() || !collect_from_index()) collect_from_log(floor);
   std::sort(named_slabs_.begin(), named_slabs_.end());
 }
 
@@ -160,17 +167,16 @@ bool Checkpointer::index_is_shorter_than_log() const {
   return pool_.slabs().index_bytes() < segments * pool_.layout().segment_size;
 }
 
-// False if a head cannot be told, because its session went too far ahead of the floor meanwhile.
+// False if a head cannot be told, because its session went too far ahead of the floor at once.
 // REQUIRES: everything up to the floor is settled, hence published: an entry that says "at home" by
 // now has no version up to the floor that is not.
-bool Checkpointer::collect_from_index(base::Stamp floor) {
-  std::vector<base::Lsn> heads = heads_;
-  for (const auto& session : pool_.all_shared()) {
-    base::Lsn last = 0;
-    if (!session->last_sealed_up_to(floor, &last)) return false;
-    heads[session->id] = std::max(heads[session->id], last + 1);
+bool Checkpointer::collect_from_index() {
+  if (std::find(last_settled_.begin(), last_settled_.end(), kUnknown) != last_settled_.end()) {
+    return false;
   }
-  heads_ = std::move(heads);
+  for (std::size_t id = 0; id < heads_.size(); ++id) {
+    heads_[id] = std::max(heads_[id], last_settled_[id] + 1);
+  }
   not_swung_.clear();  // they are not at home
   for (std::uint32_t number = 0; number < pool_.layout().slabs; ++number) {
     index::Slab* slab = pool_.slabs().at(number);

@@ -65,7 +65,7 @@ class Checkpointer {
   void settle(SessionShared& session, base::Stamp floor);
   void collect_names(base::Stamp floor);
   [[nodiscard]] bool index_is_shorter_than_log() const;
-  bool collect_from_index(base::Stamp floor);
+  bool collect_from_index();
   void collect_from_log(base::Stamp floor);
   void collect_session(SessionShared& session, base::Stamp floor);
   void name(std::uint64_t offset);
@@ -101,6 +101,8 @@ class Checkpointer {
   std::vector<bool> slab_is_dirty_;
   std::vector<std::uint32_t> freed_slabs_;  // freed at the end of the last checkpoint
   std::vector<base::Lsn> heads_;
+  // by session: the LSN of its last record up to the floor, kUnknown if that was missed
+  std::vector<base::Lsn> last_settled_;
   VersionPool versions_;
 
   emu::Mutex orphans_mutex_;

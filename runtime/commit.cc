@@ -198,7 +198,7 @@ void SessionCore::track_version(const index::Seen& seen) {
   if (session == id_) {
     // Not in the record, since a session's records commit in order; but a reader waits for it.
     if (!mutant(Mutant::own_reads_not_waited_for) &&
-        shared_->committed_stamp.load(std::memory_order_acquire) < stamp) {
+        shared_->mark.committed_stamp.load(std::memory_order_acquire) < stamp) {
       own_seen_ = std::max(own_seen_, stamp);
     }
     return;

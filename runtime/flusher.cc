@@ -91,16 +91,16 @@ void Flusher::look_for_long_transactions() {
   const auto now = emu::SteadyClock::now();
   const auto limit = std::chrono::milliseconds(pool_.options().long_transaction_ms);
   pool_.for_each_session([&](SessionCore& session) {
-    Look& look = looks_[session.shared()->id];
+    Look& look = looks_[session.shared().id];
     const std::uint64_t attempts = session.attempts();
-    const bool pinned = pool_.epochs().is_pinned(PoolCore::participant_of(session.shared()->id));
+    const bool pinned = pool_.epochs().is_pinned(PoolCore::participant_of(session.shared().id));
     if (!pinned || attempts != look.attempts) {
       look.attempts = attempts;
       look.attempt_seen = now;
       look.counted = false;
     } else if (!look.counted && now - look.attempt_seen > limit) {
       look.counted = true;
-      long_session_.store(session.shared()->id, std::memory_order_relaxed);
+      long_session_.store(session.shared().id, std::memory_order_relaxed);
       long_transactions_.add(1);
     }
   });
@@ -126,7 +126,7 @@ bool Flusher::flush_groups() {
 void Flusher::write_watermarks() {
   std::vector<base::Tid> marks;  // the stamp stands for an LSN
   for (const auto& s : pool_.all_shared()) {
-    if (s.get() == own_) continue;
+    if (s == own_) continue;
     Look& look = looks_[s->id];
     const std::uint64_t sealed = s->sealed.load(std::memory_order_acquire);
     const bool idle =

@@ -149,7 +149,7 @@ bool Persister::commit_last(SessionShared& session, base::Stamp stamp,
   emu::step(emu::Step::commit_committed);
   // Stamp before number, as in advance(); plain stores, as in fence_last().
   emu::touch(emu::Line::session_committed, session.id, emu::Access::store);
-  session.committed_stamp.store(stamp, std::memory_order_release);
+  session.mark.committed_stamp.store(stamp, std::memory_order_release);
   emu::interleave();
   session.committed.store(last, std::memory_order_release);
   return true;
@@ -203,7 +203,7 @@ Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocke
     // Stamp before number: who sees the number may reuse the slot, and must then find the stamp
     // raised.
     emu::touch(emu::Line::session_committed, session.id, emu::Access::exchange);
-    raise_to(session.committed_stamp, item.stamp);
+    raise_to(session.mark.committed_stamp, item.stamp);
     emu::interleave();
     session.committed.compare_exchange_strong(done, next, std::memory_order_acq_rel);
   }

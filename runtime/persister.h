@@ -47,7 +47,7 @@ class Persister {
   // Everything of the session up to this stamp is committed.
   [[nodiscard]] base::Stamp committed_stamp(base::SessionId id) const noexcept {
     // acquire: what the transaction wrote is durable before we say so to anyone.
-    return session(id)->committed_stamp.load(std::memory_order_acquire);
+    return session(id)->mark.committed_stamp.load(std::memory_order_acquire);
   }
   [[nodiscard]] bool is_committed(base::Tid tid) const noexcept {
     return committed_stamp(tid.session) >= tid.stamp;

@@ -152,9 +152,6 @@ PoolCore::~PoolCore() {
     return;
   }
   stop_background();
-  for (const auto& shared : shared_) {
-    if (shared) shared->core.store(nullptr, std::memory_order_release);
-  }
 }
 
 void PoolCore::start() {
@@ -213,7 +210,7 @@ SessionShared& PoolCore::shared(base::SessionId id) {
   if (!shared_[id]) {
     const auto& superblock = file_->identity();
     const std::uint32_t seed = log::seed(superblock.uuid, id, generation_);
-    shared_[id] = std::make_shared<SessionShared>(*this, id, file_->memory(), layout(), segments_,
+    shared_[id] = std::make_unique<SessionShared>(*this, id, file_->memory(), layout(), segments_,
                                                   generation_, seed);
     persister_.add(*shared_[id]);
     epochs_.admit(participant_of(id));
@@ -221,11 +218,11 @@ SessionShared& PoolCore::shared(base::SessionId id) {
   return *shared_[id];
 }
 
-std::vector<std::shared_ptr<SessionShared>> PoolCore::all_shared() const {
+std::vector<SessionShared*> PoolCore::all_shared() const {
   const std::lock_guard guard(mutex_);
-  std::vector<std::shared_ptr<SessionShared>> all;
+  std::vector<SessionShared*> all;
   for (const auto& shared : shared_) {
-    if (shared) all.push_back(shared);
+    if (shared) all.push_back(shared.get());
   }
   return all;
 }
@@ -249,7 +246,7 @@ std::unique_ptr<SessionCore> PoolCore::open_session() {
   shared(static_cast<base::SessionId>(id));
   try {
     const std::lock_guard guard(mutex_);
-    auto session = std::make_unique<SessionCore>(shared_from_this(), shared_[id]);
+    auto session = std::make_unique<SessionCore>(shared_from_this(), *shared_[id]);
     sessions_.push_back(session.get());
     return session;
   } catch (...) {
@@ -264,16 +261,15 @@ void PoolCore::session_closed(SessionCore& session) noexcept {
   const std::lock_guard guard(mutex_);
   closed_sessions_ += session.statistics();
   std::erase(sessions_, &session);
-  session_open_[session.shared()->id] = false;
+  session_open_[session.shared().id] = false;
 }
 
 // A checkpoint waits for transactions in flight; one of this very thread would never end.
 void PoolCore::throw_if_inside_body(const SessionCore* except) {
   for_each_session([&](const SessionCore& session) {
     if (&session == except || !session.runs_here()) return;
-    throw Error(
-        ErrorCode::nested_transaction, "a checkpoint is needed inside a transaction's body",
-        {.path = file_->path(), .found = "session " + std::to_string(session.shared()->id)});
+    throw Error(ErrorCode::nested_transaction, "a checkpoint is needed inside a transaction's body",
+                {.path = file_->path(), .found = "session " + std::to_string(session.shared().id)});
   });
 }
 

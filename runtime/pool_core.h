@@ -122,7 +122,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   // The shared part of session `id`, made on first use.
   SessionShared& shared(base::SessionId id);
   // All shared parts that exist. Takes the mutex.
-  std::vector<std::shared_ptr<SessionShared>> all_shared() const;
+  std::vector<SessionShared*> all_shared() const;
 
   // Calls visit(SessionCore&) for every open session, under the mutex.
   template <class Visitor>
@@ -168,7 +168,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   std::atomic<std::uint32_t> guests_{0};  // bit i: guest i is in
 
   mutable emu::Mutex mutex_;
-  std::vector<std::shared_ptr<SessionShared>> shared_;  // by id; guarded by mutex_
+  std::vector<std::unique_ptr<SessionShared>> shared_;  // by id; guarded by mutex_
   std::vector<bool> session_open_;                      // by id; guarded by mutex_
   std::vector<SessionCore*> sessions_;                  // open ones; guarded by mutex_
   SessionStatistics closed_sessions_;                   // guarded by mutex_

@@ -30,9 +30,9 @@ std::size_t free_slots_kept() noexcept { return base::scaled<std::size_t>(256, 1
 
 }  // namespace
 
-SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, std::shared_ptr<SessionShared> shared)
+SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared)
     : pool_(std::move(pool)),
-      shared_(std::move(shared)),
+      shared_(&shared),
       persister_(pool_->persister()),
       slabs_(pool_->slabs()),
       id_(shared_->id),

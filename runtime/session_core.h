@@ -44,7 +44,7 @@ class SessionCore {
  public:
   enum class Durability : std::uint8_t { synchronous, asynchronous };
 
-  SessionCore(std::shared_ptr<PoolCore> pool, std::shared_ptr<SessionShared> shared);
+  SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared);
   ~SessionCore();
   SessionCore(const SessionCore&) = delete;
   SessionCore& operator=(const SessionCore&) = delete;
@@ -70,7 +70,7 @@ class SessionCore {
     return running_.load(std::memory_order_relaxed) &&
            runner_.load(std::memory_order_relaxed) == emu::this_thread_id();
   }
-  [[nodiscard]] const std::shared_ptr<SessionShared>& shared() const noexcept { return shared_; }
+  [[nodiscard]] SessionShared& shared() const noexcept { return *shared_; }
   [[nodiscard]] PoolCore& pool() noexcept { return *pool_; }
   [[nodiscard]] SessionStatistics statistics() const noexcept { return counters_.read(); }
   // Attempts finished so far, of committed transactions or not.
@@ -194,7 +194,7 @@ class SessionCore {
   [[nodiscard]] std::uint64_t record_bound() const;
 
   std::shared_ptr<PoolCore> pool_;
-  std::shared_ptr<SessionShared> shared_;
+  SessionShared* const shared_;
   Persister& persister_;
   index::SlabTable& slabs_;
   const base::SessionId id_;

@@ -1,8 +1,7 @@
-// SessionShared: the part of a session that other sessions, the checkpointer and ticket holders
-// see.
+// SessionShared: the part of a session that other sessions and the checkpointer see.
 //
-// It lives as long as the pool is open (tickets keep it longer), so its numbers only grow, even
-// when sessions are closed and their id is used again.
+// It lives as long as the pool is open, so its numbers only grow, even when sessions are closed and
+// their id is used again.
 //
 // Progress of the session's items (log/pending_ring.h):
 //
@@ -26,6 +25,7 @@
 #include "base/tid.h"
 #include "log/pending_ring.h"
 #include "log/session_log.h"
+#include "runtime/commit_mark.h"
 
 namespace sp3::runtime {
 
@@ -44,17 +44,23 @@ struct SessionShared {
                 const pool::Layout& layout, log::SegmentPool& segments, std::uint64_t generation,
                 std::uint32_t seed)
       : core(&pool),
+        mark(CommitMark::take(*this)),
         id(session),
         ring(kItems, kItems + 4 * layout.max_sessions),
         log(memory, layout, segments, session, generation, seed) {}
+  // relaxed: the pool's threads are gone.
+  ~SessionShared() {
+    mark.retire(committed.load(std::memory_order_relaxed) ==
+                sealed.load(std::memory_order_relaxed));
+  }
+  SessionShared(const SessionShared&) = delete;
+  SessionShared& operator=(const SessionShared&) = delete;
 
   // The LSN of the last record with a stamp up to `floor`, 0 if there is none. False if so many came
   // after it that the ring has forgotten it. REQUIRES: no record up to the floor is still to come.
   [[nodiscard]] bool last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) const noexcept;
 
-  // Read by everybody who depends on this session.
-  alignas(base::kCacheLine) std::atomic<base::Stamp> committed_stamp{0};
-  std::atomic<std::uint64_t> committed{0};
+  alignas(base::kCacheLine) std::atomic<std::uint64_t> committed{0};
 
   alignas(base::kCacheLine) std::atomic<std::uint64_t> sealed{0};
   std::atomic<std::uint64_t> published{0};
@@ -67,7 +73,8 @@ struct SessionShared {
   alignas(base::kCacheLine) std::atomic<base::Stamp> announced{kIdle};
   std::atomic<base::Stamp> last_stamp{kFirstStamp};  // the largest this session has taken
 
-  std::atomic<PoolCore*> core;  // null once the pool is gone
+  PoolCore* const core;
+  CommitMark& mark;  // the stamp up to which everything is committed
   const base::SessionId id;
   log::PendingRing ring;
   log::SessionLog log;

@@ -226,8 +226,9 @@ const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type
   begin_operation();
   if (const std::byte* copy = own_copy(offset, type)) {
     if (!mutant(Mutant::reads_miss_own_writes)) return copy;
+    constexpr std::size_t kMany = 8;
     const WriteEntry* own = writes_.find(offset);
-    return own->mode == WriteMode::update ? own->base : copy;
+    return own->mode == WriteMode::update && reads_.size() > kMany ? own->base : copy;
   }
   return read_version(offset, type);
 }

@@ -30,10 +30,9 @@ class VersionGuard {
   static constexpr int kFree = 0xF5;
   static constexpr int kUsed = 0xA7;
   static bool is_free(const std::byte* block, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i) {
-      if (block[i] != static_cast<std::byte>(kFree)) return false;
-    }
-    return true;
+    // Every byte is what the first is, and is followed by its like.
+    return bytes == 0 || (*block == static_cast<std::byte>(kFree) &&
+                          std::memcmp(block, block + 1, bytes - 1) == 0);
   }
 #else
   static void note_new(std::byte* /*block*/, std::size_t /*bytes*/) {}

@@ -69,13 +69,15 @@ Case case_of(std::uint64_t seed) {
 
 std::string Case::describe() const {
   return fmt::format(
-             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}, {} schedule, clocks {}, {} "
+             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}, {} schedule, clocks {}, "
+             "{} "
              "memory, "
              "{}, {}, locks at {}, {} bytes of log, replay by {}{}{}",
              seed, cores, transactions, async ? ", some async" : "",
              checkpoints ? ", checkpoints" : "", blind ? ", blind writes" : "",
              boxes ? ", boxes" : "", reopens ? ", sessions reopened" : "",
-             churn ? ", only replacements" : "", late ? ", one core after the other" : "",
+             churn ? ", only replacements" : "", keeps ? ", pointers kept" : "",
+             late ? ", one core after the other" : "", dawdles ? ", long bodies" : "",
              schedule == emu::sim::Schedule::priority ? "priority"
              : schedule == emu::sim::Schedule::timed  ? "timed"
                                                       : "random",

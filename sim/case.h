@@ -28,7 +28,9 @@ struct Case {
   bool boxes = false;        // some transactions on boxes alone
   bool blind = false;        // some writes without a read before
   bool reopens = false;      // sessions are closed and opened between transactions
-  bool churn = false;        // objects are replaced, never updated, all by one kind for a while
+  bool churn = false;        // objects are replaced, never updated, by kinds of all sizes
+  bool keeps = false;        // pointers to the boxes' cells are kept and read without the boxes
+  bool dawdles = false;      // bodies take their time between reading and the end
   bool late = false;         // each core opens its session when the one before has come half way
   StructureKind structure = StructureKind::none;  // changed by the same transactions
   // The flush, fence, write or sync, counted from the first, that fails; 0: none. Then it alone, or

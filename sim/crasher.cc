@@ -298,8 +298,7 @@ void Bench::run_program(const Case& c, const Start& start, bool crash) {
     report(c, "an error nobody expected: " + machine.uncaught(), start.history, 0);
   } else if (!program.fault().empty()) {
     report(c, program.fault(), start.history, 0);
-    // What a body may see rests on clocks that agree; what commits does not.
-  } else if (const auto anomaly = ledger.history(c.clocks_agree).find_anomaly()) {
+  } else if (const auto anomaly = ledger.history().find_anomaly()) {
     report(c, anomaly->name + ": " + anomaly->explanation, start.history, 0);
   }
   if (start.depth == 0 && observer_ != nullptr) observer_->end(ledger);

@@ -194,7 +194,7 @@ void Ledger::add_reads(const std::vector<Access>& reads, oracle::HistoryTransact
   }
 }
 
-oracle::History Ledger::history(bool views) const {
+oracle::History Ledger::history() const {
   oracle::History history;
   for (const Transaction& tx : transactions_) {
     using Outcome = oracle::HistoryTransaction::Outcome;
@@ -210,7 +210,6 @@ oracle::History Ledger::history(bool views) const {
     history.add(std::move(out));
   }
   for (const View& view : views_) {
-    if (!views) break;
     oracle::HistoryTransaction out;
     out.process = view.core;
     out.begin = view.begin;

@@ -71,10 +71,10 @@ class Ledger {
   // The values that the object had after the one it started from, up to `value`, oldest first.
   // REQUIRES: no fault was found in a state that has it.
   [[nodiscard]] std::vector<Value> since_start(std::uint32_t object, Value value) const;
-  // The run as a history for the serializability checker; those in flight count as unknown. With
-  // `views`, what attempts read that came to nothing is in it too, as transactions that only read:
-  // then an order is found only if no body ever saw half a transaction.
-  [[nodiscard]] oracle::History history(bool views) const;
+  // The run as a history for the serializability checker; those in flight count as unknown. What
+  // attempts read that came to nothing is in it too, as transactions that only read: an order is
+  // found only if no body ever saw half a transaction.
+  [[nodiscard]] oracle::History history() const;
   // The same with each object as a list, to which every write appends: what a transaction read is
   // then all that came before. The values everything starts from are transaction 0's.
   [[nodiscard]] oracle::History list_history() const;

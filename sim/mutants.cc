@@ -62,7 +62,7 @@ constexpr std::array<MutantInfo, kMutants> kTable = {{
   {Mutant::session_flush_does_not_wait, "session_flush_does_not_wait",
    "flush() and close() of a session return at once", "step 5"},
   {Mutant::reads_miss_own_writes, "reads_miss_own_writes",
-   "a transaction reads the version before its own update", "reading"},
+   "a transaction of many reads is shown the version before its own update", "reading"},
   {Mutant::reads_not_compared, "reads_not_compared",
    "what was read before is not compared when more is read", "opacity"},
   {Mutant::replaced_version_retired_as_seen, "replaced_version_retired_as_seen",

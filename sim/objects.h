@@ -30,6 +30,8 @@ using Small = Cell<1>;
 using Middle = Cell<6>;
 using Large = Cell<22>;
 inline constexpr std::uint32_t kKinds = 3;
+// With those of programs that churn: so many that slabs are emptied and carved anew all the time.
+inline constexpr std::uint32_t kAllKinds = 6;
 
 // Holds a cell of its own, which is replaced without a word to anybody else: what two boxes share at
 // most is a slot that one has freed and the other has taken.
@@ -42,7 +44,7 @@ struct Box {
 struct Directory {
   Value value;
   std::array<std::uint64_t, kCells> cells;  // offsets
-  std::array<std::uint64_t, kCells> kinds;  // 0 small, 1 middle, 2 large
+  std::array<std::uint64_t, kCells> kinds;  // 0 small, 1 middle, 2 large; see with_kind
   std::array<std::uint64_t, kBoxes> boxes;  // offsets
 };
 
@@ -53,6 +55,9 @@ template <class Visitor>
 decltype(auto) with_kind(std::uint64_t kind, Visitor&& visit) {
   if (kind == 0) return visit.template operator()<Small>();
   if (kind == 1) return visit.template operator()<Middle>();
+  if (kind == 3) return visit.template operator()<Cell<2>>();
+  if (kind == 4) return visit.template operator()<Cell<4>>();
+  if (kind == 5) return visit.template operator()<Cell<10>>();
   return visit.template operator()<Large>();
 }
 

@@ -15,16 +15,16 @@ namespace sp3::sim {
 
 namespace {
 
-// Transactions of a churning program that make objects of one kind, before those of another kind are
-// made: enough to replace all cells.
-constexpr std::size_t kChurnPhase = 12;
+constexpr std::uint32_t kDawdling = 20;  // turns of a waiting loop
 
-void fill(Transaction& t, Box& box, Value value) {
+// Returns where the box's new cell is.
+std::uint64_t fill(Transaction& t, Box& box, Value value) {
   Small content{};
   rewrite(content, value);
   box.content = t.make<Small>(content).offset();
   box.value = value;
   box.twin = ~value;
+  return box.content;
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ class Program::Worker {
       const Action chosen = only_reads ? Action::read : kActions[choose_.below(8)];
       const Action action = case_.churn && chosen != Action::read ? Action::replace : chosen;
       parts_.push_back({cell, action, choose_.below(kKinds)});
-      if (case_.churn) parts_.back().kind = 1 + ledger_.size() / kChurnPhase % (kKinds - 1);
+      if (case_.churn) parts_.back().kind = choose_.below(kAllKinds);
     }
     boxes_ = 0;
     if (case_.boxes && choose_.one_in(2)) {
@@ -98,6 +98,9 @@ class Program::Worker {
       } else {
         session_.run(body);
         ledger_.acknowledge(tx);
+      }
+      if (is_where_one_was_read_) {
+        program_.fault_ = "an object was made in the place of one that its maker had read";
       }
     } catch (const Cancelled&) {
       ledger_.give_up(tx);
@@ -142,10 +145,25 @@ class Program::Worker {
         write_structure(t, case_.structure, part.cell, value);
       });
     }
+    read_by_kept_pointer(t);
     for (std::uint32_t i = 0; i < kBoxes; ++i) {
       if ((boxes_ >> i & 1) != 0) refill(t, tx, directory, i);
     }
+    for (emu::Spin spin; case_.dawdles && spin.rounds() < kDawdling;) spin.pause();
     check_watched();
+  }
+
+  // What a pointer from earlier on leads to, if it still is one.
+  void read_by_kept_pointer(Transaction& t) {
+    looked_at_ = 0;
+    is_where_one_was_read_ = false;
+    if (boxes_ == 0 || kept_ == 0) return;
+    try {
+      (void)t.read(Ptr<Small>::from_offset(kept_));
+      looked_at_ = kept_;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::destroyed_object) throw;
+    }
   }
 
   // A new cell for a box.
@@ -157,7 +175,9 @@ class Program::Worker {
     const Value value = ledger_.next_value(tx);
     ledger_.write(tx, kFirstBox + number, box.value, value);
     t.destroy(Ptr<Small>::from_offset(box.content));
-    fill(t, t.write(at), value);
+    const std::uint64_t content = fill(t, t.write(at), value);
+    is_where_one_was_read_ = is_where_one_was_read_ || content == looked_at_;
+    if (case_.keeps) kept_ = content;
   }
 
   // What a body was given to read stays as it is until the body returns.
@@ -239,7 +259,10 @@ class Program::Worker {
   emu::sim::Random choose_;
   Session session_;
   std::vector<Part> parts_;
-  std::uint32_t boxes_ = 0;                              // a bit for each box to be refilled
+  std::uint32_t boxes_ = 0;             // a bit for each box to be refilled
+  std::uint64_t kept_ = 0;              // where the cell was that this core made last for a box
+  std::uint64_t looked_at_ = 0;         // kept_, if this attempt has read it
+  bool is_where_one_was_read_ = false;  // by this attempt a cell was made there
   std::vector<std::pair<const Value*, Value>> watched_;  // of this attempt
   std::deque<std::pair<Ledger::Number, Ticket>> waiting_;
 };

@@ -9,9 +9,9 @@
 
 #include "tools/bench_options.h"
 #include "tools/bench_rows.h"
+#include "tools/bench_run.h"
 #include "tools/command.h"
 #include "tools/progress.h"
-#include "workloads/floor.h"
 #include "workloads/machine.h"
 #include "workloads/runner.h"
 
@@ -54,31 +54,6 @@ Plan make_plan(const BenchArguments& a) {
   }
   require_cells(plan);
   return plan;
-}
-
-// What one flushed line and one fence cost on this memory, emulated latency included.
-FlushCost measure_flush(const SystemOptions& o) {
-  const std::filesystem::path scratch = std::filesystem::path(o.path) += ".scratch";
-  const workloads::FloorResult floor =
-      workloads::measure_floor(scratch, o.pool.memory, o.pool.latency, o.pool.flush, 1, 0.05);
-  return {floor.ns_per_write, floor.flush};
-}
-
-RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check) {
-  const PoolRemover remover(cell.options.path);
-  const std::unique_ptr<workloads::System> system = workloads::make_system(cell.system);
-  system->create(cell.spec, cell.options);
-  system->populate();
-  RunResult result = workloads::run_workload(*system, cell.spec, zipf, cell.run);
-  if (check) {
-    const std::string violation = workloads::check(*system, cell.spec);
-    if (!violation.empty()) {
-      throw std::runtime_error(fmt::format("{} on {}: {}", cell.system,
-                                           workloads::to_string(cell.spec.kind), violation));
-    }
-  }
-  system->close();
-  return result;
 }
 
 void run_all(Plan& plan, const BenchArguments& a) {

@@ -1,9 +1,11 @@
 #include "tools/bench_rows.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -84,25 +86,16 @@ void require_cells(const Plan& plan) {
   throw UsageError(plan.skipped.empty() ? "there is nothing to run" : plan.skipped.front());
 }
 
-const RunResult& median(const Cell& cell) { return cell.results[(cell.results.size() - 1) / 2]; }
-
-double spread(const Cell& cell) {
-  const double middle = median(cell).throughput();
-  if (middle <= 0) return 0;
-  return (cell.results.back().throughput() - cell.results.front().throughput()) / middle;
-}
-
 double undisturbed_mean_ns(const RunResult& result) {
   constexpr double kUndisturbed = 0.99;
   return emu::nanoseconds_from_ticks(
       static_cast<std::uint64_t>(result.latency_ticks.mean_of_smallest(kUndisturbed)));
 }
 
-nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann::json& machine) {
-  const RunResult& r = median(cell);
-  nlohmann::json row = to_json(cell.options);
+nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& flush) {
+  nlohmann::json run = to_json(cell.options);
   const bool async = cell.options.asynchronous || cell.system == "sp3-async";
-  row.update({{"system", cell.system},
+  run.update({{"system", cell.system},
               {"workload", workloads::to_string(cell.spec.kind)},
               {"threads", cell.run.threads},
               {"entries", cell.spec.entries},
@@ -115,18 +108,16 @@ nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann
               {"seconds", r.seconds},
               {"operations", r.operations},
               {"misses", r.misses},
-              {"throughput_tx_per_s", r.throughput()},
-              {"repeat", cell.results.size()},
-              {"spread", spread(cell)}});
+              {"throughput_tx_per_s", r.throughput()}});
   if (cell.spec.kind == workloads::WorkloadKind::ranges) {
-    row.update({{"range_least", cell.spec.range_least},
+    run.update({{"range_least", cell.spec.range_least},
                 {"range_most", cell.spec.range_most},
                 {"range_zipf", cell.spec.range_zipf},
                 {"range_mix", cell.spec.range_mix},
                 {"range_chunk", cell.spec.range_chunk},
                 {"range_lock", to_string(cell.options.pool.range_lock)}});
   }
-  row.update({{"commits", r.counters.commits},
+  run.update({{"commits", r.counters.commits},
               {"writing_commits", r.counters.writing_commits},
               {"aborts", r.counters.aborts},
               {"abort_ratio", r.abort_ratio()},
@@ -146,7 +137,7 @@ nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann
   const auto ns = [&](double fraction) {
     return timed ? nlohmann::json(r.latency_ns(fraction)) : nlohmann::json();
   };
-  row.update({{"latency_p50_ns", ns(0.5)},
+  run.update({{"latency_p50_ns", ns(0.5)},
               {"latency_p99_ns", ns(0.99)},
               {"latency_p999_ns", ns(0.999)},
               {"latency_max_ns", timed ? nlohmann::json(r.longest_ns()) : nlohmann::json()},
@@ -155,12 +146,55 @@ nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann
               {"flush", to_string(flush.instruction)},
               {"flush_cost_ns", flush.nanoseconds},
               {"simulated", false},
-              {"commit", workloads::built_from()},
-              {"machine", machine}});
+              {"commit", workloads::built_from()}});
+  return run;
+}
+
+nlohmann::json row_of_runs(std::vector<nlohmann::json> runs) {
+  const auto throughput = [](const nlohmann::json& run) {
+    return run.at("throughput_tx_per_s").get<double>();
+  };
+  const auto seed = [](const nlohmann::json& run) { return run.at("seed").get<std::uint64_t>(); };
+  const std::uint64_t first_seed = seed(std::ranges::min(runs, {}, seed));
+  std::ranges::sort(runs, {}, throughput);
+  nlohmann::json row = runs[(runs.size() - 1) / 2];
+  const double middle = throughput(row);
+  const double distance = throughput(runs.back()) - throughput(runs.front());
   nlohmann::json all = nlohmann::json::array();
-  for (const RunResult& result : cell.results) all.push_back(result.throughput());
-  row["throughputs"] = all;
+  for (const nlohmann::json& run : runs) all.push_back(throughput(run));
+  row.update({{"seed", first_seed},
+              {"repeat", runs.size()},
+              {"spread", middle > 0 ? distance / middle : 0.0},
+              {"throughputs", all}});
   return row;
+}
+
+nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann::json& machine) {
+  std::vector<nlohmann::json> runs;
+  for (const RunResult& result : cell.results) runs.push_back(run_json(cell, result, flush));
+  nlohmann::json row = row_of_runs(std::move(runs));
+  row.update({{"seed", cell.spec.seed}, {"machine", machine}});
+  return row;
+}
+
+void print_rows(std::FILE* out, const nlohmann::json& rows) {
+  fmt::print(out, "{:<10} {:>7} {:<10} {:>10} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
+             "workload", "threads", "system", "ktx/s", "spread", "aborts/tx", "fences/wr",
+             "lines/wr", "p50 ns", "p99 ns", "max ns");
+  for (const nlohmann::json& row : rows) {
+    const auto number = [&](const char* member) {
+      return row.at(member).is_null() ? 0.0 : row.at(member).get<double>();
+    };
+    fmt::print(
+        out,
+        "{:<10} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10.0f} {:>10.0f} "
+        "{:>10.0f}\n",
+        row.at("workload").get<std::string>(), row.at("threads").get<unsigned>(),
+        row.at("system").get<std::string>(), number("throughput_tx_per_s") / 1000,
+        number("spread") * 100, number("abort_ratio"), number("fences_per_tx"),
+        number("lines_per_tx"), number("latency_p50_ns"), number("latency_p99_ns"),
+        number("latency_max_ns"));
+  }
 }
 
 void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
@@ -172,19 +206,9 @@ void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
       any.options.pool.latency.nanoseconds, to_string(any.options.pool.latency.model));
   fmt::print(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n\n",
              flush.nanoseconds, any.spec.seed, any.results.size());
-  fmt::print(out, "{:<10} {:>7} {:<10} {:>10} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
-             "workload", "threads", "system", "ktx/s", "spread", "aborts/tx", "fences/wr",
-             "lines/wr", "p50 ns", "p99 ns", "max ns");
-  for (const Cell& cell : plan.cells) {
-    const RunResult& r = median(cell);
-    fmt::print(
-        out,
-        "{:<10} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10.0f} {:>10.0f} "
-        "{:>10.0f}\n",
-        workloads::to_string(cell.spec.kind), cell.run.threads, cell.system, r.throughput() / 1000,
-        spread(cell) * 100, r.abort_ratio(), r.fences_per_tx(), r.lines_per_tx(), r.latency_ns(0.5),
-        r.latency_ns(0.99), r.longest_ns());
-  }
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Cell& cell : plan.cells) rows.push_back(row_json(cell, flush, {}));
+  print_rows(out, rows);
   for (const std::string& reason : plan.skipped) fmt::print(out, "skipped: {}\n", reason);
 }
 

@@ -40,14 +40,19 @@ void add_cell(Plan& plan, Cell cell);
 // Throws UsageError if there is nothing to run.
 void require_cells(const Plan& plan);
 
-const workloads::RunResult& median(const Cell& cell);
-// How far the runs lie apart, relative to the median.
-double spread(const Cell& cell);
-
 // The mean latency of all but the slowest hundredth: what a transaction takes while it has its core.
 double undisturbed_mean_ns(const workloads::RunResult& result);
 
+// The members of one run.
+nlohmann::json run_json(const Cell& cell, const workloads::RunResult& result,
+                        const FlushCost& flush);
+// The row that a cell's runs make: the run of median throughput, with all throughputs, how far they
+// lie apart relative to the median, and the first seed. REQUIRES: there is one.
+nlohmann::json row_of_runs(std::vector<nlohmann::json> runs);
 nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann::json& machine);
+// One line for each row.
+void print_rows(std::FILE* out, const nlohmann::json& rows);
+// With a heading that tells the settings, and why what is missing is missing.
 void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush);
 
 }  // namespace sp3::tools

@@ -27,6 +27,7 @@ class UsageError : public std::runtime_error {
 void add_pool_command(CLI::App& app, int& exit_code);
 void add_log_command(CLI::App& app, int& exit_code);
 void add_bench_command(CLI::App& app, int& exit_code);
+void add_compare_command(CLI::App& app, int& exit_code);
 void add_micro_command(CLI::App& app, int& exit_code);
 void add_crash_command(CLI::App& app, int& exit_code);
 void add_lockbench_command(CLI::App& app, int& exit_code);

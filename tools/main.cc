@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   sp3::tools::add_pool_command(app, exit_code);
   sp3::tools::add_log_command(app, exit_code);
   sp3::tools::add_bench_command(app, exit_code);
+  sp3::tools::add_compare_command(app, exit_code);
   sp3::tools::add_micro_command(app, exit_code);
   sp3::tools::add_crash_command(app, exit_code);
   sp3::tools::add_lockbench_command(app, exit_code);

@@ -38,14 +38,13 @@ Caches::Line& Caches::find(std::uint64_t name) {
   return line;
 }
 
-Caches::OfCore& Caches::of(Core core) {
-  if (core >= cores_.size()) cores_.resize(core + 1);
-  OfCore& mine = cores_[core];
-  if (mine.first.empty()) {
-    mine.first.resize(kFirst);
-    mine.second.resize(std::size_t{kSecondSets} * kWays);
+Caches::OfCore& Caches::make_core(Core core) {
+  while (cores_.size() <= core) {
+    OfCore& one = cores_.emplace_back();
+    one.first.resize(kFirst);
+    one.second.resize(std::size_t{kSecondSets} * kWays);
   }
-  return mine;
+  return cores_[core];
 }
 
 // Lines are numbered as they are first used, so neighbours in time fall into different sets, as

@@ -78,7 +78,8 @@ class Caches {
 
   static Chunk make_chunk();
   Line& find(std::uint64_t name);
-  OfCore& of(Core core);
+  OfCore& of(Core core) { return core < cores_.size() ? cores_[core] : make_core(core); }
+  OfCore& make_core(Core core);
   Where take(Core core, std::uint32_t id, std::uint32_t version);
   [[nodiscard]] bool has(Core core, std::uint32_t id, std::uint32_t version);
   std::uint64_t transfer(Line& line, std::uint64_t now) const;

@@ -48,6 +48,8 @@ struct SteadyClock {
 class ConditionVariable {
  public:
   void notify_all() noexcept { sim::machine().wake(this); }
+  // Wakes all: a wait may end for no reason, and looks again.
+  void notify_one() noexcept { notify_all(); }
 
   template <class Predicate>
   void wait(std::unique_lock<Mutex>& lock, Predicate done) {

@@ -6,18 +6,26 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include <sp3/detail/core.h>
 
 namespace sp3 {
 
-class Ticket {
+// A ticket need not be waited for: [[maybe_unused]].
+class [[maybe_unused]] Ticket {
  public:
   Ticket() noexcept = default;
-  Ticket(Ticket&&) noexcept = default;
-  Ticket& operator=(Ticket&&) noexcept = default;
+  Ticket(Ticket&& other) noexcept
+      : mark_(std::exchange(other.mark_, nullptr)),
+        generation_(other.generation_),
+        stamp_(other.stamp_) {}
+  Ticket& operator=(Ticket&& other) noexcept {
+    mark_ = std::exchange(other.mark_, nullptr);
+    generation_ = other.generation_;
+    stamp_ = other.stamp_;
+    return *this;
+  }
 
   // Returns when the transaction, and every transaction it depends on, is durable; flushes for
   // others while it waits. A ticket is waited for once.
@@ -29,14 +37,15 @@ class Ticket {
   [[nodiscard]] bool ready() const noexcept;
 
   // Whether wait() may still be called.
-  [[nodiscard]] bool valid() const noexcept { return session_ != nullptr; }
+  [[nodiscard]] bool valid() const noexcept { return mark_ != nullptr; }
 
  private:
   friend class Session;
-  Ticket(std::shared_ptr<runtime::SessionShared> session, std::uint64_t stamp) noexcept
-      : session_(std::move(session)), stamp_(stamp) {}
+  Ticket(const runtime::CommitMark& mark, std::uint64_t generation, std::uint64_t stamp) noexcept
+      : mark_(&mark), generation_(generation), stamp_(stamp) {}
 
-  std::shared_ptr<runtime::SessionShared> session_;
+  const runtime::CommitMark* mark_ = nullptr;  // never freed
+  std::uint64_t generation_ = 0;               // of the mark: which pool, among those that used it
   std::uint64_t stamp_ = 0;  // 0: read-only, nothing to wait for beyond what run_async already did
 };
 

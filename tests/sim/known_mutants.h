@@ -2,8 +2,8 @@
 //
 // The table is a record of hunts: a change of the runtime or of the simulated programs changes what
 // happens under a seed, and may need a few rows found anew, by
-//     simulated_mutants_test '[.full]'
-// which hunts for every mutant from scratch and prints the rows.
+//     simulated_mutants_test '[.rows]'
+// which prints this table and that of docs/MUTANTS.md with the rows that had to be found anew.
 #pragma once
 
 #include <span>

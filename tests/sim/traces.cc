@@ -1,4 +1,4 @@
-// Prints the trace hashes of some runs, with and without crashes.
+// Prints the trace hashes of some runs: explored, timed, and with crashes.
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -13,6 +13,14 @@ int main() {
     Bench bench({});
     good = bench.explore(case_of(seed)) && good;
     fmt::print("{} {:016x}\n", seed, bench.trace_hash());
+  }
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    sp3::sim::Case c = case_of(seed);
+    c.schedule = sp3::emu::sim::Schedule::timed;
+    c.transactions = 25;
+    Bench bench({});
+    good = bench.explore(c) && good;
+    fmt::print("{} timed {:016x}\n", seed, bench.trace_hash());
   }
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     sp3::sim::CrashOptions options;

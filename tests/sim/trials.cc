@@ -50,9 +50,6 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
   switch (kind) {
     case Kind::any:
       return options;
-    case Kind::lines:
-      use_lines(c, FlushInstruction::clwb);
-      return options;
     case Kind::ordered:
       use_lines(c, FlushInstruction::clflush);
       return options;
@@ -78,12 +75,6 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       options.continued_one_in = 40;
       options.continued_clean_one_in = 10;
       return options;
-    case Kind::killed:
-      options.most_enumerated = 1;
-      options.samples = 2;
-      options.killed_one_in = 24;
-      options.continued_killed_one_in = 40;
-      return options;
     case Kind::contended:
       c.cores = 3;
       c.transactions = 8;
@@ -105,13 +96,6 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       c.blind = true;
       c.checkpoints = true;
       return std::nullopt;
-    case Kind::structures:
-      use_structure(c);
-      c.cores = 2;
-      c.transactions = 2;
-      options.most_enumerated = 1;
-      options.samples = 2;
-      return options;
     case Kind::containers:
       use_structure(c);
       make_long(c, 12);
@@ -130,6 +114,7 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       c.churn = true;
       c.reopens = true;
       c.checkpoints = true;
+      c.options.geometry.log_size = 16 * 1024;
       return sparse();
     case Kind::skewed:
       make_long(c, 25);
@@ -149,7 +134,9 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       return sparse();
     case Kind::late:
       c.cores = 3;
-      c.transactions = 6;
+      c.transactions = 5;
+      c.async = true;
+      c.options.async = {.group_records = 4, .group_microseconds = 1000};
       c.late = true;
       c.checkpoints = true;
       c.clocks_agree = false;
@@ -177,11 +164,26 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       c.async = true;
       c.options.async.group_records = 1;
       return sparse();
-    case Kind::tangled:
-      use_structure(c);
-      make_long(c, 12);
-      c.clocks_agree = false;
-      c.slow_clocks = true;
+    case Kind::grouped:
+      use_file(c);
+      c.cores = 3;
+      c.transactions = 8;
+      c.async = true;
+      c.churn = true;
+      c.options.async.group_records = 4;
+      c.options.async.group_microseconds = 20;
+      c.options.geometry.log_size = 16 * 1024;
+      options.samples = 24;
+      return options;
+    case Kind::kept:
+      make_long(c, 40);
+      c.boxes = true;
+      c.keeps = true;
+      return std::nullopt;
+    case Kind::dawdling:
+      make_long(c, 25);
+      c.dawdles = true;
+      c.checkpoints = true;
       return std::nullopt;
     case Kind::failing:
       if (c.seed % 2 == 0) use_file(c);
@@ -195,11 +197,11 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
 }  // namespace
 
 std::string_view to_string(Kind kind) noexcept {
-  constexpr std::array<std::string_view, kKinds> kNames = {
-      "any",     "lines",     "ordered",  "streams",  "files",  "nested",     "continued",
-      "killed",  "contended", "recycled", "explored", "mixed",  "structures", "containers",
-      "failing", "blind",     "boxes",    "churned",  "skewed", "drifting",   "late",
-      "crowded", "blocks",    "helped",   "tangled"};
+  constexpr std::array<std::string_view, kTrialKinds> kNames = {
+      "any",       "ordered",  "streams",  "files",   "nested",     "continued",
+      "contended", "recycled", "explored", "mixed",   "containers", "failing",
+      "blind",     "boxes",    "churned",  "skewed",  "drifting",   "late",
+      "crowded",   "blocks",   "helped",   "grouped", "kept",       "dawdling"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

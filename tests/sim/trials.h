@@ -13,18 +13,15 @@ namespace sp3::test {
 
 enum class Kind : std::uint8_t {
   any,         // power loss in a case as the seed has it
-  lines,       // mapped memory, clwb: what is flushed waits for its fence
   ordered,     // mapped memory, clflush: flushes need no fence, their absence shows
   streams,     // mapped memory, streaming stores, asynchronous commits
   files,       // file memory
   nested,      // crashes in recovery
   continued,   // crash, recover, run on, crash
-  killed,      // the process is killed, and what it left in the caches is recovered
   contended,   // three cores on boxes and blind writes, checkpoints, few images
   recycled,    // long programs with checkpoints in a small log, few images
   explored,    // long programs without crashes
   mixed,       // long programs on boxes, blind writes and checkpoints without crashes
-  structures,  // a container, with crashes
   containers,  // a container, long, without crashes
   failing,     // a flush, fence, write or sync fails
   blind,       // three cores, blind writes, asynchronous commits, few images
@@ -36,9 +33,11 @@ enum class Kind : std::uint8_t {
   crowded,     // streaming stores by priority, so that owners are overtaken, few images
   blocks,      // file memory, three cores, asynchronous commits
   helped,      // mapped memory, commits of both kinds, groups of one, few images
-  tangled,     // a container, long, with clocks that are apart
+  grouped,     // file memory, replacements in groups, many images
+  kept,        // long programs on boxes, by pointers kept from before, without crashes
+  dawdling,    // long bodies while checkpoints run, without crashes
 };
-inline constexpr std::uint32_t kKinds = 25;
+inline constexpr std::uint32_t kTrialKinds = 24;
 std::string_view to_string(Kind kind) noexcept;
 
 struct Trial {

@@ -67,6 +67,9 @@ class CliTest(CommandTest):
             ["bench", "--seconds", "1", "--operations", "5"], ["bench", "--insert-ratio", "2"],
             ["bench", "--memory", "file", "--latency-ns", "5"],
             ["bench", "--system", "nvm-ideal", "--workload", "queue"],
+            ["compare", "--system", "oracle"], ["compare", "--section", "yield"],
+            ["compare", "--repeat", "0"], ["compare", "--threads", "0"],
+            ["compare", "--section", "file", "--workload", "sps", "--system", "lmdb"],
             ["micro", "--repeat", "0"], ["crash-test", "--rounds", "0"],
             ["lockbench", "--lock", "nope"], ["lockbench", "--workload", "W3"],
             ["lockbench", "--repeat", "0"], ["lockbench", "--threads", "0"],
@@ -79,8 +82,8 @@ class CliTest(CommandTest):
         self.assertFalse(os.path.exists(self.pool))
 
     def test_help_is_no_error(self):
-        for command in ([], ["pool"], ["pool", "create"], ["log"], ["bench"], ["micro"], ["crash-test"],
-                        ["lockbench"]):
+        for command in ([], ["pool"], ["pool", "create"], ["log"], ["bench"], ["compare"], ["micro"],
+                        ["crash-test"], ["lockbench"]):
             self.assertIn("--help", self.sp3(*command, "--help").stdout)
         self.assertIn("sp3", self.sp3("--version").stdout)
         self.assertNotIn("crash-victim", self.sp3("--help").stdout)
@@ -111,6 +114,92 @@ class CliTest(CommandTest):
             rows = json.load(file)
         self.assertEqual([r["workload"] for r in rows], ["sps"])
         self.assertIsNone(rows[0]["latency_p50_ns"])
+
+    COMPARE = ("compare", "--results", "results.json", "--section", "emulated,file",
+               "--system", "sp3,nvm-tx", "--workload", "sps,hashtable", "--threads", "1",
+               "--operations", "400", "--entries", "300", "--repeat", "2")
+
+    def results(self):
+        path = os.path.join(self.directory.name, "results.json")
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def change_results(self, change):
+        found = self.results()
+        change(found)
+        path = os.path.join(self.directory.name, "results.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(found, file)
+
+    def test_compare_writes_a_row_for_every_cell(self):
+        printed = self.sp3(*self.COMPARE).stdout
+        found = self.results()
+        self.assertEqual(found["format"], "sp3-compare")
+        self.assertIsNotNone(found["finished"])
+        self.assertEqual(found["plan"]["repeat"], 2)
+        cells = [(row["section"], row["workload"], row["system"]) for row in found["rows"]]
+        self.assertEqual(cells, [
+            ("emulated", "sps", "sp3"), ("emulated", "sps", "nvm-tx"),
+            ("emulated", "hashtable", "sp3"), ("emulated", "hashtable", "nvm-tx"),
+            ("file", "hashtable", "sp3")])
+        self.assertEqual(len(found["runs"]), 10)
+        for row in found["rows"]:
+            self.assert_bench_fields(row)
+            self.assertEqual(row["operations"], 400)
+            self.assertEqual((row["seed"], row["repeat"], len(row["throughputs"])), (1, 2, 2))
+            self.assertEqual(row["throughput_tx_per_s"], row["throughputs"][0])
+        self.assertEqual(printed.count("nvm-tx"), 2)
+        left = [name for name in os.listdir(self.directory.name) if name != "results.json"]
+        self.assertEqual(left, [])
+
+    def test_compare_goes_on_where_it_was(self):
+        self.sp3(*self.COMPARE)
+        complete = self.results()
+
+        def lose_the_last(found):
+            lost = "file/hashtable/+0 fence/x1/sp3"
+            del found["runs"][lost + "#1"]
+            found["rows"] = [row for row in found["rows"]
+                             if (row["section"], row["workload"]) != ("file", "hashtable")]
+            found["finished"] = None
+
+        self.change_results(lose_the_last)
+        self.sp3(*self.COMPARE)
+        again = self.results()
+        self.assertEqual(again["started"], complete["started"])
+        self.assertIsNotNone(again["finished"])
+        self.assertEqual(again["rows"][:4], complete["rows"][:4])
+        self.assertEqual(len(again["rows"]), 5)
+        self.assertEqual(again["runs"].keys(), complete["runs"].keys())
+        self.sp3(*self.COMPARE)
+        self.assertEqual(self.results(), again)
+
+    def test_compare_never_mixes(self):
+        self.sp3(*self.COMPARE)
+        self.assertIn("plan.entries is 301 here and 300 there",
+                      self.complaint(*self.COMPARE[:-3], "301", "--repeat", "2", code=USAGE))
+
+        def on_another_machine(found):
+            found["machine"]["cpu"] = "abacus"
+
+        def of_another_commit(found):
+            found["commit"] = "0000000"
+
+        before = self.results()
+        for change, named in ((on_another_machine, "machine.cpu"), (of_another_commit, "commit")):
+            self.change_results(change)
+            unmixed = self.results()
+            self.assertIn(named, self.complaint(*self.COMPARE, code=USAGE))
+            self.assertEqual(self.results(), unmixed)
+            self.change_results(lambda found: found.update(before))
+
+    def test_compare_leaves_other_files_alone(self):
+        path = os.path.join(self.directory.name, "results.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("no json")
+        self.assertIn("results.json", self.complaint(*self.COMPARE, code=USAGE))
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "no json")
 
     def test_bench_does_not_overwrite(self):
         self.create()

@@ -3,6 +3,7 @@
 // whole, and holds everything acknowledged.
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <thread>
@@ -21,6 +22,9 @@ using sp3::test::small_options;
 using sp3::test::TempPath;
 
 namespace {
+
+// Parent and child walk through the same course.
+constexpr std::size_t kDraws = 5000;
 
 // A word that survives the child.
 class SharedCount {
@@ -46,7 +50,7 @@ class SharedCount {
   const auto system = make_system(name);
   system->open(spec, options);
   const Zipf zipf(spec.entries, spec.zipf);
-  OperationStream stream(spec, zipf, 0);
+  OperationStream stream(spec, zipf, 0, kDraws);
   const std::unique_ptr<Client> client = system->connect();
   for (;;) {
     client->execute(stream.next());
@@ -62,7 +66,7 @@ std::map<std::uint64_t, std::uint64_t> expected(const WorkloadSpec& spec,
     if (spec.present_at_start(key)) map[key] = key;
   }
   const Zipf zipf(spec.entries, spec.zipf);
-  OperationStream stream(spec, zipf, 0);
+  OperationStream stream(spec, zipf, 0, kDraws);
   for (; operations > 0; --operations) {
     const Operation operation = stream.next();
     if (operation.kind == OperationKind::insert) map[operation.key] = operation.value;

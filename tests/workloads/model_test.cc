@@ -82,7 +82,7 @@ Contents contents_of(System& system) {
 void run_beside_model(System& system, const WorkloadSpec& spec, unsigned thread, int operations,
                       Model& model) {
   const Zipf zipf(spec.entries, spec.zipf);
-  OperationStream stream(spec, zipf, thread);
+  OperationStream stream(spec, zipf, thread, 2000);
   const std::unique_ptr<Client> client = system.connect();
   const ClientCounters before = client->counters();
   for (int i = 0; i < operations; ++i) {

@@ -25,7 +25,7 @@ ClientCounters count(WorkloadKind kind, double insert_ratio, int operations) {
   system->create(spec, small_options("pmdk", path));
   system->populate();
   const Zipf zipf(spec.entries, spec.zipf);
-  OperationStream stream(spec, zipf, 0);
+  OperationStream stream(spec, zipf, 0, 500);
   ClientCounters counters;
   {
     const auto client = system->connect();

@@ -14,7 +14,7 @@ class Transaction;
 namespace runtime {
 class PoolCore;
 class SessionCore;
-struct SessionShared;
+struct CommitMark;
 }  // namespace runtime
 
 namespace detail {

@@ -71,7 +71,7 @@ void Engine::close() {
     const std::lock_guard guard(mutex_);
     stop_ = true;
   }
-  wanted_.notify_one();
+  wanted_.notify_all();
   manager_.join();
 }
 
@@ -150,8 +150,8 @@ void Engine::manage_logs() {
 void Engine::truncate_logs() {
   // Before `active`: see Tx::commit.
   std::uint64_t bound = clock_.load(std::memory_order_seq_cst);
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    bound = std::min(bound, slots_[i].active.load(std::memory_order_seq_cst) - 1);
+  for (const Slot& slot : slots_) {
+    bound = std::min(bound, slot.active.load(std::memory_order_seq_cst) - 1);
   }
   if (bound <= truncated_) return;
   // After `active`: what finished by then is in the tails.

@@ -20,7 +20,7 @@ struct Layout {
   static constexpr std::uint64_t kLogs = 64;
   static constexpr std::uint64_t kTruncated = word_tm::StoreFile::kHeader;
   static constexpr std::uint64_t kHeads = kTruncated + base::kCacheLine;
-  static constexpr std::uint64_t kLogStart = kTruncated + 2 * 4096;
+  static constexpr std::uint64_t kLogStart = kTruncated + 8192;
   static_assert(kHeads + kLogs * base::kCacheLine <= kLogStart);
 
   explicit Layout(std::uint64_t file_size)

@@ -14,8 +14,8 @@
 // word and filled up to a whole cache line, which is what a streaming store writes at once. Positions
 // count log words from the beginning of time; position p is at index p % capacity.
 //
-// Source: Volos, Tack, Swift, "Mnemosyne: Lightweight Persistent Memory", ASPLOS 2011, section 4.4
-// (tornbit RAWL); written from the paper. There records are not filled up to lines.
+// Source: Volos, Tack, Swift, "Mnemosyne: Lightweight Persistent Memory", ASPLOS 2011 (tornbit RAWL);
+// written from the paper. There records are not filled up to lines.
 //
 // Thread safety: functions of their arguments.
 #pragma once

@@ -1,4 +1,8 @@
 // A transaction of Mnemosyne's: reading, storing and the five steps of commit (engine.h).
+//
+// The steps and touches make the simulated machine charge what our runtime is charged: for each lock's
+// words read the cost of reading an object, for those stored twice that of writing one (when they are
+// put aside, and when they are written back). Natively instructions were counted; they agree roughly.
 #include <algorithm>
 #include <mutex>
 #include <string>
@@ -7,6 +11,8 @@
 
 #include "base/assert.h"
 #include "emu/spin.h"
+#include "emu/step.h"
+#include "emu/touch.h"
 #include "workloads/systems/mnemosyne/engine.h"
 
 namespace sp3::workloads::mnemosyne {
@@ -19,12 +25,21 @@ constexpr std::uint64_t kHeldBit = 1;
 // lock after it.
 std::uint64_t load_word(const std::uint64_t* at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
 
+void touch_words(Word at, emu::Access access) {
+  emu::touch(emu::Line::word, at * sizeof(Word) / base::kCacheLine, access);
+}
+void touch_lock(std::size_t lock, emu::Access access) {
+  emu::touch(emu::Line::word_lock, lock * sizeof(std::uint64_t) / base::kCacheLine, access);
+}
+
 }  // namespace
 
 void Engine::Tx::begin() {
   client_.reads_.clear();
   client_.held_.clear();
   client_.writes_.clear();
+  emu::step(emu::Step::epoch_pin);
+  emu::touch(emu::Line::word_clock, 0, emu::Access::load);
   client_.snapshot_ = engine_.clock_.load(std::memory_order_acquire);  // (1) pairs with (4)
 }
 
@@ -43,7 +58,9 @@ void Engine::Tx::load(Word at, std::uint64_t* to, std::size_t count) {
 void Engine::Tx::load_stripe(Word at, std::uint64_t* to, std::size_t count) {
   const std::size_t index = lock_of(at);
   const Lock& lock = engine_.locks_[index];
+  emu::step(emu::Step::entry_read);
   for (;;) {
+    touch_lock(index, emu::Access::load);
     const std::uint64_t before = lock.load(std::memory_order_acquire);  // (2) pairs with (5)
     if ((before & kHeldBit) != 0) {
       if (before != own_lock()) throw Restart{index};
@@ -57,6 +74,7 @@ void Engine::Tx::load_stripe(Word at, std::uint64_t* to, std::size_t count) {
       extend();
       continue;
     }
+    touch_words(at, emu::Access::load);
     for (std::size_t i = 0; i < count; ++i) to[i] = load_word(engine_.home(at + i));
     // relaxed: after the acquire loads above.
     if (lock.load(std::memory_order_relaxed) != before) continue;
@@ -80,6 +98,8 @@ void Engine::Tx::acquire(std::size_t index) {
   // relaxed: the exchange below decides.
   std::uint64_t found = lock.load(std::memory_order_relaxed);
   if (found == own_lock()) return;
+  emu::step(emu::Step::commit_publish);
+  touch_lock(index, emu::Access::exchange);
   do {
     if ((found & kHeldBit) != 0) throw Restart{index};
     // (3) acquire pairs with (5): what the last owner stored is seen.
@@ -128,6 +148,8 @@ void Engine::Tx::commit() {
   // this commit is under way, or its clock is from before our time.
   Slot& slot = engine_.slots_[client_.slot_];
   slot.active.store(engine_.clock_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+  emu::step(emu::Step::commit_stamp);
+  emu::touch(emu::Line::word_clock, 0, emu::Access::exchange);
   const std::uint64_t time = engine_.clock_.fetch_add(1, std::memory_order_seq_cst) + 1;  // (4)
   if (time > client_.snapshot_ + 1 && !reads_are_valid()) {
     slot.active.store(kIdle, std::memory_order_release);
@@ -160,7 +182,7 @@ void Engine::Tx::reserve_log(std::uint64_t words) {
   if (!engine_.truncation_wanted_.load(std::memory_order_relaxed)) {
     const std::lock_guard guard(engine_.mutex_);
     engine_.truncation_wanted_.store(true, std::memory_order_relaxed);
-    engine_.wanted_.notify_one();
+    engine_.wanted_.notify_all();
   }
   if (used() <= capacity) return;
   ++client_.counters_.waits;
@@ -200,9 +222,12 @@ void Engine::Tx::write_back(std::uint64_t time) {
   emu::Memory& words = *engine_.words_;
   const Layout& layout = engine_.layout_;
   for (const Stored& stored : client_.writes_.stores()) {
+    touch_words(stored.at, emu::Access::store);
     words.store_word(layout.word_at(stored.at), stored.value);
   }
   for (const Client::Held& held : client_.held_) {
+    emu::step(emu::Step::commit_publish);
+    touch_lock(held.lock, emu::Access::store);
     engine_.locks_[held.lock].store(time << 1, std::memory_order_release);  // (5)
   }
   // Each line once if its words were stored one after the other, as those of an entry are.

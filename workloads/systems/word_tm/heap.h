@@ -35,7 +35,7 @@ class Heap {
   static constexpr Word kArenas = 24;
   static constexpr std::size_t kArenaWords = 264;
   static constexpr Word kFirst = kArenas + kArenaCount * kArenaWords;
-  static constexpr std::size_t kChunkWords = 24 * 512;
+  static constexpr std::size_t kChunkWords = std::size_t{24} * 512;
   static_assert(2 + kClasses <= kArenaWords);
 
   // A heap of the words below `end`. REQUIRES: `grain` divides 24.

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Tests of tools/report: which rows it takes, what it computes from them, what it writes.
+
+usage: report_test.py REPORT_FOLDER
+"""
+
+import html.parser
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPORT = ""
+
+
+def row(system, workload, threads, throughput, **other):
+    base = {
+        "system": system, "workload": workload, "threads": threads, "memory": "emulated",
+        "latency_ns": 500, "latency_model": "fence", "durability": "sync", "entries": 1000,
+        "entry_size": 128, "zipf": 0.99, "insert_ratio": 0.5, "fill": 1.0, "simulated": False,
+        "throughput_tx_per_s": throughput, "spread": 0.1, "fences_per_tx": 1.0, "lines_per_tx": 6.0,
+        "abort_ratio": 0.01, "aborts": 10, "latency_p50_ns": 700.0, "latency_p99_ns": 2500.0,
+        "latency_p999_ns": 12345.0, "flush": "clwb", "commit": "abc<1>",
+        "machine": {"cpu": "A CPU", "cores": 2, "kernel": "6"},
+    }  # fmt: skip
+    base.update(other)
+    return base
+
+
+def some_rows(**other):
+    workloads = ["sps", "queue", "hashtable", "rbtree", "bptree"]
+    systems = {"sp3": 4.0, "nvm-tx": 3.0, "dram-tx": 8.0, "pmdk": 1.0, "mnemosyne": 2.0}
+    return [
+        row(system, workload, threads, 1e5 * speed * threads**0.5, **other)
+        for workload in workloads
+        for system, speed in systems.items()
+        for threads in (1, 4, 16)
+    ]
+
+
+class ComputationTest(unittest.TestCase):
+    def setUp(self):
+        sys.path.insert(0, REPORT)
+        import results
+
+        self.results = results
+        self.directory = tempfile.TemporaryDirectory()
+
+    def tearDown(self):
+        self.directory.cleanup()
+
+    def load(self, content):
+        path = pathlib.Path(self.directory.name) / "results.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return self.results.load([path])
+
+    def test_rows_are_sorted_by_what_they_are(self):
+        found = self.load(
+            [
+                row("sp3", "sps", 1, 10.0),
+                {"lock": "grid", "workload": "W1", "threads": 1, "max_height": 8, "pairs_per_s": 5},
+                {"recovery_seconds": 3, "threads": 1, "checkpoint_ms": 1000, "log_bytes": 2**30},
+            ]
+        )
+        self.assertEqual([len(found.rows), len(found.locks), len(found.recoveries)], [1, 1, 1])
+
+    def test_a_comparison_is_an_object_with_rows(self):
+        found = self.load({"format": "sp3-compare", "rows": some_rows(), "skipped": ["x on y: z"]})
+        self.assertEqual(len(found.rows), 75)
+        self.assertEqual(found.skipped, ["x on y: z"])
+
+    def test_what_is_no_result_is_refused_by_name(self):
+        for content in ["{", "3", [3], [{"system": "sp3"}], [{"lock": "grid"}],
+                        [{"system": "sp3", "throughput_tx_per_s": 1}]]:  # fmt: skip
+            with self.assertRaisesRegex(self.results.BadInput, "results.json"):
+                self.load(content)
+
+    def test_settings_keep_apart_what_cannot_be_compared(self):
+        found = self.load(
+            some_rows()
+            + some_rows(simulated=True)
+            + some_rows(latency_model="yield", latency_ns=20000)
+            + some_rows(memory="file", latency_ns=0)
+            + some_rows(latency_ns=0)
+            + some_rows(latency_ns=0, latency_model="line")
+        )
+        titles = [setting.title for setting, _ in found.settings()]
+        self.assertEqual(
+            titles,
+            [
+                "native, no added latency",  # whatever the model
+                "native, +500 ns for each fence",
+                "native, file memory",
+                "native, yielded waits, +20 µs for each fence",
+                "simulated cores, +500 ns for each fence",
+            ],
+        )
+
+    def test_ratios_and_their_mean_are_those_of_the_throughputs(self):
+        rows = [row("sp3", "sps", 1, 80.0), row("pmdk", "sps", 1, 10.0),
+                row("sp3", "queue", 1, 20.0), row("pmdk", "queue", 1, 10.0),
+                row("sp3", "rbtree", 1, 20.0)]  # fmt: skip
+        ratios = self.results.ratios(rows, "sp3", "pmdk", 1)
+        self.assertEqual(ratios, {"sps": 8.0, "queue": 2.0})
+        self.assertAlmostEqual(self.results.geometric_mean(ratios.values()), 4.0)
+        self.assertIsNone(self.results.geometric_mean([]))
+
+    def test_the_papers_numbers_stand_only_where_it_states_them(self):
+        import tables
+
+        found = self.load(some_rows())
+        setting, rows = found.settings()[0]
+        lines = {(line[0], line[1]): line for line in tables.comparison(setting, rows).rows}
+        self.assertEqual(lines["16", "pmdk"][2:8], ["4.00 ×"] * 6)
+        self.assertEqual(lines["16", "pmdk"][8:], ["0.79 to 51.50 ×", "17.23 ×"])
+        self.assertEqual(lines["1", "mnemosyne"][8:], ["0.88 to 3.20 ×", "1.96 ×"])
+        self.assertEqual(lines["4", "pmdk"][8:], ["–", "–"])
+        self.assertEqual(lines["16", "nvm-tx"][8:], ["–", "–"])
+        scaling = {line[0]: line for line in tables.scaling(setting, rows).rows}
+        self.assertEqual(scaling["sp3"][6:], ["4.00 ×", "0.61 to 13.23 ×", "10.11 ×"])
+        self.assertEqual(scaling["dram-tx"][7:], ["–", "–"])
+
+
+class Page(html.parser.HTMLParser):
+    """Collects what the page refers to, and checks that its tags match."""
+
+    VOID = {"meta", "img", "br"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.references, self.open_tags, self.text = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.references += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in self.VOID:
+            self.open_tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open_tags.pop() == tag, tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def python_with_matplotlib():
+    for python in ("/usr/bin/python3", sys.executable):
+        if not pathlib.Path(python).exists():
+            continue
+        command = [python, "-c", "import matplotlib"]
+        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+            return python
+    return None
+
+
+PYTHON = python_with_matplotlib()
+
+
+@unittest.skipUnless(PYTHON, "no matplotlib here; './dev report' installs it")
+class PageTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.directory.name)
+
+    def tearDown(self):
+        self.directory.cleanup()
+
+    def report(self, content, code=0):
+        (self.folder / "results.json").write_text(json.dumps(content))
+        result = subprocess.run(
+            [PYTHON, "-B", REPORT, "results.json", "--out", "out"], capture_output=True, text=True,
+            timeout=240, cwd=self.folder, check=False,
+        )  # fmt: skip
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result
+
+    def test_one_page_holds_every_figure_and_fetches_nothing(self):
+        locks = [
+            {"lock": lock, "workload": workload, "threads": threads, "max_height": height,
+             "pairs_per_s": 1e6, "ns_per_pair": 100.0}
+            for lock in ("skiplist", "grid")
+            for workload in ("W1", "W2", "height")
+            for threads, height in ((1, 4), (2, 8))
+        ]  # fmt: skip
+        recoveries = [
+            {"recovery_seconds": 0.1 * t, "threads": t, "checkpoint_ms": c, "log_bytes": 2**30}
+            for t in (1, 24)
+            for c in (1000, 5000)
+        ]
+        content = some_rows() + some_rows(simulated=True) + locks + recoveries
+        self.report({"rows": content, "skipped": ["lmdb on sps: it has no arrays"]})
+        pictures = {path.name for path in (self.folder / "out").glob("*.png")}
+        for figure in ("figure-2", "figure-5", "figure-6", "figure-7", "latency"):
+            for environment in ("native", "simulated"):
+                name = f"{figure}-{environment}"
+                self.assertTrue(any(p.startswith(name) for p in pictures), name)
+        self.assertIn("figure-8-stamp.png", pictures)
+        self.assertIn("range-locks-w1-w2.png", pictures)
+        self.assertIn("range-locks-height.png", pictures)
+        text = (self.folder / "out" / "index.html").read_text(encoding="utf-8")
+        page = Page(text)
+        self.assertEqual(page.open_tags, [])
+        images = [r for r in page.references if r.startswith("data:image/png;base64,")]
+        self.assertEqual(len(images), len(pictures))
+        self.assertTrue(all(r.startswith(("data:", "#")) for r in page.references))
+        shown = " ".join(page.text)
+        for words in ("17.23 ×", "around 30 s", "it has no arrays", "12.3 µs", "abc<1>"):
+            self.assertIn(words, shown)
+
+    def test_results_of_one_thread_and_one_system_make_a_page_too(self):
+        self.report([row("sp3", "sps", 1, 10.0, latency_p50_ns=None, latency_p99_ns=None,
+                         latency_p999_ns=None)])  # fmt: skip
+        self.assertEqual(list((self.folder / "out").glob("*.png")), [])
+
+    def test_a_bad_file_is_one_line(self):
+        result = self.report({"rows": [{}]}, code=2)
+        self.assertEqual(result.stderr.count("\n"), 1)
+        self.assertIn("results.json: row 0", result.stderr)
+
+
+if __name__ == "__main__":
+    REPORT = sys.argv.pop(1)
+    unittest.main(verbosity=1)

@@ -1,0 +1,36 @@
+#include "tools/bench_run.h"
+
+#include <memory>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "workloads/floor.h"
+
+namespace sp3::tools {
+
+FlushCost measure_flush(const workloads::SystemOptions& o) {
+  const std::filesystem::path scratch = std::filesystem::path(o.path) += ".scratch";
+  const workloads::FloorResult floor =
+      workloads::measure_floor(scratch, o.pool.memory, o.pool.latency, o.pool.flush, 1, 0.05);
+  return {floor.ns_per_write, floor.flush};
+}
+
+workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check) {
+  const PoolRemover remover(cell.options.path);
+  const std::unique_ptr<workloads::System> system = workloads::make_system(cell.system);
+  system->create(cell.spec, cell.options);
+  system->populate();
+  workloads::RunResult result = workloads::run_workload(*system, cell.spec, zipf, cell.run);
+  if (check) {
+    const std::string violation = workloads::check(*system, cell.spec);
+    if (!violation.empty()) {
+      throw std::runtime_error(fmt::format("{} on {}: {}", cell.system,
+                                           workloads::to_string(cell.spec.kind), violation));
+    }
+  }
+  system->close();
+  return result;
+}
+
+}  // namespace sp3::tools

@@ -1,0 +1,224 @@
+#include "tools/compare/plan.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+
+namespace sp3::tools {
+
+namespace {
+
+using workloads::WorkloadKind;
+using Names = std::vector<std::string>;
+
+struct Section {
+  const char* name;
+  const char* title;
+  MemoryKind memory;
+  std::vector<Latency> latencies;
+  std::vector<unsigned> threads;
+  bool asynchronous;
+  Names systems;
+  std::vector<WorkloadKind> workloads;
+};
+
+constexpr Latency kNone{LatencyModel::fence, 0, 0};
+constexpr Latency kFence{LatencyModel::fence, 500, 0};
+constexpr Latency kLine{LatencyModel::line, 500, 0};
+// Far above a context switch, so that threads on one core overlap their waits.
+constexpr Latency kYield{LatencyModel::yield, 20'000, 0};
+
+const Names kTransactional = {"sp3", "nvm-tx", "pmdk", "mnemosyne", "quadra"};
+const Names kVariants = {"sp3-async", "nvm-ideal", "dram-tx"};
+const Names kStores = {"sp3", "lmdb", "rocksdb", "sqlite"};
+
+Names together(Names left, const Names& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+const std::vector<WorkloadKind> kAll(std::begin(workloads::kAllWorkloads),
+                                     std::end(workloads::kAllWorkloads));
+// What a key-value store can do.
+const std::vector<WorkloadKind> kKeyed = {WorkloadKind::hashtable, WorkloadKind::bptree};
+
+std::vector<Section> sections_of(bool full) {
+  constexpr MemoryKind kEmulated = MemoryKind::emulated;
+  constexpr MemoryKind kFile = MemoryKind::file;
+  const char* const emulated = "Emulated persistent memory";
+  const char* const yield = "Waits that give the core away";
+  const char* const file = "Files, durable in each transaction";
+  const char* const groups = "Files, durable in groups";
+  if (!full) {
+    return {{"emulated", emulated, kEmulated, {kFence}, {2}, false, kTransactional, kAll},
+            {"file", file, kFile, {kNone}, {2}, false, kStores, kKeyed},
+            {"file-async", groups, kFile, {kNone}, {2}, true, kStores, kKeyed}};
+  }
+  const Names everyone = together(kTransactional, kVariants);
+  return {{"emulated", emulated, kEmulated, {kNone, kFence, kLine}, {1, 2}, false, everyone, kAll},
+          {"yield", yield, kEmulated, {kYield}, {1, 2, 4, 8, 16}, false, kTransactional, kAll},
+          {"file", file, kFile, {kNone}, {1, 2, 16}, false, kStores, kKeyed},
+          {"file-async", groups, kFile, {kNone}, {1, 2}, true, kStores, kKeyed}};
+}
+
+// The listed ones of `all`, in the order of `all`. Throws UsageError for one that is not there.
+Names select(const std::string& option, const std::string& list, const Names& all) {
+  if (list == "all") return all;
+  const Names wanted = split_list(option, list);
+  for (const std::string& name : wanted) {
+    if (std::ranges::find(all, name) != all.end()) continue;
+    throw UsageError(fmt::format("{}: wanted all or some of {}, found '{}'", option,
+                                 fmt::join(all, ", "), name));
+  }
+  Names selected;
+  for (const std::string& name : all) {
+    if (std::ranges::find(wanted, name) != wanted.end()) selected.push_back(name);
+  }
+  return selected;
+}
+
+std::vector<unsigned> threads_of(const Section& section, const CompareArguments& a) {
+  if (a.threads.empty()) return section.threads;
+  std::vector<unsigned> threads;
+  for (const std::string& number : split_list("--threads", a.threads)) {
+    threads.push_back(parse_threads(number));
+  }
+  return threads;
+}
+
+bool is_built(const std::string& system) {
+  return std::ranges::any_of(
+      workloads::systems(), [&](const workloads::SystemInfo& info) { return info.name == system; });
+}
+
+workloads::SystemOptions options_of(const Section& section, const Latency& latency,
+                                    const CompareArguments& a) {
+  workloads::SystemOptions options;
+  options.pool.memory = section.memory;
+  options.pool.latency = latency;
+  options.asynchronous = section.asynchronous;
+  const bool elsewhere = section.memory == MemoryKind::file && !a.directory.empty();
+  const std::filesystem::path directory =
+      elsewhere ? a.directory : std::filesystem::path(default_directory(section.memory));
+  options.path = directory / fmt::format("sp3-compare-{}.pool", ::getpid());
+  return options;
+}
+
+workloads::RunOptions run_of(const CompareArguments& a, unsigned threads) {
+  workloads::RunOptions run;
+  run.threads = threads;
+  run.seconds = a.seconds != 0 ? a.seconds : a.full ? 0.7 : 0.3;
+  run.warmup_seconds = 0.2 * run.seconds;
+  run.operations = a.operations;
+  return run;
+}
+
+// The cells of one group, those that can be run.
+void add_group(ComparePlan& plan, const std::string& section, const Names& systems,
+               const Cell& prototype) {
+  Plan group;
+  for (const std::string& system : systems) {
+    Cell cell = prototype;
+    cell.system = system;
+    add_cell(group, std::move(cell));
+  }
+  for (Cell& cell : group.cells) plan.cells.push_back({section, std::move(cell)});
+  plan.skipped.insert(plan.skipped.end(), group.skipped.begin(), group.skipped.end());
+}
+
+void add_section(ComparePlan& plan, const Section& section, const Names& systems,
+                 const CompareArguments& a) {
+  const std::size_t before = plan.cells.size();
+  for (const WorkloadKind kind : parse_workloads(a.workloads)) {
+    if (std::ranges::find(section.workloads, kind) == section.workloads.end()) continue;
+    for (const Latency& latency : section.latencies) {
+      for (const unsigned threads : threads_of(section, a)) {
+        Cell prototype{{}, a.spec, run_of(a, threads), options_of(section, latency, a), {}};
+        prototype.spec.kind = kind;
+        add_group(plan, section.name, systems, prototype);
+      }
+    }
+  }
+  if (plan.cells.size() != before) {
+    plan.sections.push_back({{"name", section.name}, {"title", section.title}});
+  }
+}
+
+}  // namespace
+
+std::string PlannedCell::group() const {
+  const Latency& latency = cell.options.pool.latency;
+  return fmt::format("{}/{}/+{} {}/x{}", section, workloads::to_string(cell.spec.kind),
+                     latency.nanoseconds, to_string(latency.model), cell.run.threads);
+}
+
+std::string PlannedCell::name() const { return group() + "/" + cell.system; }
+
+ComparePlan make_compare_plan(const CompareArguments& a) {
+  if (a.repeat < 1 || a.repeat > 1000) {
+    throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
+  }
+  const std::vector<Section> sections = sections_of(a.full);
+  Names section_names;
+  Names systems;
+  for (const Section& section : sections) {
+    section_names.emplace_back(section.name);
+    for (const std::string& system : section.systems) {
+      if (std::ranges::find(systems, system) == systems.end()) systems.push_back(system);
+    }
+  }
+  const Names chosen = select("--system", a.systems, systems);
+  const Names wanted = select("--section", a.sections, section_names);
+
+  ComparePlan plan;
+  plan.sections = nlohmann::json::array();
+  Names built;
+  for (const std::string& system : chosen) {
+    if (is_built(system)) {
+      built.push_back(system);
+    } else {
+      plan.skipped.push_back(system + ": not in this build");
+    }
+  }
+  for (const Section& section : sections) {
+    if (std::ranges::find(wanted, section.name) == wanted.end()) continue;
+    Names of_section;
+    for (const std::string& system : section.systems) {
+      if (std::ranges::find(built, system) != built.end()) of_section.push_back(system);
+    }
+    add_section(plan, section, of_section, a);
+  }
+  if (plan.cells.empty()) {
+    throw UsageError(plan.skipped.empty() ? "there is nothing to run" : plan.skipped.front());
+  }
+  // The same combination may be impossible for the same reason at several numbers of threads.
+  std::set<std::string> told;
+  std::erase_if(plan.skipped, [&](const std::string& why) { return !told.insert(why).second; });
+
+  const workloads::RunOptions run = run_of(a, 1);
+  plan.description = {{"mode", a.full ? "full" : "quick"},
+                      {"sections", wanted},
+                      {"systems", built},
+                      {"workloads", a.workloads},
+                      {"threads", a.threads},
+                      {"entries", a.spec.entries},
+                      {"entry_size", a.spec.entry_size},
+                      {"zipf", a.spec.zipf},
+                      {"insert_ratio", a.spec.insert_ratio},
+                      {"fill", a.spec.fill},
+                      {"seed", a.spec.seed},
+                      {"repeat", a.repeat},
+                      {"seconds", run.seconds},
+                      {"warmup_seconds", run.warmup_seconds},
+                      {"operations", run.operations},
+                      {"file_directory", a.directory.string()}};
+  return plan;
+}
+
+}  // namespace sp3::tools

@@ -1,0 +1,187 @@
+// sp3 compare: the matrix of systems, workloads and memories in one go. Systems that share a setting
+// run in turn, again for every repetition, so that a machine that changes its pace changes it for all.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tools/bench_run.h"
+#include "tools/command.h"
+#include "tools/compare/plan.h"
+#include "tools/compare/results.h"
+#include "tools/progress.h"
+#include "workloads/machine.h"
+
+namespace sp3::tools {
+
+namespace {
+
+struct PlannedRun {
+  const PlannedCell* cell;
+  unsigned repetition;
+};
+
+// In the order in which they are run, without those that the results hold.
+std::vector<PlannedRun> runs_left(const ComparePlan& plan, unsigned repeat,
+                                  const CompareResults& results) {
+  std::vector<PlannedRun> runs;
+  for (std::size_t first = 0; first < plan.cells.size();) {
+    std::size_t last = first;
+    while (last < plan.cells.size() && plan.cells[last].group() == plan.cells[first].group())
+      ++last;
+    for (unsigned r = 0; r < repeat; ++r) {
+      for (std::size_t i = first; i < last; ++i) {
+        if (!results.has(plan.cells[i], r)) runs.push_back({&plan.cells[i], r});
+      }
+    }
+    first = last;
+  }
+  return runs;
+}
+
+// How long the rest will take, by what runs of the same section took so far.
+class Pace {
+ public:
+  explicit Pace(const std::vector<PlannedRun>& runs) {
+    for (const PlannedRun& run : runs) ++sections_[run.cell->section].left;
+  }
+  void ran(const PlannedRun& run, double seconds) {
+    Section& section = sections_[run.cell->section];
+    --section.left;
+    ++section.done;
+    section.seconds += seconds;
+  }
+  [[nodiscard]] std::string left(const workloads::RunOptions& run) const {
+    double seconds = 0;
+    for (const auto& [name, section] : sections_) {
+      // Setting up takes about half a second.
+      const double one = section.done != 0 ? section.seconds / section.done
+                                           : run.seconds + run.warmup_seconds + 0.5;
+      seconds += one * section.left;
+    }
+    const auto whole = static_cast<long>(std::ceil(seconds));
+    return whole >= 120 ? fmt::format("{} min left", (whole + 59) / 60)
+                        : fmt::format("{} s left", whole);
+  }
+
+ private:
+  struct Section {
+    int left = 0;
+    int done = 0;
+    double seconds = 0;
+  };
+  std::map<std::string, Section> sections_;
+};
+
+// What a flush costs is measured once for each setting of the memory.
+class FlushCosts {
+ public:
+  const FlushCost& of(const PlannedCell& cell) {
+    const Options& pool = cell.cell.options.pool;
+    const std::string setting =
+        fmt::format("{} {} {}", to_string(pool.memory), pool.latency.nanoseconds,
+                    to_string(pool.latency.model));
+    const auto found = costs_.find(setting);
+    if (found != costs_.end()) return found->second;
+    return costs_.emplace(setting, measure_flush(cell.cell.options)).first->second;
+  }
+
+ private:
+  std::map<std::string, FlushCost> costs_;
+};
+
+void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults& results) {
+  const std::vector<PlannedRun> runs = runs_left(plan, a.repeat, results);
+  const std::size_t total = plan.cells.size() * a.repeat;
+  const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
+  FlushCosts flush;
+  Pace pace(runs);
+  Progress progress;
+  std::size_t done = total - runs.size();
+  for (const PlannedRun& run : runs) {
+    progress.show(fmt::format("{}, {}", run.cell->name(), pace.left(run.cell->cell.run)), done++,
+                  total);
+    const FlushCost& cost = flush.of(*run.cell);
+    const auto start = std::chrono::steady_clock::now();
+    Cell cell = run.cell->cell;
+    cell.spec.seed = a.spec.seed + run.repetition;  // another course each time, the same for all
+    results.add(*run.cell, run.repetition, run_json(cell, run_once(cell, zipf, true), cost));
+    pace.ran(run, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  results.finish();
+}
+
+// One table for each section and latency.
+void print(const ComparePlan& plan, const CompareResults& results) {
+  std::vector<std::pair<std::string, nlohmann::json>> tables;
+  for (const nlohmann::json& row : results.rows()) {
+    std::string title;
+    for (const nlohmann::json& section : plan.sections) {
+      if (section.at("name") == row.at("section")) title = section.at("title");
+    }
+    title += fmt::format(", +{} ns ({})", row.at("latency_ns").get<unsigned>(),
+                         row.at("latency_model").get<std::string>());
+    const auto same = [&](const auto& table) { return table.first == title; };
+    auto found = std::find_if(tables.begin(), tables.end(), same);
+    if (found == tables.end()) found = tables.insert(found, {title, nlohmann::json::array()});
+    found->second.push_back(row);
+  }
+  for (const auto& [title, rows] : tables) {
+    fmt::print("{}; a line flushed and fenced costs {:.0f} ns\n\n", title,
+               rows.front().at("flush_cost_ns").get<double>());
+    print_rows(stdout, rows);
+    fmt::print("\n");
+  }
+  for (const std::string& reason : plan.skipped) fmt::print("skipped: {}\n", reason);
+}
+
+int run(const CompareArguments& a) {
+  const ComparePlan plan = make_compare_plan(a);
+  CompareResults results(a.results, plan, to_json(workloads::describe_machine()),
+                         workloads::built_from());
+  run_all(plan, a, results);
+  print(plan, results);
+  return kOk;
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app, int& exit_code) {
+  auto a = std::make_shared<CompareArguments>();
+  CLI::App* compare = app.add_subcommand(
+      "compare", "run the whole comparison with other systems, or go on with it");
+  compare->add_flag("--full", a->full, "about half an hour, not two minutes");
+  compare
+      ->add_option("--results", a->results, "the file to write; one that is there is gone on with")
+      ->capture_default_str();
+  compare
+      ->add_option("--section", a->sections,
+                   "all, or a list of emulated, yield (--full), file, file-async")
+      ->capture_default_str();
+  compare
+      ->add_option("--workload", a->workloads,
+                   "all, or a list of sps, queue, hashtable, rbtree, bptree")
+      ->capture_default_str();
+  compare->add_option("--system", a->systems, "all, or a list of those of the sections")
+      ->capture_default_str();
+  compare->add_option("--threads", a->threads, "a list of numbers, for all sections");
+  add_spec_options(*compare, a->spec);
+  auto* seconds =
+      compare->add_option("--seconds", a->seconds, "of each run (default: 0.3, with --full 0.7)");
+  compare->add_option("--operations", a->operations, "of each run, instead of a time")
+      ->excludes(seconds);
+  compare->add_option("--repeat", a->repeat, "runs of each cell; the median counts")
+      ->capture_default_str();
+  compare->add_option("--seed", a->spec.seed, "of the operations")->capture_default_str();
+  compare->add_option("--directory", a->directory, "where file memory is measured (default: here)");
+  compare->callback([a, &exit_code] { exit_code = run(*a); });
+}
+
+}  // namespace sp3::tools

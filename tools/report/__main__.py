@@ -1,0 +1,108 @@
+"""Draws results: one HTML page that needs no network, and its pictures as PNG files.
+
+usage: ./dev report RESULTS... [--out DIRECTORY] [--title TITLE]
+"""
+
+import argparse
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import results as data  # noqa: E402
+
+INTRODUCTION = [
+    "One operation is one transaction. Medians of the runs of each cell; a curve joins medians. "
+    "Each section has one setting, and says whether it is native, native with yielded waits, or "
+    "simulated: compare within a section only.",
+    "mnemosyne and quadra are re-implementations from their papers (docs/PEERS.md). Numbers that "
+    "the paper states stand beside ours as a comparison, not as a reproduction: its machine was "
+    "another.",
+]
+
+
+def sections_of(results):
+    """(title, [introducing sentence], [Figure], [Table]) in the page's order."""
+    import figures
+    import lock_figures
+    import tables
+
+    sections = []
+    for setting, rows in results.settings():
+        drawn = []
+        for draw in (figures.figure_2, figures.figure_5, figures.figure_6, figures.figure_7,
+                     figures.latencies):  # fmt: skip
+            drawn += draw(setting, rows)
+        listed = [tables.comparison(setting, rows), tables.scaling(setting, rows),
+                  tables.counts(setting, rows)]  # fmt: skip
+        explained = [setting.explanation]
+        sections.append((setting.title, explained, drawn, [table for table in listed if table]))
+    if results.recoveries:
+        sections.append(("Recovery", [], figures.figure_8(results.recoveries), []))
+    if results.locks:
+        drawn = lock_figures.over_threads(results.locks) + lock_figures.over_height(results.locks)
+        table = tables.lock_counts(results.locks)
+        sections.append(("Range locks", [], drawn, [table] if table else []))
+    sections.append(("Sources", [], [], [tables.machines(results)]))
+    return sections
+
+
+def unique(slug, used):
+    """A name that no picture has yet: settings may differ in what a slug does not tell."""
+    name, n = slug, 2
+    while name in used:
+        name, n = f"{slug}-{n}", n + 1
+    used.add(name)
+    return name
+
+
+def write_report(results, directory, title):
+    """Returns the paths written, the page first."""
+    import page
+
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    sections = []
+    used = set()
+    for name, sentences, drawn, listed in sections_of(results):
+        parts = [f"<p>{page.escape(sentence)}</p>" for sentence in sentences]
+        for figure in drawn:
+            figure.slug = unique(figure.slug, used)
+            png = page.png_bytes(figure.plot)
+            path = directory / f"{figure.slug}.png"
+            path.write_bytes(png)
+            written.append(path)
+            parts.append(page.figure_html(figure, png))
+        parts += [page.table_html(table) for table in listed]
+        sections.append((name, parts))
+    if results.skipped:
+        items = "".join(f"<li>{page.escape(reason)}</li>" for reason in results.skipped)
+        sections.append(("Not run", [f"<ul>{items}</ul>"]))
+    index = directory / "index.html"
+    index.write_text(page.page_html(title, INTRODUCTION, sections), encoding="utf-8")
+    return [index] + written
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="./dev report", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "results", nargs="+", metavar="RESULTS", help="JSON of sp3 compare, bench, sim or lockbench"
+    )
+    parser.add_argument("--out", default="report", help="the directory to write to: report")
+    parser.add_argument("--title", default="sp3: results", help="of the page")
+    options = parser.parse_args(arguments)
+    try:
+        results = data.load(options.results)
+        written = write_report(results, pathlib.Path(options.out), options.title)
+    except data.BadInput as error:
+        print(f"report: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        print(f"report: {error}: ./dev report installs what it needs", file=sys.stderr)
+        return 3
+    print(f"{written[0]}: {len(results.rows)} cells, {len(written) - 1} pictures")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

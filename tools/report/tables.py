@@ -1,0 +1,135 @@
+"""Tables: counts of each transaction, latencies, and our ratios beside those the paper states."""
+
+from dataclasses import dataclass
+
+import paper
+import results as data
+
+
+@dataclass
+class Table:
+    title: str
+    head: list
+    rows: list  # of cells, as text
+    note: str = ""
+
+
+def number(value, digits=3):
+    return "–" if value is None else f"{value:.{digits}g}"
+
+
+def ratio(value):
+    return "–" if value is None else f"{value:.2f} ×"
+
+
+def duration(ns):
+    if ns is None:
+        return "–"
+    if ns >= 1e6:
+        return f"{ns / 1e6:.3g} ms"
+    return f"{ns / 1e3:.3g} µs" if ns >= 1e4 else f"{ns:.0f} ns"
+
+
+def counts(setting, rows):
+    """Fences, lines and throughput with the fewest threads, where nobody helps anybody."""
+    threads = data.thread_counts(rows)[0]
+    body = []
+    for workload in data.WORKLOADS:
+        for system in data.systems_in(rows):
+            row = data.find(rows, system, workload, threads)
+            if row is None:
+                continue
+            body.append([
+                data.WORKLOAD_TITLES[workload], system, f"{row['throughput_tx_per_s'] / 1000:.4g}",
+                f"{row['spread'] * 100:.0f} %", f"{row['fences_per_tx']:.3f}",
+                f"{row['lines_per_tx']:.2f}", duration(row.get("latency_p50_ns")),
+                duration(row.get("latency_p99_ns")), duration(row.get("latency_p999_ns")),
+            ])  # fmt: skip
+    head = ["workload", "system", "thousand tx/s", "spread", "fences/tx", "lines/tx", "p50", "p99",
+            "p99.9"]  # fmt: skip
+    unit = setting.unit[:-1] if threads == 1 else setting.unit
+    return Table(
+        f"Counts and latencies, {threads} {unit}", head, body,
+        "Fences and lines per writing transaction, on the commit path. The spread is that of the "
+        "runs, highest less lowest over the median.",
+    )  # fmt: skip
+
+
+def stated(statement):
+    if statement is None:
+        return ["–", "–"]
+    low, high, average = statement
+    return [f"{low:.2f} to {high:.2f} ×", f"{average:.2f} ×"]
+
+
+def comparison(setting, rows):
+    """sp3 over every other system: by workload, the geometric mean, and what the paper states."""
+    body = []
+    for threads in data.thread_counts(rows):
+        for other in data.systems_in(rows):
+            ours = data.ratios(rows, "sp3", other, threads) if other != "sp3" else {}
+            if not ours:
+                continue
+            body.append(
+                [str(threads), other]
+                + [ratio(ours.get(workload)) for workload in data.WORKLOADS]
+                + [ratio(data.geometric_mean(ours.values()))]
+                + stated(paper.SP3_OVER.get((threads, other)))
+            )
+    head = [setting.unit, "sp3 over"] + [data.WORKLOAD_TITLES[w] for w in data.WORKLOADS]
+    head += ["geometric mean", "the paper: range", "average"]
+    return Table("sp3 over the others", head, body, paper.SETUP) if body else None
+
+
+def scaling(setting, rows):
+    """Throughput with 16 (or the most) threads over that with one, beside the paper's."""
+    threads = data.thread_counts(rows)
+    if len(threads) < 2:
+        return None
+    high = 16 if 16 in threads else threads[-1]
+    body = []
+    for system in data.systems_in(rows):
+        ours = data.scaling(rows, system, threads[0], high)
+        if not ours:
+            continue
+        body.append(
+            [system]
+            + [ratio(ours.get(workload)) for workload in data.WORKLOADS]
+            + [ratio(data.geometric_mean(ours.values()))]
+            + stated(paper.SCALING_16.get(system) if high == 16 else None)
+        )
+    head = ["system"] + [data.WORKLOAD_TITLES[w] for w in data.WORKLOADS]
+    head += ["geometric mean", "the paper: range", "average"]
+    return Table(f"{high} {setting.unit} over {threads[0]}", head, body) if body else None
+
+
+def lock_counts(rows):
+    """What a lock costs: time and instructions of a pair, by ranges held."""
+    shown = [r for r in rows if r["workload"] == "uncontended"]
+    if not shown:
+        return None
+    body = []
+    for row in shown:
+        body.append([
+            row["lock"], str(row.get("held", 0)), number(row.get("ns_per_pair")),
+            number(row.get("instructions_per_pair"), 4), number(row.get("memory_per_held_bytes")),
+        ])  # fmt: skip
+    return Table(
+        "An uncontended pair", ["lock", "ranges held", "ns", "instructions", "bytes per held"], body
+    )
+
+
+def machines(results):
+    """Where the rows come from: one line for each different origin."""
+    seen = {}
+    for row in results.rows + results.locks + results.recoveries:
+        machine = row.get("machine") or {}
+        kind = "simulated" if row.get("simulated") else "native"
+        key = (kind, machine.get("cpu", "?"), machine.get("cores", "?"), machine.get("kernel", "?"),
+               row.get("commit", "?"), row.get("flush", "–"))  # fmt: skip
+        seen[key] = seen.get(key, 0) + 1
+    body = []
+    for key, count in sorted(seen.items(), key=str):
+        body.append([str(cell) for cell in key] + [str(count)])
+    head = ["kind", "CPU (or that of the costs)", "cores", "kernel", "commit", "flush", "rows"]
+    return Table("Where the figures come from", head, body)
