@@ -48,6 +48,9 @@ class Model {
         return true;
       case OperationKind::search:
         break;
+      case OperationKind::read_range:
+      case OperationKind::write_range:
+        FAIL("ranges have a test of their own");
     }
     return map_.contains(operation.key);
   }
