@@ -217,10 +217,12 @@ class CliTest(CommandTest):
                                    "2000", "--open-size", "32M", "--seconds", "0.05", "--repeat", "1",
                                    "--json", "-").stdout)
         names = {row["micro"]: row["value"] for row in rows}
-        for name in ("floor", "floor_sps", "floor_ratio", "empty_transaction", "read_transaction",
-                     "open", "open_first_transaction", "open_100000_reads"):
-            self.assertIn(name, names)
+        for name in ("floor", "floor_sps", "floor_ratio", "open", "open_first_transaction",
+                     "open_100000_reads"):
             self.assertGreater(names[name], 0)
+        # Less what an empty loop takes, which may be interrupted and then take longer.
+        for name in ("empty_transaction", "read_transaction"):
+            self.assertIsInstance(names[name], float)
 
     def test_lockbench_measures_every_lock_on_every_workload(self):
         fields = {"lock": str, "workload": str, "threads": int, "pairs_per_s": float,
@@ -228,7 +230,7 @@ class CliTest(CommandTest):
                   "spread": float, "conflicts": int, "machine": dict}
         rows = json.loads(self.sp3(
             "lockbench", "--lock", "all", "--workload", "W1,W2", "--threads", "2", "--seconds",
-            "0.01", "--repeat", "1", "--json", "-").stdout)
+            "0.1", "--repeat", "1", "--json", "-").stdout)
         self.assertEqual(len(rows), 2 * len({row["lock"] for row in rows}))
         self.assertGreaterEqual({row["lock"] for row in rows}, {"none", "bare", "grid", "skiplist"})
         for row in rows:
