@@ -210,21 +210,20 @@ def curve(rows, system, workload, value="throughput_tx_per_s"):
 
 def ratios(rows, system, other, threads):
     """{workload: throughput of `system` over that of `other`} where both were measured."""
-    result = {}
-    for workload in WORKLOADS:
-        a = find(rows, system, workload, threads)
-        b = find(rows, other, workload, threads)
-        if a and b and b["throughput_tx_per_s"] > 0:
-            result[workload] = a["throughput_tx_per_s"] / b["throughput_tx_per_s"]
-    return result
+    return quotients(rows, (system, threads), (other, threads))
 
 
 def scaling(rows, system, low, high):
     """{workload: throughput at `high` threads over that at `low`}."""
+    return quotients(rows, (system, high), (system, low))
+
+
+def quotients(rows, cell, base):
+    """{workload: throughput of `cell` over that of `base`}, each a (system, threads)."""
     result = {}
     for workload in WORKLOADS:
-        a = find(rows, system, workload, high)
-        b = find(rows, system, workload, low)
+        a = find(rows, cell[0], workload, cell[1])
+        b = find(rows, base[0], workload, base[1])
         if a and b and b["throughput_tx_per_s"] > 0:
             result[workload] = a["throughput_tx_per_s"] / b["throughput_tx_per_s"]
     return result
