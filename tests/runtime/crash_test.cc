@@ -13,6 +13,7 @@
 
 #include "emu/step.h"
 #include "tests/runtime/bank.h"
+#include "tests/support/reporting_child.h"
 
 namespace sp3::test {
 namespace {
@@ -50,24 +51,12 @@ class Victim {
 
   // Runs the bank in a child until it is killed or done; how it ended.
   int run(const Crash& crash) {
-    int ends[2];
-    if (::pipe(ends) != 0) return -1;
     const std::uint64_t seed = random_();
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::close(ends[0]);
-      ::_exit(work(crash, seed, ends[1]));
-    }
-    ::close(ends[1]);
-    Report report{};
-    while (::read(ends[0], &report, sizeof report) == static_cast<ssize_t>(sizeof report)) {
+    const auto told = [&](const Report& report) {
       std::uint64_t& known = progress_.acknowledged[report.thread];
       known = std::max(known, report.sequence);
-    }
-    ::close(ends[0]);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    };
+    return run_reporting_child<Report>([&](int pipe) { return work(crash, seed, pipe); }, told);
   }
 
   // Opens (recovering), checks everything, closes, and audits what the closed file holds.

@@ -15,6 +15,7 @@
 
 #include "emu/step.h"
 #include "tests/support/pools.h"
+#include "tests/support/reporting_child.h"
 
 namespace sp3::test {
 namespace {
@@ -60,22 +61,11 @@ class Victim {
   }
 
   int run(Step step, std::uint64_t countdown, bool before_open, std::uint64_t transactions) {
-    int ends[2];
-    if (::pipe(ends) != 0) return -1;
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::close(ends[0]);
-      ::_exit(work(step, countdown, before_open, transactions, ends[1]));
-    }
-    ::close(ends[1]);
-    Report report{};
-    while (::read(ends[0], &report, sizeof report) == static_cast<ssize_t>(sizeof report)) {
-      acknowledged_[report.thread] = std::max(acknowledged_[report.thread], report.number);
-    }
-    ::close(ends[0]);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return run_reporting_child<Report>(
+        [&](int pipe) { return work(step, countdown, before_open, transactions, pipe); },
+        [&](const Report& report) {
+          acknowledged_[report.thread] = std::max(acknowledged_[report.thread], report.number);
+        });
   }
 
   // What is wrong after a crash; empty if nothing.
