@@ -5,12 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "tools/pool_remover.h"
 #include "workloads/floor.h"
 
 namespace sp3::tools {
 
 FlushCost measure_flush(const workloads::SystemOptions& o) {
   const std::filesystem::path scratch = std::filesystem::path(o.path) += ".scratch";
+  const PoolRemover remover(scratch);
   const workloads::FloorResult floor =
       workloads::measure_floor(scratch, o.pool.memory, o.pool.latency, o.pool.flush, 1, 0.05);
   return {floor.ns_per_write, floor.flush};

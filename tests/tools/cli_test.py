@@ -6,6 +6,7 @@ usage: cli_test.py SP3
 
 import json
 import os
+import signal
 import sys
 
 from command_line import ERROR, USAGE, CommandTest, main
@@ -200,6 +201,17 @@ class CliTest(CommandTest):
         self.assertIn("results.json", self.complaint(*self.COMPARE, code=USAGE))
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), "no json")
+
+    def test_a_benchmark_that_is_ended_leaves_no_pool(self):
+        for signal_number, command in (
+            (signal.SIGINT, ("bench", "--workload", "sps")),
+            (signal.SIGTERM, ("compare", "--section", "file", "--system", "sp3", "--workload",
+                              "hashtable")),
+        ):
+            with self.subTest(command=command):
+                self.assertEqual(
+                    self.end_while_it_has_a_pool(signal_number, *command, "--seconds", "3600",
+                                                 "--entries", "300"), [])
 
     def test_bench_does_not_overwrite(self):
         self.create()
