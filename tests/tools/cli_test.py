@@ -72,6 +72,9 @@ class CliTest(CommandTest):
             ["compare", "--repeat", "0"], ["compare", "--threads", "0"],
             ["compare", "--section", "file", "--workload", "sps", "--system", "lmdb"],
             ["micro", "--repeat", "0"], ["crash-test", "--rounds", "0"],
+            ["recovery-bench", "--log-bytes", "1K"], ["recovery-bench", "--threads", "0"],
+            ["recovery-bench", "--strategy", "luck"], ["recovery-bench", "--writers", "0"],
+            ["recovery-bench", "--checkpoint-ms", "0"], ["recovery-bench", "--repeat", "0"],
             ["lockbench", "--lock", "nope"], ["lockbench", "--workload", "W3"],
             ["lockbench", "--repeat", "0"], ["lockbench", "--threads", "0"],
             ["lockbench", "--workload", "uncontended", "--held", "70000"],
@@ -84,7 +87,7 @@ class CliTest(CommandTest):
 
     def test_help_is_no_error(self):
         for command in ([], ["pool"], ["pool", "create"], ["log"], ["bench"], ["compare"], ["micro"],
-                        ["crash-test"], ["lockbench"]):
+                        ["crash-test"], ["lockbench"], ["recovery-bench"]):
             self.assertIn("--help", self.sp3(*command, "--help").stdout)
         self.assertIn("sp3", self.sp3("--version").stdout)
         self.assertNotIn("crash-victim", self.sp3("--help").stdout)
@@ -204,14 +207,14 @@ class CliTest(CommandTest):
 
     def test_a_benchmark_that_is_ended_leaves_no_pool(self):
         for signal_number, command in (
-            (signal.SIGINT, ("bench", "--workload", "sps")),
-            (signal.SIGTERM, ("compare", "--section", "file", "--system", "sp3", "--workload",
-                              "hashtable")),
+            (signal.SIGINT, ("bench", "--workload", "sps", "--seconds", "3600")),
+            (signal.SIGTERM, ("compare", "--section", "file", "--system", "sp3", "--seconds",
+                              "3600")),
+            (signal.SIGTERM, ("recovery-bench", "--log-bytes", "128M", "--repeat", "1000")),
         ):
             with self.subTest(command=command):
                 self.assertEqual(
-                    self.end_while_it_has_a_pool(signal_number, *command, "--seconds", "3600",
-                                                 "--entries", "300"), [])
+                    self.end_while_it_has_a_pool(signal_number, *command, "--entries", "300"), [])
 
     def test_bench_does_not_overwrite(self):
         self.create()
@@ -256,6 +259,52 @@ class CliTest(CommandTest):
         self.assertEqual(len(rows), 2 * (2 + 4 + 4))
         for row in rows:
             self.assertEqual(row["memory_per_held_bytes"] is not None, row["held"] != 0)
+
+    def test_recovery_bench_recovers_one_log_in_every_way(self):
+        fields = {"strategy": str, "threads": int, "writers": int, "checkpoint_ms": int,
+                  "recovery_seconds": float, "log_bytes": int, "records": int, "replayed": int,
+                  "dropped": int, "memory_peak_bytes": int, "cpu_seconds": float, "spread": float,
+                  "memory": str, "workload": str, "seed": int, "commit": str, "machine": dict}
+        rows = json.loads(self.sp3(
+            "recovery-bench", "--log-bytes", "1M,2M", "--threads", "1,3", "--workload", "hashtable",
+            "--entries", "500", "--repeat", "2", "--writers", "3", "--path", "crashed.pool", "--json",
+            "-").stdout)
+        self.assertEqual(len(rows), 2 * 2 * 2)
+        for row in rows:
+            for field, kind in fields.items():
+                self.assertIs(type(row[field]), kind, field)
+            phases = sum(row[phase + "_seconds"]
+                         for phase in ("scan", "cut", "order", "replay", "flush"))
+            self.assertGreater(phases, 0)
+            self.assertLessEqual(phases, row["recovery_seconds"])
+            self.assertEqual(len(row["recoveries"]), 2)
+            self.assertEqual(row["records"], row["replayed"] + row["dropped"])
+            self.assertGreaterEqual(row["log_bytes"], row["log_limit_bytes"])
+            self.assertEqual(row["checkpoint_ms"], 0)
+        self.assertEqual(len({(row["log_limit_bytes"], row["strategy"], row["threads"])
+                              for row in rows}), len(rows))
+        # Whatever recovers it, a log holds the same transactions.
+        self.assertEqual(len({(row["log_limit_bytes"], row["records"]) for row in rows}), 2)
+        self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_recovery_bench_writes_for_as_long_as_a_checkpoint_takes_to_come(self):
+        result = self.sp3("recovery-bench", "--log-bytes", "64M", "--checkpoint-ms", "20,40",
+                          "--threads", "1", "--strategy", "stamp", "--entries", "500",
+                          "--latency-ns", "2000", "--repeat", "1", "--memory", "emulated",
+                          "--json", "rows.json")
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            rows = json.load(file)
+        self.assertEqual([row["checkpoint_ms"] for row in rows], [20, 40])
+        for row in rows:
+            self.assertGreaterEqual(row["write_seconds"] * 1000, row["checkpoint_ms"])
+            self.assertGreater(row["replayed"], 0)
+        self.assertEqual(result.stdout.count("checkpoints every"), 2)
+
+    def test_recovery_bench_says_when_there_is_no_room(self):
+        said = self.complaint("recovery-bench", "--log-bytes", "4000T", code=ERROR)
+        self.assertIn("no room", said)
+        self.assertIn("wanted", said)
+        self.assertIn("found", said)
 
     def test_crash_test_kills_recovers_and_leaves_a_log_to_look_at(self):
         result = self.sp3("crash-test", "--rounds", "4", "--seed", "3", "--workload", "rbtree,queue",
