@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "tools/pool_remover.h"
+#include "tools/probe/probes.h"
 #include "workloads/floor.h"
 
 namespace sp3::tools {
@@ -18,12 +19,16 @@ FlushCost measure_flush(const workloads::SystemOptions& o) {
   return {floor.ns_per_write, floor.flush};
 }
 
-workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check) {
+workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check,
+                              const std::vector<std::string>& probe_names) {
   const PoolRemover remover(cell.options.path);
+  const auto probes = make_probes(probe_names);
+  workloads::RunOptions run = cell.run;
+  for (const auto& probe : probes) run.probes.push_back(probe.get());
   const std::unique_ptr<workloads::System> system = workloads::make_system(cell.system);
   system->create(cell.spec, cell.options);
   system->populate();
-  workloads::RunResult result = workloads::run_workload(*system, cell.spec, zipf, cell.run);
+  workloads::RunResult result = workloads::run_workload(*system, cell.spec, zipf, run);
   if (check) {
     const std::string violation = workloads::check(*system, cell.spec);
     if (!violation.empty()) {

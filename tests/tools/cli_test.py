@@ -64,7 +64,7 @@ class CliTest(CommandTest):
             ["bench", "--threads", "0"], ["bench", "--threads", "many"], ["bench", "--zipf", "1"],
             ["bench", "--entries", "0"], ["bench", "--entry-size", "100"],
             ["bench", "--seconds", "-1"], ["bench", "--repeat", "0"], ["bench", "--model", "none"],
-            ["bench", "--memory", "automatic"], ["bench", "--durability", "maybe"],
+            ["bench", "--probe", "perf,oracle"], ["bench", "--memory", "automatic"], ["bench", "--durability", "maybe"],
             ["bench", "--seconds", "1", "--operations", "5"], ["bench", "--insert-ratio", "2"],
             ["bench", "--memory", "file", "--latency-ns", "5"],
             ["bench", "--system", "nvm-ideal", "--workload", "queue"],
@@ -118,6 +118,27 @@ class CliTest(CommandTest):
             rows = json.load(file)
         self.assertEqual([r["workload"] for r in rows], ["sps"])
         self.assertIsNone(rows[0]["latency_p50_ns"])
+
+    def test_bench_says_what_probes_counted_or_why_not(self):
+        result = self.sp3("bench", "--workload", "sps", "--operations", "300", "--entries", "100",
+                          "--repeat", "1", "--probe", "perf,pcm", "--json", "-")
+        row = json.loads(result.stdout)[0]
+        self.assertEqual(set(row["probes"]), {"perf", "pcm"})
+        counted = {"perf": ["instructions", "cycles", "llc_misses", "cpu_ns", "page_faults",
+                            "context_switches"],
+                   "pcm": ["media_read_bytes", "media_write_bytes"]}
+        for probe, names in counted.items():
+            note = row["probes"][probe]
+            there = [name for name in names if name + "_per_tx" in row]
+            for name in there:
+                self.assertGreaterEqual(row[name + "_per_tx"], 0)
+            if there != names:
+                self.assertIn("unavailable: ", note)
+                self.assertIn(f"{probe}: {note}", result.stderr)
+        without = json.loads(self.sp3("bench", "--workload", "sps", "--operations", "300", "--entries",
+                                      "100", "--repeat", "1", "--json", "-").stdout)[0]
+        self.assertNotIn("probes", without)
+        self.assertNotIn("cpu_ns_per_tx", without)
 
     COMPARE = ("compare", "--results", "results.json", "--section", "emulated,file",
                "--system", "sp3,nvm-tx", "--workload", "sps,hashtable", "--threads", "1",
