@@ -23,6 +23,7 @@
 #include "tools/progress.h"
 #include "tools/recovery/crashed_pool.h"
 #include "tools/recovery/log_writer.h"
+#include "tools/recovery/rows.h"
 #include "workloads/machine.h"
 
 namespace sp3::tools {
@@ -178,8 +179,8 @@ void measure(Log& log, unsigned repeat) {
 
 const RecoveryRun& median(const Recovered& cell) { return cell.runs[(cell.runs.size() - 1) / 2]; }
 
-double gigabytes_per_s(const RecoveryRun& run) {
-  return static_cast<double>(run.report.bytes_scanned) / run.seconds * 1e-9;
+double bytes_per_s(const RecoveryRun& run) {
+  return static_cast<double>(run.report.bytes_scanned) / run.seconds;
 }
 
 nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::json& machine) {
@@ -216,7 +217,7 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::j
               {"flush_seconds", report.flush_seconds},
               {"log_bytes", report.bytes_scanned},
               {"bytes_replayed", report.bytes_replayed},
-              {"bytes_per_s", gigabytes_per_s(run) * 1e9},
+              {"bytes_per_s", bytes_per_s(run)},
               {"records", report.records},
               {"replayed", report.replayed},
               {"dropped", report.dropped},
@@ -229,7 +230,7 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::j
   return row;
 }
 
-void print_log(std::FILE* out, const Log& log) {
+void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
   const LogPlan& plan = log.plan;
   const RecoveryReport& report = median(log.cells.front()).report;
   fmt::print(out, "{}, {} entries of {} bytes, zipf {}; {} memory, +{} ns ({}); seed {}\n",
@@ -246,21 +247,7 @@ void print_log(std::FILE* out, const Log& log) {
                 " (checkpoints every {} s{})", plan.milliseconds / 1000.0,
                 log.written.log_bytes >= plan.most_bytes ? ", ended earlier by --log-bytes" : ""),
       report.records, report.dropped, report.dependencies);
-  fmt::print(out, "{:<8} {:>7} {:>9} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>11}\n",
-             "strategy", "threads", "seconds", "spread", "scan", "cut", "order", "replay", "flush",
-             "CPU s", "GB/s", "memory");
-  for (const Recovered& cell : log.cells) {
-    const RecoveryRun& run = median(cell);
-    const double apart = cell.runs.back().seconds - cell.runs.front().seconds;
-    fmt::print(
-        out,
-        "{:<8} {:>7} {:>9.3f} {:>6.1f}% {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} "
-        "{:>7.2f} {:>11}\n",
-        to_string(run.report.strategy), cell.threads, run.seconds, 100 * apart / run.seconds,
-        run.report.scan_seconds, run.report.cut_seconds, run.report.order_seconds,
-        run.report.replay_seconds, run.report.flush_seconds, run.cpu_seconds, gigabytes_per_s(run),
-        format_size(run.memory_peak));
-  }
+  print_recoveries(out, rows);
   fmt::print(out, "\n");
 }
 
@@ -277,9 +264,11 @@ int run(const RecoveryArguments& a) {
   nlohmann::json rows = nlohmann::json::array();
   for (Log& log : logs) {
     measure(log, a.repeat);
-    print_log(out, log);
+    nlohmann::json some = nlohmann::json::array();
+    for (const Recovered& cell : log.cells) some.push_back(row_json(log, cell, machine));
+    print_log(out, log, some);
     std::fflush(out);
-    for (const Recovered& cell : log.cells) rows.push_back(row_json(log, cell, machine));
+    rows.insert(rows.end(), some.begin(), some.end());
   }
   if (!a.json.empty()) write_output(a.json, rows.dump(2) + "\n");
   return kOk;

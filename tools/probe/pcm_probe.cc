@@ -14,9 +14,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "tools/start_program.h"
 
 namespace sp3::tools {
 
@@ -34,31 +35,6 @@ std::string find_program(std::string_view name) {
     folders.remove_prefix(std::min(colon + 1, folders.size()));
   }
   return {};
-}
-
-pid_t spawn(const std::string& program, int write_end) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, write_end, STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  // Signals that this process has blocked must reach it.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  std::array<std::string, 5> words = {program, "0.1", "-nc", "-csv", "-silent"};
-  std::array<char*, 6> argv{};
-  for (std::size_t i = 0; i < words.size(); ++i) argv[i] = words[i].data();
-  pid_t pid = -1;
-  const int error =
-      ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw std::system_error(error, std::generic_category(), program);
-  return pid;
 }
 
 // The mean of what the samples say, times the seconds.
@@ -96,7 +72,10 @@ PcmProbe::PcmProbe(const std::string& program) {
   }
   fd_ = ends[0];
   try {
-    pid_ = spawn(program, ends[1]);
+    const NullDevice null;
+    pid_ = start_program(
+        program, {"0.1", "-nc", "-csv", "-silent"},
+        {{null.fd(), STDIN_FILENO}, {ends[1], STDOUT_FILENO}, {null.fd(), STDERR_FILENO}});
   } catch (...) {
     ::close(ends[0]);
     ::close(ends[1]);

@@ -20,10 +20,10 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/progress.h"
+#include "tools/start_program.h"
 #include "workloads/zipf.h"
 
 namespace sp3::tools::recovery {
@@ -195,9 +195,7 @@ WrittenLog write_log(const LogPlan& plan) {
     errno = error;
     fail("fork");
   }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = wait_for(child);
   if (!told) {
     throw std::runtime_error(
         fmt::format("the process that writes the log ended with status {}", status));
