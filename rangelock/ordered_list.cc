@@ -8,19 +8,22 @@
 
 namespace sp3::rangelock {
 
+// Its links lead nowhere, and nobody follows them: searches stop at its begin.
+constinit OrderedList::Sentinel OrderedList::end_{.node = {.begin = kRangeMax}};
+
 OrderedList::OrderedList(unsigned max_height) : max_height_(max_height) {
   SP3_CHECK(max_height >= 1 && max_height <= kMaxHeight);
   head_.node.height = static_cast<std::uint8_t>(kMaxHeight);
   for (unsigned level = 0; level < kMaxHeight; ++level) {
-    ::new (&head_.next(level)) std::atomic<Link>(0);
+    ::new (&head_.next(level)) std::atomic<Link>(end_link());
   }
 }
 
 void OrderedList::clear(NodePool& pool) noexcept {
   for (unsigned level = kMaxHeight; level-- > 0;) {
     Node* node = node_of(head_.next(level).load(std::memory_order_relaxed));
-    head_.next(level).store(0, std::memory_order_relaxed);
-    while (node != nullptr) {
+    head_.next(level).store(end_link(), std::memory_order_relaxed);
+    while (node != &end_.node) {
       Node* const next = node_of(node->next(level).load(std::memory_order_relaxed));
       if (node->links.fetch_sub(1, std::memory_order_relaxed) == 1) pool.free(node);
       node = next;
@@ -43,63 +46,80 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
   }
 }
 
-inline void OrderedList::adapt(OwnerCore& owner, unsigned levels, unsigned steps) noexcept {
-  if (steps > kLongWalk) [[unlikely]] {
-    // relaxed, and a lost update is harmless: see search.
+// After a search that took so many steps on the top level.
+[[gnu::noinline]] void OrderedList::adapt(OwnerCore& owner, unsigned levels,
+                                          unsigned steps) noexcept {
+  if (steps > kLongWalk) {
+    // relaxed, and a lost update is harmless: any number of levels gives a correct search.
     if (levels < max_height_) levels_.store(levels + 1, std::memory_order_relaxed);
-  } else if (levels > 1 && head_.next(levels - 1).load(std::memory_order_relaxed) == 0 &&
-             owner.next_random() >> 58 == 0) {
+  } else if (owner.next_random() >> 58 == 0) {
     levels_.store(levels - 1, std::memory_order_relaxed);
   }
+}
+
+// Follows an upper level, from `pred`, as far as nodes begin at or before `begin`. False as for
+// try_search.
+template <bool counts>
+[[gnu::always_inline]] inline bool OrderedList::walk(OwnerCore& owner, std::uint64_t begin,
+                                                     unsigned level, Path& path, Node*& pred,
+                                                     unsigned& steps) {
+  // (2) acquire: pairs with the release of (3), which made the node, and of (1), which unlocked it.
+  Link link = pred->next(level).load(std::memory_order_acquire);
+  if (is_marked(link)) [[unlikely]]
+    return false;
+  for (;;) {
+    Node* const node = unmarked_node_of(link);
+    if (node->begin > begin) break;
+    const Link next = node->next(level).load(std::memory_order_acquire);
+    if (is_marked(next)) [[unlikely]] {
+      link = skip_run(owner, level, pred, link);
+      if (is_marked(link)) return false;
+      continue;
+    }
+    pred = node;
+    link = next;
+    if constexpr (counts) ++steps;
+  }
+  path.pred[level] = pred;
+  path.link[level] = link;
+  return true;
 }
 
 // Fills the path for `begin`: every pred was live, with the given link, when it was read, and on
 // the bottom level there were only marked nodes between it and succ. False: a pred was unlocked
 // meanwhile, or its link changed.
-bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin, Path& path) {
-  // relaxed: any number of levels gives a correct search.
-  const unsigned levels = std::max(levels_.load(std::memory_order_relaxed), path.height);
-  unsigned steps = 0;  // on the top level, until adapt has looked
+[[gnu::always_inline]] inline bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin,
+                                                           Path& path) {
+  const unsigned levels = path.levels;
+  unsigned steps = 0;  // on the top level
   Node* pred = &head_.node;
-  for (unsigned level = levels - 1; level > 0; --level) {
-    // (2) acquire: pairs with the release of (3), which made the node, and of (1), which unlocked
-    // it.
-    Link link = pred->next(level).load(std::memory_order_acquire);
-    if (is_marked(link)) [[unlikely]]
+  if (levels > 1) {
+    const unsigned top = levels - 1;
+    const bool is_empty = head_.next(top).load(std::memory_order_relaxed) == end_link();
+    if (!walk<true>(owner, begin, top, path, pred, steps)) [[unlikely]]
       return false;
-    while (link != 0) {
-      Node* const node = unmarked_node_of(link);
-      if (node->begin > begin) break;
-      const Link next = node->next(level).load(std::memory_order_acquire);
-      if (is_marked(next)) [[unlikely]] {
-        Node* const end = end_of_run(node, level);
-        if (!unlink_run(owner, level, pred, link, end)) return false;
-        link = link_to(end);
-        continue;
-      }
-      pred = node;
-      link = next;
-      ++steps;
+    if (is_empty || steps > kLongWalk) [[unlikely]]
+      adapt(owner, levels, steps);
+    for (unsigned level = top; --level > 0;) {
+      if (!walk<false>(owner, begin, level, path, pred, steps)) [[unlikely]]
+        return false;
     }
-    if (level < path.height) [[unlikely]] {
-      path.pred[level] = pred;
-      path.link[level] = link;
-    }
-    if (level + 1 == levels) adapt(owner, levels, steps);
+    steps = 0;
   }
 
   Link link = pred->next(0).load(std::memory_order_acquire);
   if (is_marked(link)) [[unlikely]]
     return false;
   Node* node = unmarked_node_of(link);
-  while (node != nullptr) {
+  for (;;) {
     const Link next = node->next(0).load(std::memory_order_acquire);
     if (is_marked(next)) {
       node = node_of(next);
       continue;
     }
     if (node->begin > begin) break;
-    if (link != link_to(node) && !unlink_run(owner, 0, pred, link, node)) return false;
+    if (link != link_to(node) && !unlink_run(owner, 0, pred, link, node)) [[unlikely]]
+      return false;
     pred = node;
     link = next;
     node = unmarked_node_of(next);
@@ -114,13 +134,20 @@ bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin, Path& path) 
 }
 
 // The first live node after a run of marked ones.
-Node* OrderedList::end_of_run(Node* node, unsigned level) noexcept {
-  while (node != nullptr) {
+inline Node* OrderedList::end_of_run(Node* node, unsigned level) noexcept {
+  for (;;) {
     const Link next = node->next(level).load(std::memory_order_acquire);
-    if (!is_marked(next)) break;
+    if (!is_marked(next)) return node;
     node = node_of(next);
   }
-  return node;
+}
+
+// Unlinks the run that pred's link leads to, and returns the link to what comes after it; a marked
+// one if pred's link changed.
+[[gnu::noinline]] Link OrderedList::skip_run(OwnerCore& owner, unsigned level, Node* pred,
+                                             Link link) noexcept {
+  Node* const end = end_of_run(unmarked_node_of(link), level);
+  return unlink_run(owner, level, pred, link, end) ? link_to(end) : kMark;
 }
 
 // Unlinks the marked nodes that pred's link leads to, up to `end`, in one go.
@@ -136,8 +163,7 @@ bool OrderedList::unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link 
   return true;
 }
 
-unsigned OrderedList::draw_height(OwnerCore& owner) const noexcept {
-  const unsigned levels = levels_.load(std::memory_order_relaxed);
+inline unsigned OrderedList::draw_height(OwnerCore& owner, unsigned levels) noexcept {
   if (levels == 1) return 1;
   // A quarter of the nodes on each level go on to the next.
   const auto zeros = static_cast<unsigned>(std::countl_zero(owner.next_random()));
@@ -145,14 +171,14 @@ unsigned OrderedList::draw_height(OwnerCore& owner) const noexcept {
 }
 
 inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeMode mode,
-                                    unsigned height) {
+                                    NodeState state, unsigned height) {
   Node* const node = owner.pool.allocate(height);
   node->begin = range.begin;
   node->end = range.end;
   node->owner = owner.number;
   node->height = static_cast<std::uint8_t>(height);
   node->mode = mode;
-  node->state.store(NodeState::held, std::memory_order_relaxed);
+  node->state.store(state, std::memory_order_relaxed);
   node->links.store(static_cast<std::uint8_t>(height), std::memory_order_relaxed);
   return node;
 }
@@ -176,7 +202,7 @@ inline bool OrderedList::link_bottom(OwnerCore& owner, Node* node, Path& path) {
 
 Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
                                  Range& blocker) {
-  path.height = draw_height(owner);
+  path.levels = levels_.load(std::memory_order_relaxed);  // relaxed: see adapt
   Node* node = nullptr;
   for (;;) {
     search(owner, range.begin, path);
@@ -185,7 +211,7 @@ Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState
     const Node* overlap = nullptr;
     if (pred != &head_.node && pred->end > range.begin) {
       overlap = pred;
-    } else if (succ != nullptr && succ->begin < range.end) {
+    } else if (succ->begin < range.end) {
       overlap = succ;
     }
     if (overlap != nullptr) {
@@ -194,16 +220,16 @@ Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState
       return nullptr;
     }
     if (node == nullptr) {
-      node = make_node(owner, range, RangeMode::exclusive, path.height);
-      node->state.store(state, std::memory_order_relaxed);
+      node = make_node(owner, range, RangeMode::exclusive, state, draw_height(owner, path.levels));
     }
     if (link_bottom(owner, node, path)) return node;
   }
 }
 
 Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
-  path.height = draw_height(owner);
-  Node* const node = make_node(owner, range, RangeMode::shared, path.height);
+  path.levels = levels_.load(std::memory_order_relaxed);
+  Node* const node = make_node(owner, range, RangeMode::shared, NodeState::held,
+                               draw_height(owner, path.levels));
   do {
     search(owner, range.begin, path);
   } while (!link_bottom(owner, node, path));
@@ -235,13 +261,13 @@ void OrderedList::retreat(Node* node) noexcept {
 
 Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach) {
   Path path;
-  path.height = 1;
+  path.levels = levels_.load(std::memory_order_relaxed);
   search(owner, range.begin > reach ? range.begin - reach : 0, path);
   Node* const pred = path.pred[0];
   if (pred != &head_.node && pred->end > range.begin) return pred;
   // Not from pred's link as it is now: pred may have been unlocked, and then its link leads past
   // whatever came since. succ was its neighbour when the search saw it, and so on from there.
-  for (Node* node = path.succ; node != nullptr && node->begin < range.end;) {
+  for (Node* node = path.succ; node->begin < range.end;) {
     const Link next = node->next(0).load(std::memory_order_acquire);
     if (!is_marked(next) && node->end > range.begin) return node;
     node = node_of(next);
