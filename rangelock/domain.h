@@ -182,16 +182,15 @@ class Guest {
 // Keeps the owner pinned: no node that it can reach is used again meanwhile.
 class Pin {
  public:
-  explicit Pin(OwnerCore& owner) noexcept : epochs_(owner.domain.epochs()), who_(owner.number) {
-    epochs_.pin(who_);
+  explicit Pin(OwnerCore& owner) noexcept : owner_(owner) {
+    owner_.domain.epochs().pin(owner_.number);
   }
-  ~Pin() { epochs_.unpin(who_); }
+  ~Pin() { owner_.domain.epochs().unpin(owner_.number); }
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
  private:
-  base::EpochDomain& epochs_;
-  const std::uint32_t who_;
+  OwnerCore& owner_;
 };
 
 }  // namespace sp3::rangelock

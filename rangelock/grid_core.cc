@@ -120,8 +120,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
                                           const Range& range, RangeMode mode) noexcept {
   bucket.length[slot].store(static_cast<std::uint32_t>(range.end - range.begin),
                             std::memory_order_relaxed);
-  bucket.owner[slot].store(static_cast<std::uint16_t>(owner.number),
-                           std::memory_order_relaxed);
+  bucket.owner[slot].store(static_cast<std::uint16_t>(owner.number), std::memory_order_relaxed);
   const unsigned modes = bucket.modes.load(std::memory_order_relaxed);
   if (modes != 0 || mode == RangeMode::shared) [[unlikely]] {
     const unsigned bit = 1U << slot;
@@ -185,7 +184,9 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
   if (first_slot != kFull && second_slot != kFull) {
     if (ordered_.find_conflict(owner, claim.range, claim.mode, blocker)) return false;
     claim.place[0] = fill_slot(first, first_slot, *claim.owner, claim.range, claim.mode);
-    claim.place[1] = &first == &second ? 0 : fill_slot(second, second_slot, *claim.owner, claim.range, claim.mode);
+    claim.place[1] = &first == &second
+                         ? 0
+                         : fill_slot(second, second_slot, *claim.owner, claim.range, claim.mode);
     return true;
   }
   Node* const node = ordered_.attempt(owner, claim.range, claim.mode, blocker);
@@ -351,9 +352,11 @@ bool GridRangeLock::attempt(rangelock::Claim& claim, Range& blocker) {
   return core_->attempt(claim, blocker);
 }
 
-RangeHandle GridRangeLock::try_acquire(RangeOwner& owner, Range range, RangeMode mode) {
-  return try_acquire_by(owner, range, mode, [&](rangelock::Claim& claim) {
-    return core_->attempt_alone(owner.core(), range, mode, claim.place) || core_->attempt(claim);
+RangeHandle GridRangeLock::try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                                       RangeMode mode) {
+  return try_acquire_by(owner, begin, end, mode, [&](rangelock::Claim& claim) {
+    return core_->attempt_alone(owner.core(), {begin, end}, mode, claim.place) ||
+           core_->attempt(claim);
   });
 }
 

@@ -44,7 +44,9 @@ void OrderedCore::clear(OwnerCore& owner) noexcept {
   }
 }
 
-[[gnu::always_inline]] inline Node* OrderedCore::attempt_exclusive(OwnerCore& owner, const Range& range, Range& blocker) {
+[[gnu::always_inline]] inline Node* OrderedCore::attempt_exclusive(OwnerCore& owner,
+                                                                   const Range& range,
+                                                                   Range& blocker) {
   OrderedList::Path path;
   // relaxed: a guess, only for the state; a shared range that takes us for held retreats early.
   const NodeState state =
@@ -70,8 +72,8 @@ void OrderedCore::clear(OwnerCore& owner) noexcept {
 }
 
 [[gnu::always_inline]] inline Node* OrderedCore::attempt_inline(OwnerCore& owner,
-                                                                  const Range& range,
-                                                                  RangeMode mode, Range& blocker) {
+                                                                const Range& range, RangeMode mode,
+                                                                Range& blocker) {
   const Pin pin(owner);
   return mode == RangeMode::exclusive ? attempt_exclusive(owner, range, blocker)
                                       : attempt_shared(owner, range, blocker);
@@ -180,14 +182,16 @@ bool SkiplistRangeLock::attempt(rangelock::Claim& claim, Range& blocker) {
   return node != nullptr;
 }
 
-RangeHandle SkiplistRangeLock::try_acquire(RangeOwner& owner, Range range, RangeMode mode) {
-  return try_acquire_by(owner, range, mode, [&](rangelock::Claim& claim) {
-    Range blocker;
-    const Node* const node = core_->attempt_inline(owner.core(), range, mode, blocker);
-    claim.place[0] = rangelock::link_to(node);
-    claim.place[1] = 0;
-    return node != nullptr;
-  });
+RangeHandle SkiplistRangeLock::try_acquire(RangeOwner& owner, std::uint64_t begin,
+                                           std::uint64_t end, RangeMode mode) {
+  return try_acquire_by(
+      owner, begin, end, mode, [&](rangelock::Claim & claim) __attribute__((always_inline)) {
+        Range blocker;
+        const Node* const node = core_->attempt_inline(owner.core(), claim.range, mode, blocker);
+        claim.place[0] = rangelock::link_to(node);
+        claim.place[1] = 0;
+        return node != nullptr;
+      });
 }
 
 void SkiplistRangeLock::release_handle(RangeHandle& handle) {

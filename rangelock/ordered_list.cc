@@ -1,6 +1,5 @@
 #include "rangelock/ordered_list.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "base/assert.h"
@@ -46,43 +45,50 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
   }
 }
 
-// After a search that took so many steps on the top level.
-[[gnu::noinline]] void OrderedList::adapt(OwnerCore& owner, unsigned levels,
-                                          unsigned steps) noexcept {
-  if (steps > kLongWalk) {
-    // relaxed, and a lost update is harmless: any number of levels gives a correct search.
-    if (levels < max_height_) levels_.store(levels + 1, std::memory_order_relaxed);
-  } else if (owner.next_random() >> 58 == 0) {
-    levels_.store(levels - 1, std::memory_order_relaxed);
+// Looks at the top level, and returns how many levels there are then. REQUIRES: Pin.
+[[gnu::noinline]] unsigned OrderedList::adapt(unsigned levels) noexcept {
+  Link link = head_.next(levels - 1).load(std::memory_order_acquire);
+  // relaxed, here and below, and a lost update is harmless: any number of levels gives a correct
+  // search.
+  if (link == end_link()) {
+    if (levels > 1) levels_.store(--levels, std::memory_order_relaxed);
+    return levels;
   }
+  unsigned nodes = 0;
+  for (; link != end_link() && nodes <= kLongWalk; ++nodes) {
+    // Marked links are followed: nodes that are still to be unlinked make walks long as well.
+    link = node_of(link)->next(levels - 1).load(std::memory_order_acquire) & ~kMark;
+  }
+  if (nodes > kLongWalk && levels < max_height_) {
+    levels_.store(++levels, std::memory_order_relaxed);
+  }
+  return levels;
 }
 
-// Follows an upper level, from `pred`, as far as nodes begin at or before `begin`. False as for
-// try_search.
-template <bool counts>
-[[gnu::always_inline]] inline bool OrderedList::walk(OwnerCore& owner, std::uint64_t begin,
-                                                     unsigned level, Path& path, Node*& pred,
-                                                     unsigned& steps) {
-  // (2) acquire: pairs with the release of (3), which made the node, and of (1), which unlocked it.
-  Link link = pred->next(level).load(std::memory_order_acquire);
-  if (is_marked(link)) [[unlikely]]
-    return false;
-  for (;;) {
-    Node* const node = unmarked_node_of(link);
-    if (node->begin > begin) break;
-    const Link next = node->next(level).load(std::memory_order_acquire);
-    if (is_marked(next)) [[unlikely]] {
-      link = skip_run(owner, level, pred, link);
-      if (is_marked(link)) return false;
-      continue;
+// The upper levels of a search. A function of its own so that its loop has the registers to itself.
+[[gnu::noinline]] Node* OrderedList::descend(OwnerCore& owner, std::uint64_t begin, Path& path) {
+  Node* pred = &head_.node;
+  for (unsigned level = path.levels - 1; level > 0; --level) {
+    // (2) acquire: pairs with the release of (3), which made the node, and of (1), which unlocked
+    // it.
+    const Link first = pred->next(level).load(std::memory_order_acquire);
+    if (is_marked(first)) [[unlikely]]
+      return nullptr;
+    Node* node = unmarked_node_of(first);  // what pred's link leads to
+    while (node->begin <= begin) {
+      const Link next = node->next(level).load(std::memory_order_acquire);
+      if (is_marked(next)) [[unlikely]] {
+        node = skip_run(owner, level, pred, node);
+        if (node == nullptr) return nullptr;
+        continue;
+      }
+      pred = node;
+      node = unmarked_node_of(next);
     }
-    pred = node;
-    link = next;
-    if constexpr (counts) ++steps;
+    path.pred[level] = pred;
+    path.link[level] = link_to(node);
   }
-  path.pred[level] = pred;
-  path.link[level] = link;
-  return true;
+  return pred;
 }
 
 // Fills the path for `begin`: every pred was live, with the given link, when it was read, and on
@@ -90,23 +96,12 @@ template <bool counts>
 // meanwhile, or its link changed.
 [[gnu::always_inline]] inline bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin,
                                                            Path& path) {
-  const unsigned levels = path.levels;
-  unsigned steps = 0;  // on the top level
   Node* pred = &head_.node;
-  if (levels > 1) {
-    const unsigned top = levels - 1;
-    const bool is_empty = head_.next(top).load(std::memory_order_relaxed) == end_link();
-    if (!walk<true>(owner, begin, top, path, pred, steps)) [[unlikely]]
+  if (path.levels > 1) {
+    pred = descend(owner, begin, path);
+    if (pred == nullptr) [[unlikely]]
       return false;
-    if (is_empty || steps > kLongWalk) [[unlikely]]
-      adapt(owner, levels, steps);
-    for (unsigned level = top; --level > 0;) {
-      if (!walk<false>(owner, begin, level, path, pred, steps)) [[unlikely]]
-        return false;
-    }
-    steps = 0;
   }
-
   Link link = pred->next(0).load(std::memory_order_acquire);
   if (is_marked(link)) [[unlikely]]
     return false;
@@ -123,14 +118,16 @@ template <bool counts>
     pred = node;
     link = next;
     node = unmarked_node_of(next);
-    ++steps;
   }
   path.pred[0] = pred;
   path.link[0] = link;
   path.succ = node;
-  if (levels == 1 && steps > kLongWalk) [[unlikely]]
-    adapt(owner, levels, steps);
   return true;
+}
+
+[[gnu::noinline]] void OrderedList::search(OwnerCore& owner, std::uint64_t begin, Path& path) {
+  while (!try_search(owner, begin, path)) [[unlikely]] {
+    }
 }
 
 // The first live node after a run of marked ones.
@@ -142,17 +139,17 @@ inline Node* OrderedList::end_of_run(Node* node, unsigned level) noexcept {
   }
 }
 
-// Unlinks the run that pred's link leads to, and returns the link to what comes after it; a marked
-// one if pred's link changed.
-[[gnu::noinline]] Link OrderedList::skip_run(OwnerCore& owner, unsigned level, Node* pred,
-                                             Link link) noexcept {
-  Node* const end = end_of_run(unmarked_node_of(link), level);
-  return unlink_run(owner, level, pred, link, end) ? link_to(end) : kMark;
+// Unlinks the run that begins at `first`, where pred's link leads, and returns the node after it;
+// null if pred's link changed.
+[[gnu::noinline]] Node* OrderedList::skip_run(OwnerCore& owner, unsigned level, Node* pred,
+                                              Node* first) noexcept {
+  Node* const end = end_of_run(first, level);
+  return unlink_run(owner, level, pred, link_to(first), end) ? end : nullptr;
 }
 
 // Unlinks the marked nodes that pred's link leads to, up to `end`, in one go.
-bool OrderedList::unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link link,
-                             Node* end) noexcept {
+[[gnu::noinline]] bool OrderedList::unlink_run(OwnerCore& owner, unsigned level, Node* pred,
+                                               Link link, Node* end) noexcept {
   hook(Hook::before_unlink);
   Link expected = link;
   if (!pred->next(level).compare_exchange_strong(expected, link_to(end), std::memory_order_acq_rel,
@@ -163,11 +160,15 @@ bool OrderedList::unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link 
   return true;
 }
 
-inline unsigned OrderedList::draw_height(OwnerCore& owner, unsigned levels) noexcept {
-  if (levels == 1) return 1;
-  // A quarter of the nodes on each level go on to the next.
+// Of a node that will be linked where the path will lead; says how many levels the path has.
+// A quarter of the nodes on each level go on to the next.
+inline unsigned OrderedList::draw_height(OwnerCore& owner, Path& path) noexcept {
+  path.levels = levels_.load(std::memory_order_relaxed);  // relaxed: see adapt
   const auto zeros = static_cast<unsigned>(std::countl_zero(owner.next_random()));
-  return std::min(1 + zeros / 2, levels);
+  const unsigned height = 1 + zeros / 2;
+  if (height <= path.levels) [[likely]]
+    return height;
+  return path.levels = adapt(path.levels);
 }
 
 inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeMode mode,
@@ -186,7 +187,8 @@ inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeM
 // The linearisation point of an acquisition: at this CAS pred is live and nothing is linked between
 // it and the marked run that ends at succ, so the two neighbours that were compared are the two
 // neighbours.
-inline bool OrderedList::link_bottom(OwnerCore& owner, Node* node, Path& path) {
+[[gnu::always_inline]] inline bool OrderedList::link_bottom(OwnerCore& owner, Node* node,
+                                                            Path& path) {
   node->next(0).store(link_to(path.succ), std::memory_order_relaxed);
   hook(Hook::before_link);
   Link expected = path.link[0];
@@ -200,36 +202,43 @@ inline bool OrderedList::link_bottom(OwnerCore& owner, Node* node, Path& path) {
   return true;
 }
 
+// Of the two neighbours, the one that overlaps. The head ends at 0, the end begins at kRangeMax.
+inline const Node* OrderedList::overlap_on(const Path& path, const Range& range) noexcept {
+  if (path.pred[0]->end > range.begin) return path.pred[0];
+  return path.succ->begin < range.end ? path.succ : nullptr;
+}
+
 Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
                                  Range& blocker) {
-  path.levels = levels_.load(std::memory_order_relaxed);  // relaxed: see adapt
-  Node* node = nullptr;
-  for (;;) {
+  const unsigned height = draw_height(owner, path);
+  if (!try_search(owner, range.begin, path)) [[unlikely]]
     search(owner, range.begin, path);
-    const Node* const pred = path.pred[0];
-    const Node* const succ = path.succ;
-    const Node* overlap = nullptr;
-    if (pred != &head_.node && pred->end > range.begin) {
-      overlap = pred;
-    } else if (succ->begin < range.end) {
-      overlap = succ;
-    }
-    if (overlap != nullptr) {
+  if (const Node* const overlap = overlap_on(path, range)) {
+    blocker = overlap->range();
+    return nullptr;
+  }
+  Node* const node = make_node(owner, range, RangeMode::exclusive, state, height);
+  if (link_bottom(owner, node, path)) [[likely]]
+    return node;
+  return link_disjoint_again(owner, node, path, blocker);
+}
+
+[[gnu::noinline]] Node* OrderedList::link_disjoint_again(OwnerCore& owner, Node* node, Path& path,
+                                                         Range& blocker) {
+  do {
+    search(owner, node->begin, path);
+    if (const Node* const overlap = overlap_on(path, node->range())) {
       blocker = overlap->range();
-      if (node != nullptr) owner.pool.free(node);
+      owner.pool.free(node);
       return nullptr;
     }
-    if (node == nullptr) {
-      node = make_node(owner, range, RangeMode::exclusive, state, draw_height(owner, path.levels));
-    }
-    if (link_bottom(owner, node, path)) return node;
-  }
+  } while (!link_bottom(owner, node, path));
+  return node;
 }
 
 Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
-  path.levels = levels_.load(std::memory_order_relaxed);
-  Node* const node = make_node(owner, range, RangeMode::shared, NodeState::held,
-                               draw_height(owner, path.levels));
+  const unsigned height = draw_height(owner, path);
+  Node* const node = make_node(owner, range, RangeMode::shared, NodeState::held, height);
   do {
     search(owner, range.begin, path);
   } while (!link_bottom(owner, node, path));

@@ -7,8 +7,8 @@
 //     too.
 //   - A node is unlinked by whoever comes next, never by its unlocker, and retired by whoever takes
 //     it off its last level.
-//   - Towers are as high as the number of nodes calls for: the list grows a level when walks on its
-//     top level become long, and drops one that is empty.
+//   - Towers are as high as the number of nodes calls for: whoever draws a height above the top
+//     level looks at it, adds a level if there are many nodes on it, and drops it if there are none.
 //   - All levels end in one node that begins behind every range, so that no step of a search has to
 //     ask whether there is a next node.
 //
@@ -105,28 +105,25 @@ class OrderedList {
   };
   static Link end_link() noexcept { return link_to(&end_.node); }
 
-  void search(OwnerCore& owner, std::uint64_t begin, Path& path) {
-    while (!try_search(owner, begin, path)) [[unlikely]] {
-    }
-  }
+  void search(OwnerCore& owner, std::uint64_t begin, Path& path);
   bool try_search(OwnerCore& owner, std::uint64_t begin, Path& path);
-  template <bool counts>
-  bool walk(OwnerCore& owner, std::uint64_t begin, unsigned level, Path& path, Node*& pred,
-            unsigned& steps);
+  Node* descend(OwnerCore& owner, std::uint64_t begin, Path& path);
   static Node* end_of_run(Node* node, unsigned level) noexcept;
-  Link skip_run(OwnerCore& owner, unsigned level, Node* pred, Link link) noexcept;
+  Node* skip_run(OwnerCore& owner, unsigned level, Node* pred, Node* first) noexcept;
   bool unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link link, Node* end) noexcept;
-  static unsigned draw_height(OwnerCore& owner, unsigned levels) noexcept;
+  unsigned draw_height(OwnerCore& owner, Path& path) noexcept;
   static Node* make_node(OwnerCore& owner, const Range& range, RangeMode mode, NodeState state,
                          unsigned height);
+  static const Node* overlap_on(const Path& path, const Range& range) noexcept;
+  Node* link_disjoint_again(OwnerCore& owner, Node* node, Path& path, Range& blocker);
   bool link_bottom(OwnerCore& owner, Node* node, Path& path);
   void build_upper_levels(OwnerCore& owner, Node* node, Path& path);
   void retire_run(OwnerCore& owner, unsigned level, Link first, const Node* end) noexcept;
-  void adapt(OwnerCore& owner, unsigned levels, unsigned steps) noexcept;
+  unsigned adapt(unsigned levels) noexcept;
 
-  // More steps than this on the top level, and there should be another above it. With a quarter of
-  // the nodes on each next level, that one will have some two or three.
-  static constexpr unsigned kLongWalk = 6;
+  // More nodes than this on the top level, and there should be another above it. With a quarter of
+  // the nodes on each next level, that one will have one or two.
+  static constexpr unsigned kLongWalk = 4;
 
   static Sentinel end_;
 

@@ -31,7 +31,7 @@ std::string describe(const Range& range) { return fmt::format("[{}, {})", range.
 
 namespace rangelock {
 
-void refuse_range(const Range& range) {
+void refuse_range(Range range) {
   throw Error(ErrorCode::invalid_range, "not a range",
               {.wanted = "begin < end", .found = describe(range)});
 }
@@ -132,7 +132,7 @@ RangeHandle BlockingRangeLock::acquire(RangeOwner& by, const Range& range, Range
                                        const Clock::time_point* deadline,
                                        const std::stop_token& stop) {
   const std::size_t held = by.held();
-  RangeHandle handle = try_acquire(by, range, mode);
+  RangeHandle handle = try_acquire(by, range.begin, range.end, mode);
   if (handle) return handle;
   if (held == 0 || deadline != nullptr) {
     wait(handle, {deadline, stop});
@@ -231,7 +231,7 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
   }
   try {
     for (const Range& range : sorted) {
-      RangeHandle handle = try_acquire(owner, range, mode);
+      RangeHandle handle = try_acquire(owner, range.begin, range.end, mode);
       if (!handle && wait) this->wait(handle, {deadline, stop});
       if (!handle) {
         unlock_all(handles);

@@ -131,8 +131,8 @@ namespace rangelock {
 // search.
 struct Claim {
   Claim() noexcept : owner(nullptr), mode(RangeMode::exclusive), place{} {}
-  Claim(OwnerCore& by, Range wanted, RangeMode in_mode) noexcept
-      : owner(&by), range{wanted.begin, wanted.end}, mode(in_mode) {}
+  Claim(OwnerCore& by, std::uint64_t begin, std::uint64_t end, RangeMode in_mode) noexcept
+      : owner(&by), range{begin, end}, mode(in_mode) {}
 
   OwnerCore* owner;
   Range range;
@@ -163,8 +163,9 @@ class RangeHandle {
   friend class BlockingRangeLock;
 
   // Holds nothing yet: lock_ and claim_.place are set by whoever makes it.
-  RangeHandle(rangelock::OwnerCore& owner, Range range, RangeMode mode) noexcept
-      : claim_(owner, range, mode) {}
+  RangeHandle(rangelock::OwnerCore& owner, std::uint64_t begin, std::uint64_t end,
+              RangeMode mode) noexcept
+      : claim_(owner, begin, end, mode) {}
 
   BlockingRangeLock* lock_;
   rangelock::Claim claim_;
@@ -214,11 +215,11 @@ class BlockingRangeLock {
 
   // A handle that is empty if a conflicting range is held or, with Fairness::fifo, waited for.
   [[nodiscard]] RangeHandle try_lock(RangeOwner& owner, std::uint64_t begin, std::uint64_t end) {
-    return try_acquire(owner, {begin, end}, RangeMode::exclusive);
+    return try_acquire(owner, begin, end, RangeMode::exclusive);
   }
   [[nodiscard]] RangeHandle try_lock_shared(RangeOwner& owner, std::uint64_t begin,
                                             std::uint64_t end) {
-    return try_acquire(owner, {begin, end}, RangeMode::shared);
+    return try_acquire(owner, begin, end, RangeMode::shared);
   }
 
   // Waits. The handle is empty only if `stop` was requested.
@@ -319,12 +320,14 @@ class BlockingRangeLock {
   virtual void list_holders(std::vector<RangeHolder>& holders) const = 0;
   // The two that every acquisition and unlock goes through: in each lock try_acquire_by and
   // release_by around what that lock does, so that all of it is one function.
-  virtual RangeHandle try_acquire(RangeOwner& owner, Range range, RangeMode mode) = 0;
+  virtual RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                                  RangeMode mode) = 0;
   virtual void release_handle(RangeHandle& handle) = 0;
 
   // rangelock/fast_path.h
   template <class Attempt>
-  RangeHandle try_acquire_by(RangeOwner& owner, Range range, RangeMode mode, Attempt&& attempt);
+  RangeHandle try_acquire_by(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                             RangeMode mode, Attempt&& attempt);
   template <class Release>
   void release_by(RangeHandle& handle, Release&& release);
 
@@ -360,7 +363,8 @@ class SkiplistRangeLock final : public BlockingRangeLock {
  private:
   bool attempt(rangelock::Claim& claim, Range& blocker) override;
   void list_holders(std::vector<RangeHolder>& holders) const override;
-  RangeHandle try_acquire(RangeOwner& owner, Range range, RangeMode mode) override;
+  RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                          RangeMode mode) override;
   void release_handle(RangeHandle& handle) override;
 
   std::unique_ptr<rangelock::OrderedCore> core_;
@@ -376,7 +380,8 @@ class GridRangeLock final : public BlockingRangeLock {
  private:
   bool attempt(rangelock::Claim& claim, Range& blocker) override;
   void list_holders(std::vector<RangeHolder>& holders) const override;
-  RangeHandle try_acquire(RangeOwner& owner, Range range, RangeMode mode) override;
+  RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                          RangeMode mode) override;
   void release_handle(RangeHandle& handle) override;
 
   std::unique_ptr<rangelock::GridCore> core_;
