@@ -314,7 +314,7 @@ const std::byte* SessionCore::read_held(std::uint64_t offset, const detail::Type
                                         index::Seen& seen) {
   const index::Place place = locate(offset, type);
   seen = observe(place);
-  if (seen.stamp() >= snapshot_) revalidate();
+  if (seen.stamp() >= snapshot_ && reads_.size() + writes_.size() != 0) revalidate();
   return bytes_of(place, seen, offset);
 }
 
