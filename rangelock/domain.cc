@@ -42,7 +42,6 @@ void NodePool::empty(Bag& bag) noexcept {
       domain_.give(tall, batch);
     }
   }
-  bag.size = 0;
   bag.epoch = 0;
 }
 

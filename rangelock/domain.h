@@ -28,7 +28,7 @@ class Domain;
 // Nodes chained by pool_next.
 struct NodeChain {
   Node* first = nullptr;
-  Node* last = nullptr;
+  Node* last = nullptr;  // only if there is a first
   std::size_t size = 0;
 
   void push(Node* node) noexcept {
@@ -40,7 +40,6 @@ struct NodeChain {
   Node* pop() noexcept {
     Node* const node = first;
     first = node->pool_next;
-    if (first == nullptr) last = nullptr;
     --size;
     return node;
   }
@@ -63,31 +62,39 @@ class NodePool {
 
   // Errors: std::bad_alloc.
   Node* allocate(unsigned height) {
-    NodeChain& chain = free_[is_tall(height)];
-    if (chain.first == nullptr) [[unlikely]]
-      refill(is_tall(height));
-    return chain.pop();
+    return is_tall(height) ? allocate_from<true>() : allocate_from<false>();
   }
   // A node that no other thread has seen.
   void free(Node* node) noexcept { free_[is_tall(node->height)].push(node); }
   // A node that can no longer be reached, but that pinned threads may hold.
   void retire(Node* node) noexcept {
-    newest_->chains[is_tall(node->height)].push(node);
-    if (++newest_->size % kBag == 0) [[unlikely]]
-      turn();
+    is_tall(node->height) ? retire_to<true>(node) : retire_to<false>(node);
   }
 
  private:
   // What was retired together; free two epochs later.
   struct Bag {
     std::array<NodeChain, 2> chains;
-    std::size_t size = 0;
     base::EpochDomain::Epoch epoch = 0;  // 0: the newest, or empty
   };
   static constexpr std::size_t kBag = 64;
   static constexpr std::size_t kBags = 4;
   static constexpr std::size_t kSurplus = 512;  // free nodes to keep
 
+  template <bool tall>
+  Node* allocate_from() {
+    NodeChain& chain = free_[tall];
+    if (chain.first == nullptr) [[unlikely]]
+      refill(tall);
+    return chain.pop();
+  }
+  template <bool tall>
+  void retire_to(Node* node) noexcept {
+    NodeChain& chain = newest_->chains[tall];
+    chain.push(node);
+    if (chain.size % kBag == 0) [[unlikely]]
+      turn();
+  }
   void refill(bool tall);
   void turn() noexcept;
   void empty(Bag& bag) noexcept;
@@ -175,16 +182,15 @@ class Guest {
 // Keeps the owner pinned: no node that it can reach is used again meanwhile.
 class Pin {
  public:
-  explicit Pin(OwnerCore& owner) noexcept : epochs_(owner.domain.epochs()), who_(owner.number) {
-    epochs_.pin(who_);
+  explicit Pin(OwnerCore& owner) noexcept : owner_(owner) {
+    owner_.domain.epochs().pin(owner_.number);
   }
-  ~Pin() { epochs_.unpin(who_); }
+  ~Pin() { owner_.domain.epochs().unpin(owner_.number); }
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
  private:
-  base::EpochDomain& epochs_;
-  const std::uint32_t who_;
+  OwnerCore& owner_;
 };
 
 }  // namespace sp3::rangelock

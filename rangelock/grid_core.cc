@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "emu/spin.h"
+#include "rangelock/fast_path.h"
 #include "rangelock/fence.h"
 #include "rangelock/hook.h"
 
@@ -91,38 +92,40 @@ inline Bucket& GridCore::enter(std::size_t index) noexcept {
 // A free slot, kFull, or kConflict and what the range conflicts with. REQUIRES: inside the bucket.
 inline unsigned GridCore::find_slot(const Bucket& bucket, const Range& range, RangeMode mode,
                                     Range& blocker) noexcept {
-  unsigned free = kFull;
+  std::uint64_t begin[kSlots];
+  // (9) acquire: pairs with (8).
 #pragma GCC unroll 4
   for (unsigned slot = 0; slot < kSlots; ++slot) {
-    // (9) acquire: pairs with (8). A free slot begins behind every range.
-    const std::uint64_t begin = bucket.begin[slot].load(std::memory_order_acquire);
-    if (begin == kFree) {
-      free = slot;
-    } else if (begin < range.end) {
-      const std::uint64_t end = begin + bucket.length[slot].load(std::memory_order_relaxed);
-      if (end <= range.begin) continue;
-      const bool shared = ((bucket.modes.load(std::memory_order_relaxed) >> slot) & 1) != 0;
-      if (shared && mode == RangeMode::shared) continue;
-      blocker = {begin, end};
-      return kConflict;
-    }
+    begin[slot] = bucket.begin[slot].load(std::memory_order_acquire);
   }
-  return free;
+#pragma GCC unroll 4
+  for (unsigned slot = 0; slot < kSlots; ++slot) {
+    if (begin[slot] >= range.end) continue;  // a free slot begins behind every range
+    const std::uint64_t end = begin[slot] + bucket.length[slot].load(std::memory_order_relaxed);
+    if (end <= range.begin) continue;
+    const bool shared = ((bucket.modes.load(std::memory_order_relaxed) >> slot) & 1) != 0;
+    if (shared && mode == RangeMode::shared) continue;
+    blocker = {begin[slot], end};
+    return kConflict;
+  }
+#pragma GCC unroll 4
+  for (unsigned slot = 0; slot < kSlots; ++slot) {
+    if (begin[slot] == kFree) return slot;
+  }
+  return kFull;
 }
 
 // REQUIRES: inside the bucket; the slot is free.
-inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot,
-                                          const Claim& claim) noexcept {
-  const Range& range = claim.range;
+inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const OwnerCore& owner,
+                                          const Range& range, RangeMode mode) noexcept {
   bucket.length[slot].store(static_cast<std::uint32_t>(range.end - range.begin),
                             std::memory_order_relaxed);
-  bucket.owner[slot].store(static_cast<std::uint16_t>(claim.owner->number),
-                           std::memory_order_relaxed);
+  bucket.owner[slot].store(static_cast<std::uint16_t>(owner.number), std::memory_order_relaxed);
   const unsigned modes = bucket.modes.load(std::memory_order_relaxed);
-  if (modes != 0 || claim.mode == RangeMode::shared) [[unlikely]] {
+  if (modes != 0 || mode == RangeMode::shared) [[unlikely]] {
     const unsigned bit = 1U << slot;
     bucket.modes.store(
-        static_cast<std::uint8_t>(claim.mode == RangeMode::shared ? modes | bit : modes & ~bit),
+        static_cast<std::uint8_t>(mode == RangeMode::shared ? modes | bit : modes & ~bit),
         std::memory_order_relaxed);
   }
   // release: introspection finds the length that belongs to the begin.
@@ -136,7 +139,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot,
   if (slot >= kSlots || lists_matter(bucket)) [[unlikely]] {
     return attempt_with_lists(claim, bucket, slot, bucket, slot, blocker);
   }
-  claim.place[0] = fill_slot(bucket, slot, claim);
+  claim.place[0] = fill_slot(bucket, slot, *claim.owner, claim.range, claim.mode);
   claim.place[1] = 0;
   leave(bucket);
   return true;
@@ -156,8 +159,8 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot,
       [[unlikely]] {
     return attempt_with_lists(claim, first, first_slot, second, second_slot, blocker);
   }
-  claim.place[0] = fill_slot(first, first_slot, claim);
-  claim.place[1] = fill_slot(second, second_slot, claim);
+  claim.place[0] = fill_slot(first, first_slot, *claim.owner, claim.range, claim.mode);
+  claim.place[1] = fill_slot(second, second_slot, *claim.owner, claim.range, claim.mode);
   leave(second);
   leave(first);
   return true;
@@ -180,8 +183,10 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot,
   OwnerCore& owner = *claim.owner;
   if (first_slot != kFull && second_slot != kFull) {
     if (ordered_.find_conflict(owner, claim.range, claim.mode, blocker)) return false;
-    claim.place[0] = fill_slot(first, first_slot, claim);
-    claim.place[1] = &first == &second ? 0 : fill_slot(second, second_slot, claim);
+    claim.place[0] = fill_slot(first, first_slot, *claim.owner, claim.range, claim.mode);
+    claim.place[1] = &first == &second
+                         ? 0
+                         : fill_slot(second, second_slot, *claim.owner, claim.range, claim.mode);
     return true;
   }
   Node* const node = ordered_.attempt(owner, claim.range, claim.mode, blocker);
@@ -206,33 +211,39 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot,
   return false;
 }
 
-[[gnu::noinline]] bool GridCore::attempt_slowly(Claim& claim, Range& blocker) {
+[[gnu::noinline]] bool GridCore::attempt(Claim& claim, Range& blocker) {
   const std::uint64_t first = claim.range.begin >> shift_;
   const std::uint64_t granules = ((claim.range.end - 1) >> shift_) - first;
   if (granules == 0) return attempt_in_one(claim, bucket_index(first), blocker);
   return granules == 1 ? attempt_in_two(claim, blocker) : attempt_wide(claim, blocker);
 }
 
-// One granule, nobody in its bucket, no wide range, no overflow, a free slot: that is nearly
-// always, and is all that is done here. Everything else starts again in attempt_slowly, by a tail
-// call, so that this needs no stack frame.
-inline bool GridCore::attempt(Claim& claim, Range& blocker) {
-  const std::uint64_t granule = claim.range.begin >> shift_;
-  if ((claim.range.end - 1) >> shift_ != granule) [[unlikely]]
-    return attempt_slowly(claim, blocker);
+[[gnu::noinline]] bool GridCore::attempt(Claim& claim) {
+  Range blocker;
+  return attempt(claim, blocker);
+}
+
+// One granule, nobody in its bucket, no wide range, no overflow, a free slot: that is nearly always.
+// Everything else starts again in attempt.
+[[gnu::always_inline]] inline bool GridCore::attempt_alone(const OwnerCore& owner, Range range,
+                                                           RangeMode mode,
+                                                           std::uintptr_t (&place)[2]) noexcept {
+  const std::uint64_t granule = range.begin >> shift_;
+  if ((range.end - 1) >> shift_ != granule) [[unlikely]]
+    return false;
   Bucket& bucket = buckets_[bucket_index(granule)];
   // As in enter (7).
-  if (bucket.busy.exchange(1, std::memory_order_seq_cst) != 0) [[unlikely]] {
-    return attempt_slowly(claim, blocker);
-  }
-  const unsigned slot = find_slot(bucket, claim.range, claim.mode, blocker);
-  if (bucket.shown.load(std::memory_order_relaxed) == 0 || lists_matter(bucket) || slot >= kSlots)
+  if (bucket.busy.exchange(1, std::memory_order_seq_cst) != 0) [[unlikely]]
+    return false;
+  Range blocker;
+  const unsigned slot = find_slot(bucket, range, mode, blocker);
+  if (slot >= kSlots || bucket.shown.load(std::memory_order_relaxed) == 0 || lists_matter(bucket))
       [[unlikely]] {
     leave(bucket);
-    return attempt_slowly(claim, blocker);
+    return false;
   }
-  claim.place[0] = fill_slot(bucket, slot, claim);
-  claim.place[1] = 0;
+  place[0] = fill_slot(bucket, slot, owner, range, mode);
+  place[1] = 0;
   leave(bucket);
   return true;
 }
@@ -291,7 +302,7 @@ inline void GridCore::release(const Claim& claim) noexcept {
 }
 
 [[gnu::noinline]] void GridCore::release_in_lists(const Claim& claim) noexcept {
-  ordered_.release(node_of(claim.place[1]));
+  ordered_.release(unmarked_node_of(claim.place[1]), claim.range);
   // relaxed, and after: who still counts us only searches the lists in vain.
   if (claim.place[0] == kInLists) {
     wide_.fetch_sub(1, std::memory_order_relaxed);
@@ -341,7 +352,17 @@ bool GridRangeLock::attempt(rangelock::Claim& claim, Range& blocker) {
   return core_->attempt(claim, blocker);
 }
 
-void GridRangeLock::release(const rangelock::Claim& claim) noexcept { core_->release(claim); }
+RangeHandle GridRangeLock::try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                                       RangeMode mode) {
+  return try_acquire_by(owner, begin, end, mode, [&](rangelock::Claim& claim) {
+    return core_->attempt_alone(owner.core(), {begin, end}, mode, claim.place) ||
+           core_->attempt(claim);
+  });
+}
+
+void GridRangeLock::release_handle(RangeHandle& handle) {
+  release_by(handle, [this](const rangelock::Claim& claim) { core_->release(claim); });
+}
 
 void GridRangeLock::list_holders(std::vector<RangeHolder>& holders) const {
   const rangelock::Guest guest(domain());

@@ -59,6 +59,10 @@ class GridCore {
   GridCore(const RangeLockOptions& options, WaitQueue& queue);
 
   bool attempt(Claim& claim, Range& blocker);
+  bool attempt(Claim& claim);  // if nobody asks for the blocker
+  // Takes the range if that needs one bucket only; false if it is not as simple as that.
+  bool attempt_alone(const OwnerCore& owner, Range range, RangeMode mode,
+                     std::uintptr_t (&place)[2]) noexcept;
   void release(const Claim& claim) noexcept;
   void list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const;
   // REQUIRES: nobody else uses the lock, now or later.
@@ -89,9 +93,9 @@ class GridCore {
   static constexpr unsigned kConflict = kSlots + 1;
   static unsigned find_slot(const Bucket& bucket, const Range& range, RangeMode mode,
                             Range& blocker) noexcept;
-  static std::uintptr_t fill_slot(Bucket& bucket, unsigned slot, const Claim& claim) noexcept;
+  static std::uintptr_t fill_slot(Bucket& bucket, unsigned slot, const OwnerCore& owner,
+                                  const Range& range, RangeMode mode) noexcept;
 
-  bool attempt_slowly(Claim& claim, Range& blocker);
   bool attempt_in_one(Claim& claim, std::size_t index, Range& blocker);
   bool attempt_in_two(Claim& claim, Range& blocker);
   bool attempt_with_lists(Claim& claim, Bucket& first, unsigned first_slot, Bucket& second,

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "emu/spin.h"
+#include "rangelock/fast_path.h"
 #include "rangelock/hook.h"
 
 namespace sp3::rangelock {
@@ -43,13 +44,9 @@ void OrderedCore::clear(OwnerCore& owner) noexcept {
   }
 }
 
-Node* OrderedCore::attempt(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker) {
-  const Pin pin(owner);
-  return mode == RangeMode::exclusive ? attempt_exclusive(owner, range, blocker)
-                                      : attempt_shared(owner, range, blocker);
-}
-
-Node* OrderedCore::attempt_exclusive(OwnerCore& owner, const Range& range, Range& blocker) {
+[[gnu::always_inline]] inline Node* OrderedCore::attempt_exclusive(OwnerCore& owner,
+                                                                   const Range& range,
+                                                                   Range& blocker) {
   OrderedList::Path path;
   // relaxed: a guess, only for the state; a shared range that takes us for held retreats early.
   const NodeState state =
@@ -72,6 +69,18 @@ Node* OrderedCore::attempt_exclusive(OwnerCore& owner, const Range& range, Range
   }
   exclusive_.build_tower(owner, node, path);
   return node;
+}
+
+[[gnu::always_inline]] inline Node* OrderedCore::attempt_inline(OwnerCore& owner,
+                                                                const Range& range, RangeMode mode,
+                                                                Range& blocker) {
+  const Pin pin(owner);
+  return mode == RangeMode::exclusive ? attempt_exclusive(owner, range, blocker)
+                                      : attempt_shared(owner, range, blocker);
+}
+
+Node* OrderedCore::attempt(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker) {
+  return attempt_inline(owner, range, mode, blocker);
 }
 
 Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Range& blocker) {
@@ -173,8 +182,22 @@ bool SkiplistRangeLock::attempt(rangelock::Claim& claim, Range& blocker) {
   return node != nullptr;
 }
 
-void SkiplistRangeLock::release(const rangelock::Claim& claim) noexcept {
-  core_->release(rangelock::node_of(claim.place[0]));
+RangeHandle SkiplistRangeLock::try_acquire(RangeOwner& owner, std::uint64_t begin,
+                                           std::uint64_t end, RangeMode mode) {
+  return try_acquire_by(
+      owner, begin, end, mode, [&](rangelock::Claim & claim) __attribute__((always_inline)) {
+        Range blocker;
+        const Node* const node = core_->attempt_inline(owner.core(), claim.range, mode, blocker);
+        claim.place[0] = rangelock::link_to(node);
+        claim.place[1] = 0;
+        return node != nullptr;
+      });
+}
+
+void SkiplistRangeLock::release_handle(RangeHandle& handle) {
+  release_by(handle, [this](const rangelock::Claim& claim) {
+    core_->release(rangelock::unmarked_node_of(claim.place[0]), claim.range);
+  });
 }
 
 void SkiplistRangeLock::list_holders(std::vector<RangeHolder>& holders) const {

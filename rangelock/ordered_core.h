@@ -32,8 +32,10 @@ class OrderedCore {
 
   // The node that holds the range, or null and what it conflicts with. Errors: std::bad_alloc.
   Node* attempt(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker);
-  void release(Node* node) noexcept {
-    const Range range = node->range();  // after mark the node may be anybody's
+  // The same, compiled into its caller; for ordered_core.cc.
+  Node* attempt_inline(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker);
+  // REQUIRES: the node holds the range; after mark it may be anybody's.
+  void release(Node* node, const Range& range) noexcept {
     OrderedList::mark(node);
     queue_.released(range);
   }

@@ -1,6 +1,5 @@
 #include "rangelock/ordered_list.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "base/assert.h"
@@ -8,19 +7,22 @@
 
 namespace sp3::rangelock {
 
+// Its links lead nowhere, and nobody follows them: searches stop at its begin.
+constinit OrderedList::Sentinel OrderedList::end_{.node = {.begin = kRangeMax}};
+
 OrderedList::OrderedList(unsigned max_height) : max_height_(max_height) {
   SP3_CHECK(max_height >= 1 && max_height <= kMaxHeight);
   head_.node.height = static_cast<std::uint8_t>(kMaxHeight);
   for (unsigned level = 0; level < kMaxHeight; ++level) {
-    ::new (&head_.next(level)) std::atomic<Link>(0);
+    ::new (&head_.next(level)) std::atomic<Link>(end_link());
   }
 }
 
 void OrderedList::clear(NodePool& pool) noexcept {
   for (unsigned level = kMaxHeight; level-- > 0;) {
     Node* node = node_of(head_.next(level).load(std::memory_order_relaxed));
-    head_.next(level).store(0, std::memory_order_relaxed);
-    while (node != nullptr) {
+    head_.next(level).store(end_link(), std::memory_order_relaxed);
+    while (node != &end_.node) {
       Node* const next = node_of(node->next(level).load(std::memory_order_relaxed));
       if (node->links.fetch_sub(1, std::memory_order_relaxed) == 1) pool.free(node);
       node = next;
@@ -43,89 +45,111 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
   }
 }
 
-inline void OrderedList::adapt(OwnerCore& owner, unsigned levels, unsigned steps) noexcept {
-  if (steps > kLongWalk) [[unlikely]] {
-    // relaxed, and a lost update is harmless: see search.
-    if (levels < max_height_) levels_.store(levels + 1, std::memory_order_relaxed);
-  } else if (levels > 1 && head_.next(levels - 1).load(std::memory_order_relaxed) == 0 &&
-             owner.next_random() >> 58 == 0) {
-    levels_.store(levels - 1, std::memory_order_relaxed);
+// Looks at the top level, and returns how many levels there are then. REQUIRES: Pin.
+[[gnu::noinline]] unsigned OrderedList::adapt(unsigned levels) noexcept {
+  Link link = head_.next(levels - 1).load(std::memory_order_acquire);
+  // relaxed, here and below, and a lost update is harmless: any number of levels gives a correct
+  // search.
+  if (link == end_link()) {
+    if (levels > 1) levels_.store(--levels, std::memory_order_relaxed);
+    return levels;
   }
+  unsigned nodes = 0;
+  for (; link != end_link() && nodes <= kLongWalk; ++nodes) {
+    // Marked links are followed: nodes that are still to be unlinked make walks long as well.
+    link = node_of(link)->next(levels - 1).load(std::memory_order_acquire) & ~kMark;
+  }
+  if (nodes > kLongWalk && levels < max_height_) {
+    levels_.store(++levels, std::memory_order_relaxed);
+  }
+  return levels;
+}
+
+// The upper levels of a search. A function of its own so that its loop has the registers to itself.
+[[gnu::noinline]] Node* OrderedList::descend(OwnerCore& owner, std::uint64_t begin, Path& path) {
+  Node* pred = &head_.node;
+  for (unsigned level = path.levels - 1; level > 0; --level) {
+    // (2) acquire: pairs with the release of (3), which made the node, and of (1), which unlocked
+    // it.
+    const Link first = pred->next(level).load(std::memory_order_acquire);
+    if (is_marked(first)) [[unlikely]]
+      return nullptr;
+    Node* node = unmarked_node_of(first);  // what pred's link leads to
+    while (node->begin <= begin) {
+      const Link next = node->next(level).load(std::memory_order_acquire);
+      if (is_marked(next)) [[unlikely]] {
+        node = skip_run(owner, level, pred, node);
+        if (node == nullptr) return nullptr;
+        continue;
+      }
+      pred = node;
+      node = unmarked_node_of(next);
+    }
+    path.pred[level] = pred;
+    path.link[level] = link_to(node);
+  }
+  return pred;
 }
 
 // Fills the path for `begin`: every pred was live, with the given link, when it was read, and on
 // the bottom level there were only marked nodes between it and succ. False: a pred was unlocked
 // meanwhile, or its link changed.
-bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin, Path& path) {
-  // relaxed: any number of levels gives a correct search.
-  const unsigned levels = std::max(levels_.load(std::memory_order_relaxed), path.height);
-  unsigned steps = 0;  // on the top level, until adapt has looked
+[[gnu::always_inline]] inline bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin,
+                                                           Path& path) {
   Node* pred = &head_.node;
-  for (unsigned level = levels - 1; level > 0; --level) {
-    // (2) acquire: pairs with the release of (3), which made the node, and of (1), which unlocked
-    // it.
-    Link link = pred->next(level).load(std::memory_order_acquire);
-    if (is_marked(link)) [[unlikely]]
+  if (path.levels > 1) {
+    pred = descend(owner, begin, path);
+    if (pred == nullptr) [[unlikely]]
       return false;
-    while (link != 0) {
-      Node* const node = unmarked_node_of(link);
-      if (node->begin > begin) break;
-      const Link next = node->next(level).load(std::memory_order_acquire);
-      if (is_marked(next)) [[unlikely]] {
-        Node* const end = end_of_run(node, level);
-        if (!unlink_run(owner, level, pred, link, end)) return false;
-        link = link_to(end);
-        continue;
-      }
-      pred = node;
-      link = next;
-      ++steps;
-    }
-    if (level < path.height) [[unlikely]] {
-      path.pred[level] = pred;
-      path.link[level] = link;
-    }
-    if (level + 1 == levels) adapt(owner, levels, steps);
   }
-
   Link link = pred->next(0).load(std::memory_order_acquire);
   if (is_marked(link)) [[unlikely]]
     return false;
   Node* node = unmarked_node_of(link);
-  while (node != nullptr) {
+  for (;;) {
     const Link next = node->next(0).load(std::memory_order_acquire);
     if (is_marked(next)) {
       node = node_of(next);
       continue;
     }
     if (node->begin > begin) break;
-    if (link != link_to(node) && !unlink_run(owner, 0, pred, link, node)) return false;
+    if (link != link_to(node) && !unlink_run(owner, 0, pred, link, node)) [[unlikely]]
+      return false;
     pred = node;
     link = next;
     node = unmarked_node_of(next);
-    ++steps;
   }
   path.pred[0] = pred;
   path.link[0] = link;
   path.succ = node;
-  if (levels == 1 && steps > kLongWalk) [[unlikely]]
-    adapt(owner, levels, steps);
   return true;
 }
 
+[[gnu::noinline]] void OrderedList::search(OwnerCore& owner, std::uint64_t begin, Path& path) {
+  while (!try_search(owner, begin, path)) [[unlikely]] {
+    }
+}
+
 // The first live node after a run of marked ones.
-Node* OrderedList::end_of_run(Node* node, unsigned level) noexcept {
-  while (node != nullptr) {
+inline Node* OrderedList::end_of_run(Node* node, unsigned level) noexcept {
+  for (;;) {
     const Link next = node->next(level).load(std::memory_order_acquire);
-    if (!is_marked(next)) break;
+    if (!is_marked(next)) return node;
     node = node_of(next);
   }
-  return node;
+}
+
+// Unlinks the run that begins at `first`, where pred's link leads, and returns the node after it;
+// null if pred's link changed.
+[[gnu::noinline]] Node* OrderedList::skip_run(OwnerCore& owner, unsigned level, Node* pred,
+                                              Node* first) noexcept {
+  Node* const end = end_of_run(first, level);
+  return unlink_run(owner, level, pred, link_to(first), end) ? end : nullptr;
 }
 
 // Unlinks the marked nodes that pred's link leads to, up to `end`, in one go.
-bool OrderedList::unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link link,
-                             Node* end) noexcept {
+[[gnu::noinline]] bool OrderedList::unlink_run(OwnerCore& owner, unsigned level, Node* pred,
+                                               Link link, Node* end) noexcept {
   hook(Hook::before_unlink);
   Link expected = link;
   if (!pred->next(level).compare_exchange_strong(expected, link_to(end), std::memory_order_acq_rel,
@@ -136,23 +160,26 @@ bool OrderedList::unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link 
   return true;
 }
 
-unsigned OrderedList::draw_height(OwnerCore& owner) const noexcept {
-  const unsigned levels = levels_.load(std::memory_order_relaxed);
-  if (levels == 1) return 1;
-  // A quarter of the nodes on each level go on to the next.
+// Of a node that will be linked where the path will lead; says how many levels the path has.
+// A quarter of the nodes on each level go on to the next.
+inline unsigned OrderedList::draw_height(OwnerCore& owner, Path& path) noexcept {
+  path.levels = levels_.load(std::memory_order_relaxed);  // relaxed: see adapt
   const auto zeros = static_cast<unsigned>(std::countl_zero(owner.next_random()));
-  return std::min(1 + zeros / 2, levels);
+  const unsigned height = 1 + zeros / 2;
+  if (height <= path.levels) [[likely]]
+    return height;
+  return path.levels = adapt(path.levels);
 }
 
 inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeMode mode,
-                                    unsigned height) {
+                                    NodeState state, unsigned height) {
   Node* const node = owner.pool.allocate(height);
   node->begin = range.begin;
   node->end = range.end;
   node->owner = owner.number;
   node->height = static_cast<std::uint8_t>(height);
   node->mode = mode;
-  node->state.store(NodeState::held, std::memory_order_relaxed);
+  node->state.store(state, std::memory_order_relaxed);
   node->links.store(static_cast<std::uint8_t>(height), std::memory_order_relaxed);
   return node;
 }
@@ -160,7 +187,8 @@ inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeM
 // The linearisation point of an acquisition: at this CAS pred is live and nothing is linked between
 // it and the marked run that ends at succ, so the two neighbours that were compared are the two
 // neighbours.
-inline bool OrderedList::link_bottom(OwnerCore& owner, Node* node, Path& path) {
+[[gnu::always_inline]] inline bool OrderedList::link_bottom(OwnerCore& owner, Node* node,
+                                                            Path& path) {
   node->next(0).store(link_to(path.succ), std::memory_order_relaxed);
   hook(Hook::before_link);
   Link expected = path.link[0];
@@ -174,36 +202,43 @@ inline bool OrderedList::link_bottom(OwnerCore& owner, Node* node, Path& path) {
   return true;
 }
 
+// Of the two neighbours, the one that overlaps. The head ends at 0, the end begins at kRangeMax.
+inline const Node* OrderedList::overlap_on(const Path& path, const Range& range) noexcept {
+  if (path.pred[0]->end > range.begin) return path.pred[0];
+  return path.succ->begin < range.end ? path.succ : nullptr;
+}
+
 Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
                                  Range& blocker) {
-  path.height = draw_height(owner);
-  Node* node = nullptr;
-  for (;;) {
+  const unsigned height = draw_height(owner, path);
+  if (!try_search(owner, range.begin, path)) [[unlikely]]
     search(owner, range.begin, path);
-    const Node* const pred = path.pred[0];
-    const Node* const succ = path.succ;
-    const Node* overlap = nullptr;
-    if (pred != &head_.node && pred->end > range.begin) {
-      overlap = pred;
-    } else if (succ != nullptr && succ->begin < range.end) {
-      overlap = succ;
-    }
-    if (overlap != nullptr) {
+  if (const Node* const overlap = overlap_on(path, range)) {
+    blocker = overlap->range();
+    return nullptr;
+  }
+  Node* const node = make_node(owner, range, RangeMode::exclusive, state, height);
+  if (link_bottom(owner, node, path)) [[likely]]
+    return node;
+  return link_disjoint_again(owner, node, path, blocker);
+}
+
+[[gnu::noinline]] Node* OrderedList::link_disjoint_again(OwnerCore& owner, Node* node, Path& path,
+                                                         Range& blocker) {
+  do {
+    search(owner, node->begin, path);
+    if (const Node* const overlap = overlap_on(path, node->range())) {
       blocker = overlap->range();
-      if (node != nullptr) owner.pool.free(node);
+      owner.pool.free(node);
       return nullptr;
     }
-    if (node == nullptr) {
-      node = make_node(owner, range, RangeMode::exclusive, path.height);
-      node->state.store(state, std::memory_order_relaxed);
-    }
-    if (link_bottom(owner, node, path)) return node;
-  }
+  } while (!link_bottom(owner, node, path));
+  return node;
 }
 
 Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
-  path.height = draw_height(owner);
-  Node* const node = make_node(owner, range, RangeMode::shared, path.height);
+  const unsigned height = draw_height(owner, path);
+  Node* const node = make_node(owner, range, RangeMode::shared, NodeState::held, height);
   do {
     search(owner, range.begin, path);
   } while (!link_bottom(owner, node, path));
@@ -235,13 +270,13 @@ void OrderedList::retreat(Node* node) noexcept {
 
 Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach) {
   Path path;
-  path.height = 1;
+  path.levels = levels_.load(std::memory_order_relaxed);
   search(owner, range.begin > reach ? range.begin - reach : 0, path);
   Node* const pred = path.pred[0];
   if (pred != &head_.node && pred->end > range.begin) return pred;
   // Not from pred's link as it is now: pred may have been unlocked, and then its link leads past
   // whatever came since. succ was its neighbour when the search saw it, and so on from there.
-  for (Node* node = path.succ; node != nullptr && node->begin < range.end;) {
+  for (Node* node = path.succ; node->begin < range.end;) {
     const Link next = node->next(0).load(std::memory_order_acquire);
     if (!is_marked(next) && node->end > range.begin) return node;
     node = node_of(next);

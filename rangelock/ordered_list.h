@@ -7,8 +7,10 @@
 //     too.
 //   - A node is unlinked by whoever comes next, never by its unlocker, and retired by whoever takes
 //     it off its last level.
-//   - Towers are as high as the number of nodes calls for: the list grows a level when walks on its
-//     top level become long, and drops one that is empty.
+//   - Towers are as high as the number of nodes calls for: whoever draws a height above the top
+//     level looks at it, adds a level if there are many nodes on it, and drops it if there are none.
+//   - All levels end in one node that begins behind every range, so that no step of a search has to
+//     ask whether there is a next node.
 //
 // Thread safety: all members but the destructor by any thread; callers are pinned wherever `Pin` is
 // REQUIRED. Reclamation: epochs; a node is retired when it is off all its levels.
@@ -43,7 +45,7 @@ class OrderedList {
     Node* pred[kMaxHeight];
     Link link[kMaxHeight];
     Node* succ;
-    unsigned height;  // how many levels are noted
+    unsigned levels;  // that are searched and noted
   };
 
   // Links a node for the range on the bottom level, unless a live node overlaps it: then the result
@@ -76,13 +78,13 @@ class OrderedList {
   Node* find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach);
 
   [[nodiscard]] bool is_empty() const noexcept {
-    return head_.next(0).load(std::memory_order_acquire) == 0;
+    return head_.next(0).load(std::memory_order_acquire) == end_link();
   }
   // Calls visit(const Node&) for each live node. REQUIRES: Pin.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const Node* node = node_of(head_.next(0).load(std::memory_order_acquire));
-         node != nullptr;) {
+         node != &end_.node;) {
       const Link link = node->next(0).load(std::memory_order_acquire);
       if (!is_marked(link)) visit(*node);
       node = node_of(link);
@@ -90,36 +92,42 @@ class OrderedList {
   }
 
  private:
-  // A head is a node that is never compared, with a tower of full height.
-  struct alignas(base::kCacheLine) Head {
+  // A node with a tower of full height. A list's head is never compared; the end of all lists is
+  // never changed, and begins where no range does, so that it overlaps none and is behind all.
+  struct alignas(base::kCacheLine) Sentinel {
     Node node;
     std::byte rest_of_tower[node_bytes(true) - sizeof(Node)];
+
     [[nodiscard]] std::atomic<Link>& next(unsigned level) noexcept { return node.next(level); }
     [[nodiscard]] const std::atomic<Link>& next(unsigned level) const noexcept {
       return node.next(level);
     }
   };
+  static Link end_link() noexcept { return link_to(&end_.node); }
 
-  // REQUIRES: path.height is set.
-  void search(OwnerCore& owner, std::uint64_t begin, Path& path) {
-    while (!try_search(owner, begin, path)) [[unlikely]] {
-      }
-  }
+  void search(OwnerCore& owner, std::uint64_t begin, Path& path);
   bool try_search(OwnerCore& owner, std::uint64_t begin, Path& path);
+  Node* descend(OwnerCore& owner, std::uint64_t begin, Path& path);
   static Node* end_of_run(Node* node, unsigned level) noexcept;
+  Node* skip_run(OwnerCore& owner, unsigned level, Node* pred, Node* first) noexcept;
   bool unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link link, Node* end) noexcept;
-  unsigned draw_height(OwnerCore& owner) const noexcept;
-  Node* make_node(OwnerCore& owner, const Range& range, RangeMode mode, unsigned height);
+  unsigned draw_height(OwnerCore& owner, Path& path) noexcept;
+  static Node* make_node(OwnerCore& owner, const Range& range, RangeMode mode, NodeState state,
+                         unsigned height);
+  static const Node* overlap_on(const Path& path, const Range& range) noexcept;
+  Node* link_disjoint_again(OwnerCore& owner, Node* node, Path& path, Range& blocker);
   bool link_bottom(OwnerCore& owner, Node* node, Path& path);
   void build_upper_levels(OwnerCore& owner, Node* node, Path& path);
   void retire_run(OwnerCore& owner, unsigned level, Link first, const Node* end) noexcept;
-  void adapt(OwnerCore& owner, unsigned levels, unsigned steps) noexcept;
+  unsigned adapt(unsigned levels) noexcept;
 
-  // More steps than this on the top level, and there should be another above it. With a quarter of
-  // the nodes on each next level, that one will have some two or three.
-  static constexpr unsigned kLongWalk = 6;
+  // More nodes than this on the top level, and there should be another above it. With a quarter of
+  // the nodes on each next level, that one will have one or two.
+  static constexpr unsigned kLongWalk = 4;
 
-  Head head_{};
+  static Sentinel end_;
+
+  Sentinel head_{};
   const unsigned max_height_;
   alignas(base::kCacheLine) std::atomic<unsigned> levels_{1};  // that searches visit
 };

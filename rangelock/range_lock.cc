@@ -1,5 +1,5 @@
-// What both locks share: argument checks, spinning and sleeping, batches, counters. The locks
-// themselves only try (attempt) and unlock (release).
+// What both locks share besides the fast path (fast_path.h): spinning and sleeping, batches,
+// counters. The locks themselves only try and unlock.
 //
 // A wait: spin for as long as a short critical section may last, trying again now and then. Then
 // enter the queue, and until the range is had: note what blocks us, try once more, sleep. With
@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "rangelock/domain.h"
+#include "rangelock/fast_path.h"
 #include "rangelock/hook.h"
 #include "rangelock/wait_queue.h"
 
@@ -26,21 +27,26 @@ namespace {
 
 std::string describe(const Range& range) { return fmt::format("[{}, {})", range.begin, range.end); }
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_range(const Range& range) {
+}  // namespace
+
+namespace rangelock {
+
+void refuse_range(Range range) {
   throw Error(ErrorCode::invalid_range, "not a range",
               {.wanted = "begin < end", .found = describe(range)});
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_owner() {
+void refuse_owner() {
   throw Error(ErrorCode::invalid_argument,
               "a range lock was used with an owner of another domain than its own");
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_handle(const char* why) {
-  throw Error(ErrorCode::range_not_held, "unlock of a range that is not held", {.found = why});
+void refuse_handle(const BlockingRangeLock* lock) {
+  throw Error(ErrorCode::range_not_held, "unlock of a range that is not held",
+              {.found = lock == nullptr ? "an empty handle" : "a handle of another lock"});
 }
 
-}  // namespace
+}  // namespace rangelock
 
 // --- domains and owners -------------------------------------------------------------------------
 
@@ -116,29 +122,17 @@ inline void BlockingRangeLock::hold(RangeHandle& handle) noexcept {
   handle.lock_ = this;
 }
 
-RangeHandle BlockingRangeLock::try_acquire(RangeOwner& by, Range range, RangeMode mode) {
-  OwnerCore& owner = by.core();
-  if (range.begin >= range.end) [[unlikely]]
-    refuse_range(range);
-  if (&owner.domain != domain_) [[unlikely]]
-    refuse_owner();
-  RangeHandle handle(owner, range, mode);
-  Range blocker;
-  const bool is_overtaking =
-      fifo_ && !queue_->is_empty() && queue_->find_elder(range, mode, nullptr, blocker);
-  if (!is_overtaking && attempt(handle.claim_, blocker)) [[likely]] {
-    hold(handle);
-  } else {
-    owner.contended.add(1);
-  }
-  return handle;
+// Whether the range conflicts with one that is waited for.
+bool BlockingRangeLock::is_overtaking(const Range& range, RangeMode mode) const {
+  Range elder;
+  return !queue_->is_empty() && queue_->find_elder(range, mode, nullptr, elder);
 }
 
 RangeHandle BlockingRangeLock::acquire(RangeOwner& by, const Range& range, RangeMode mode,
                                        const Clock::time_point* deadline,
                                        const std::stop_token& stop) {
   const std::size_t held = by.held();
-  RangeHandle handle = try_acquire(by, range, mode);
+  RangeHandle handle = try_acquire(by, range.begin, range.end, mode);
   if (handle) return handle;
   if (held == 0 || deadline != nullptr) {
     wait(handle, {deadline, stop});
@@ -219,7 +213,7 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
   std::vector<Range> sorted(ranges.begin(), ranges.end());
   std::ranges::sort(sorted, {}, &Range::begin);
   for (std::size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted[i].begin >= sorted[i].end) refuse_range(sorted[i]);
+    if (sorted[i].begin >= sorted[i].end) rangelock::refuse_range(sorted[i]);
     if (mode == RangeMode::exclusive && i > 0 && sorted[i].overlaps(sorted[i - 1])) {
       throw Error(ErrorCode::invalid_range, "two ranges of a batch overlap",
                   {.found = describe(sorted[i - 1]) + " and " + describe(sorted[i])});
@@ -237,7 +231,7 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
   }
   try {
     for (const Range& range : sorted) {
-      RangeHandle handle = try_acquire(owner, range, mode);
+      RangeHandle handle = try_acquire(owner, range.begin, range.end, mode);
       if (!handle && wait) this->wait(handle, {deadline, stop});
       if (!handle) {
         unlock_all(handles);
@@ -276,18 +270,6 @@ std::vector<RangeHandle> BlockingRangeLock::try_lock_all_until(RangeOwner& owner
 }
 
 // --- unlocking and looking ----------------------------------------------------------------------
-
-void BlockingRangeLock::unlock(RangeHandle& handle) {
-  if (handle.lock_ != this) [[unlikely]] {
-    refuse_handle(handle.lock_ == nullptr ? "an empty handle" : "a handle of another lock");
-  }
-  OwnerCore& owner = *handle.claim_.owner;
-  SP3_ASSERT(owner.held() > 0);
-  owner.released.add(1);
-  handle.lock_ = nullptr;
-  rangelock::hook(rangelock::Hook::before_unlock);
-  release(handle.claim_);
-}
 
 void BlockingRangeLock::unlock_all(std::vector<RangeHandle>& handles) {
   for (RangeHandle& handle : handles) unlock(handle);

@@ -63,6 +63,15 @@ RangeHandle RangeHolds::try_patiently(BlockingRangeLock& lock, const Range& rang
 }
 
 bool RangeHolds::take(BlockingRangeLock& lock, const Range& range) {
+  if (holds_.empty() && views_.empty()) {  // nothing to look for gaps in
+    make_room(holds_);
+    RangeHandle handle = lock.try_lock(owner_, range.begin, range.end);
+    if (!handle) [[unlikely]]
+      handle = try_patiently(lock, range, RangeMode::exclusive);
+    if (!handle) return false;
+    holds_.push_back({&lock, std::move(handle)});
+    return true;
+  }
   // What a view shows is validated at commit like everything read, so it may let go.
   for (View& view : views_) {
     if (view.lock == &lock && view.range.overlaps(range)) unlock(view);

@@ -80,16 +80,39 @@ const RangedHeader& RangedAccess::header(std::uint64_t object) {
   core_.begin_ranged_operation();
   if (cursor_.object == object && cursor_.header != nullptr) return *cursor_.header;
   const auto* header = static_cast<const RangedHeader*>(core_.read(object, header_type()));
-  // Bytes of a damaged pool must not lead us astray.
-  if (ranged_chunk_type(header->chunk_bytes) == nullptr || header->length > kLongest ||
-      header->levels != ranged_levels(header->length, header->chunk_bytes)) {
-    core_.fail(ErrorCode::damaged_metadata, "the header of a ranged object contradicts itself",
-               object, "the levels that its length and chunk size need",
-               std::to_string(header->levels) + " levels for " + std::to_string(header->length) +
-                   " bytes in chunks of " + std::to_string(header->chunk_bytes));
-  }
-  cursor_ = {object, header, 0, nullptr};
+  check_shape(*header, object);
+  cursor_ = {.object = object, .header = header};
   return *header;
+}
+
+// REQUIRES: a range of the object is held.
+const RangedHeader& RangedAccess::held_header(std::uint64_t object) {
+  if (cursor_.object == object && cursor_.header != nullptr) return *cursor_.header;
+  if (core_.pool_->options().policy == CommitPolicy::ideal ||
+      core_.writes_.find(object) != nullptr) {
+    return header(object);
+  }
+  index::Seen& seen = unvalidated_.emplace_back();
+  const auto* header =
+      reinterpret_cast<const RangedHeader*>(core_.read_held(object, header_type(), seen));
+  if (checked_.object != object || checked_.version != seen.word0) {
+    check_shape(*header, object);
+    checked_ = {.object = object, .version = seen.word0};
+  }
+  cursor_ = {.object = object, .header = header, .version = seen.word0};
+  return *header;
+}
+
+// Bytes of a damaged pool must not lead us astray.
+void RangedAccess::check_shape(const RangedHeader& header, std::uint64_t object) {
+  if (ranged_chunk_type(header.chunk_bytes) != nullptr && header.length <= kLongest &&
+      header.levels == ranged_levels(header.length, header.chunk_bytes)) [[likely]] {
+    return;
+  }
+  core_.fail(ErrorCode::damaged_metadata, "the header of a ranged object contradicts itself",
+             object, "the levels that its length and chunk size need",
+             std::to_string(header.levels) + " levels for " + std::to_string(header.length) +
+                 " bytes in chunks of " + std::to_string(header.chunk_bytes));
 }
 
 void RangedAccess::check_range(const RangedHeader& header, std::uint64_t object,
@@ -238,12 +261,11 @@ void RangedAccess::read(std::uint64_t object, std::uint64_t offset, std::span<st
   });
 }
 
-void RangedAccess::write_piece(std::uint64_t object, const Piece& piece, const std::byte* from) {
+void RangedAccess::write_piece(std::uint64_t object, const detail::TypeInfo& type,
+                               const Piece& piece, const std::byte* from) {
   const std::uint64_t chunk = find_or_make_chunk(object, piece.number);
   WriteEntry* own = core_.writes_.find(chunk);
-  if (own == nullptr) {
-    own = &core_.open_patch(chunk, *ranged_chunk_type(header(object).chunk_bytes));
-  }
+  if (own == nullptr) own = &core_.open_patch(chunk, type);
   std::memcpy(own->copy + piece.from, from, piece.bytes);
   if (own->mode == WriteMode::patch) {
     own->runs = runs_.add(own->runs, piece.from, piece.from + piece.bytes);
@@ -252,11 +274,18 @@ void RangedAccess::write_piece(std::uint64_t object, const Piece& piece, const s
 
 void RangedAccess::write(std::uint64_t object, std::uint64_t offset,
                          std::span<const std::byte> from) {
-  const RangedHeader& shape = header(object);
-  check_range(shape, object, offset, end_of(offset, from.size()));
+  core_.begin_ranged_operation();
+  const std::uint64_t end = end_of(offset, from.size());
+  // What no object can have is not for its lock either.
+  if (offset >= end || end > kLongest) [[unlikely]]
+    check_range(header(object), object, offset, end);
   take(object, core_.pool_->ranged_locks().space_of(object).at(offset, from.size()));
-  for_each_piece(shape.chunk_bytes, offset, from.size(),
-                 [&](const Piece& piece) { write_piece(object, piece, from.data() + piece.done); });
+  const RangedHeader& shape = held_header(object);
+  check_range(shape, object, offset, end);
+  const detail::TypeInfo& type = *ranged_chunk_type(shape.chunk_bytes);
+  for_each_piece(shape.chunk_bytes, offset, from.size(), [&](const Piece& piece) {
+    write_piece(object, type, piece, from.data() + piece.done);
+  });
 }
 
 void RangedAccess::fill(std::uint64_t object, std::uint64_t begin, std::uint64_t end) {

@@ -10,10 +10,14 @@
 //   words of the written bytes alone. So writers of disjoint ranges of a chunk do not conflict.
 // - What is read under a range that the transaction holds exclusively is not validated: nobody else
 //   can have changed those bytes. Their version is a dependency all the same.
+// - Nor is the way to a chunk that is written: who changes the header for another, or takes chunks
+//   and nodes away, holds all ranges. So under a range the header stands still, and as long as a
+//   header has one version, a cell that is filled stays as it is (WayCache).
 //
 // Thread safety: none; a session owns one, from its first use of a ranged object on.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -87,8 +91,33 @@ class RangedAccess {
   struct Cursor {
     std::uint64_t object = 0;
     const detail::RangedHeader* header = nullptr;
+    std::uint64_t version = kNoVersion;  // of the header, if it was read under a range
     std::uint64_t leaf_number = 0;
     const detail::RangedNode* leaf = nullptr;
+    bool is_validated = false;  // the leaf: its empty cells may be believed
+  };
+  static constexpr std::uint64_t kNoVersion = ~std::uint64_t{0};
+
+  // Where chunks and leaves were found under ranges, by this transaction or an earlier one.
+  struct WayCache {
+    struct Place {
+      std::uint64_t object = 0;
+      std::uint64_t version = 0;  // of its header
+      std::uint64_t what = 0;     // chunk_key or leaf_key
+      std::uint64_t offset = 0;
+
+      [[nodiscard]] bool is_of(const Cursor& cursor, std::uint64_t key) const noexcept {
+        return object == cursor.object && version == cursor.version && what == key;
+      }
+    };
+    static constexpr std::size_t kPlaces = 256;
+    std::array<Place, kPlaces> places;
+
+    static std::uint64_t chunk_key(std::uint64_t number) noexcept { return 2 * number; }
+    static std::uint64_t leaf_key(std::uint64_t number) noexcept { return 2 * number + 1; }
+    Place& at(std::uint64_t object, std::uint64_t key) noexcept {
+      return places[(object / sizeof(detail::RangedHeader) + key) % kPlaces];
+    }
   };
 
   template <class Visitor>
@@ -96,6 +125,8 @@ class RangedAccess {
                              Visitor&& visit);
 
   const detail::RangedHeader& header(std::uint64_t object);
+  const detail::RangedHeader& held_header(std::uint64_t object);
+  void check_shape(const detail::RangedHeader& header, std::uint64_t object);
   void check_range(const detail::RangedHeader& header, std::uint64_t object, std::uint64_t begin,
                    std::uint64_t end);
   void check_length(std::uint64_t length) const;
@@ -105,10 +136,13 @@ class RangedAccess {
                               const RangedSpace& space, const Piece& piece, std::uint64_t offset);
   void copy_piece(const detail::RangedHeader& header, const RangedSpace& space, std::uint64_t chunk,
                   const Piece& piece, std::uint64_t offset, std::byte* to);
-  void write_piece(std::uint64_t object, const Piece& piece, const std::byte* from);
+  void write_piece(std::uint64_t object, const detail::TypeInfo& type, const Piece& piece,
+                   const std::byte* from);
 
   // The chunk table (ranged_table.cc).
   std::uint64_t find_chunk(std::uint64_t object, std::uint64_t number);
+  std::uint64_t find_held_chunk(std::uint64_t object, std::uint64_t number);
+  std::uint64_t find_leaf(std::uint64_t number);
   std::uint64_t find_or_make_chunk(std::uint64_t object, std::uint64_t number);
   void grow(std::uint64_t object, std::uint64_t length);
   void shrink(std::uint64_t object, std::uint64_t length);
@@ -121,6 +155,8 @@ class RangedAccess {
   PatchRuns runs_;
   std::vector<index::Seen> unvalidated_;  // read under exclusive ranges
   Cursor cursor_;
+  WayCache ways_;
+  Cursor checked_;  // object and version of the header that was checked last
   // relaxed, all of it: one thread at a time has the session and its views.
   std::shared_ptr<std::atomic<std::uint64_t>> attempts_;
 };

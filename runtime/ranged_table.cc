@@ -46,7 +46,8 @@ std::uint32_t ranged_levels(std::uint64_t length, std::uint32_t chunk_bytes) noe
 std::uint64_t RangedAccess::find_chunk(std::uint64_t object, std::uint64_t number) {
   const RangedHeader& shape = header(object);
   if (shape.levels == 0) return shape.top;
-  if (cursor_.leaf == nullptr || cursor_.leaf_number != number >> kBits) {
+  if (cursor_.leaf == nullptr || cursor_.leaf_number != number >> kBits ||
+      (!cursor_.is_validated && cursor_.leaf->cells[number % kCells] == 0)) {
     std::uint64_t offset = shape.top;
     for (std::uint32_t level = shape.levels; level > 1 && offset != 0; --level) {
       offset = static_cast<const RangedNode*>(core_.read(offset, node_type()))
@@ -55,11 +56,53 @@ std::uint64_t RangedAccess::find_chunk(std::uint64_t object, std::uint64_t numbe
     if (offset == 0) return 0;
     cursor_.leaf = static_cast<const RangedNode*>(core_.read(offset, node_type()));
     cursor_.leaf_number = number >> kBits;
+    cursor_.is_validated = true;
   }
   return cursor_.leaf->cells[number % kCells];
 }
 
+// The leaf for chunk `number`, from the header down; 0 if there is none, or if it may be this
+// transaction's own. REQUIRES: the cursor's header was read under a range.
+std::uint64_t RangedAccess::find_leaf(std::uint64_t number) {
+  const RangedHeader& shape = *cursor_.header;
+  const std::uint64_t key = WayCache::leaf_key(number >> kBits);
+  WayCache::Place& known = ways_.at(cursor_.object, key);
+  if (known.is_of(cursor_, key)) return known.offset;
+  std::uint64_t offset = shape.top;
+  for (std::uint32_t level = shape.levels; level > 1 && offset != 0; --level) {
+    if (core_.writes_.find(offset) != nullptr) return 0;
+    index::Seen seen;
+    offset = reinterpret_cast<const RangedNode*>(core_.read_held(offset, node_type(), seen))
+                 ->cells[cell_of(number, level)];
+  }
+  if (offset != 0) known = {cursor_.object, cursor_.version, key, offset};
+  return offset;
+}
+
+// The same as find_chunk, for one who holds a range of the object and so needs no validation of the
+// way to a chunk that is there; nor a dependency, for whoever made the way came before whoever made
+// the chunk. 0 also if it is not as simple as that.
+std::uint64_t RangedAccess::find_held_chunk(std::uint64_t object, std::uint64_t number) {
+  if (cursor_.object != object || cursor_.version == kNoVersion) return 0;
+  if (cursor_.header->levels == 0) return cursor_.header->top;
+  const std::uint64_t key = WayCache::chunk_key(number);
+  WayCache::Place& known = ways_.at(object, key);
+  if (known.is_of(cursor_, key)) return known.offset;
+  if (cursor_.leaf == nullptr || cursor_.leaf_number != number >> kBits) {
+    const std::uint64_t leaf = find_leaf(number);
+    if (leaf == 0 || core_.writes_.find(leaf) != nullptr) return 0;
+    index::Seen seen;
+    cursor_.leaf = reinterpret_cast<const RangedNode*>(core_.read_held(leaf, node_type(), seen));
+    cursor_.leaf_number = number >> kBits;
+    cursor_.is_validated = false;
+  }
+  const std::uint64_t offset = cursor_.leaf->cells[number % kCells];
+  if (offset != 0 && !cursor_.is_validated) known = {object, cursor_.version, key, offset};
+  return offset;
+}
+
 std::uint64_t RangedAccess::find_or_make_chunk(std::uint64_t object, std::uint64_t number) {
+  if (const std::uint64_t found = find_held_chunk(object, number)) return found;
   if (const std::uint64_t found = find_chunk(object, number)) return found;
   const RangedHeader& shape = header(object);
   const detail::TypeInfo& chunk_type = *ranged_chunk_type(shape.chunk_bytes);
@@ -106,7 +149,7 @@ void RangedAccess::shrink(std::uint64_t object, std::uint64_t length) {
   // What is cut off must be zero if the object ever grows again.
   if (tail != 0 && find_chunk(object, length / before.chunk_bytes) != 0) {
     const std::vector<std::byte> zeros(end - length);
-    write_piece(object,
+    write_piece(object, *ranged_chunk_type(before.chunk_bytes),
                 {length / before.chunk_bytes, tail, static_cast<std::uint32_t>(end - length), 0},
                 zeros.data());
   }

@@ -314,7 +314,7 @@ const std::byte* SessionCore::read_held(std::uint64_t offset, const detail::Type
                                         index::Seen& seen) {
   const index::Place place = locate(offset, type);
   seen = observe(place);
-  if (seen.stamp() >= snapshot_) revalidate();
+  if (seen.stamp() >= snapshot_ && reads_.size() + writes_.size() != 0) revalidate();
   return bytes_of(place, seen, offset);
 }
 
@@ -340,7 +340,12 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
     constexpr std::uint64_t kBatchBytes = 64 * 1024;
     const std::uint64_t batch =
         std::min(most, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
-    slabs_.take(type, batch, free);
+    try {
+      slabs_.take(type, batch, free);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::pool_full || slabs_were_freed_ || !pool_->logs()) throw;
+      conflict(Conflict::pool_full);
+    }
     std::reverse(free.begin(), free.end());  // ascending addresses first
   }
   const index::Place place = free.back();

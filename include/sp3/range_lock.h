@@ -130,6 +130,10 @@ namespace rangelock {
 // What is to be held, for whom, and, once it is, where the implementation finds it without a
 // search.
 struct Claim {
+  Claim() noexcept : owner(nullptr), mode(RangeMode::exclusive), place{} {}
+  Claim(OwnerCore& by, std::uint64_t begin, std::uint64_t end, RangeMode in_mode) noexcept
+      : owner(&by), range{begin, end}, mode(in_mode) {}
+
   OwnerCore* owner;
   Range range;
   RangeMode mode;
@@ -142,7 +146,7 @@ class BlockingRangeLock;
 // A held range, or nothing. Dropping a handle does not unlock (RangeGuard does).
 class RangeHandle {
  public:
-  RangeHandle() noexcept : claim_{} {}
+  RangeHandle() noexcept : lock_(nullptr) {}
   RangeHandle(RangeHandle&& other) noexcept
       : lock_(std::exchange(other.lock_, nullptr)), claim_(other.claim_) {}
   RangeHandle& operator=(RangeHandle&& other) noexcept {
@@ -158,11 +162,12 @@ class RangeHandle {
  private:
   friend class BlockingRangeLock;
 
-  // Empty; claims nothing yet.
-  RangeHandle(rangelock::OwnerCore& owner, const Range& range, RangeMode mode) noexcept
-      : claim_{&owner, range, mode, {}} {}
+  // Holds nothing yet: lock_ and claim_.place are set by whoever makes it.
+  RangeHandle(rangelock::OwnerCore& owner, std::uint64_t begin, std::uint64_t end,
+              RangeMode mode) noexcept
+      : claim_(owner, begin, end, mode) {}
 
-  BlockingRangeLock* lock_ = nullptr;
+  BlockingRangeLock* lock_;
   rangelock::Claim claim_;
 };
 
@@ -210,11 +215,11 @@ class BlockingRangeLock {
 
   // A handle that is empty if a conflicting range is held or, with Fairness::fifo, waited for.
   [[nodiscard]] RangeHandle try_lock(RangeOwner& owner, std::uint64_t begin, std::uint64_t end) {
-    return try_acquire(owner, {begin, end}, RangeMode::exclusive);
+    return try_acquire(owner, begin, end, RangeMode::exclusive);
   }
   [[nodiscard]] RangeHandle try_lock_shared(RangeOwner& owner, std::uint64_t begin,
                                             std::uint64_t end) {
-    return try_acquire(owner, {begin, end}, RangeMode::shared);
+    return try_acquire(owner, begin, end, RangeMode::shared);
   }
 
   // Waits. The handle is empty only if `stop` was requested.
@@ -285,8 +290,8 @@ class BlockingRangeLock {
 
   // Leaves the handle empty; needs no search.
   // Errors: Error{range_not_held} if it is empty, was used before, or is another lock's.
-  void unlock(RangeHandle& handle);
-  void unlock(RangeHandle&& handle) { unlock(handle); }
+  void unlock(RangeHandle& handle) { release_handle(handle); }
+  void unlock(RangeHandle&& handle) { release_handle(handle); }
   void unlock_all(std::vector<RangeHandle>& handles);
 
   // As of some moment during the call, each entry by itself.
@@ -312,8 +317,19 @@ class BlockingRangeLock {
   // Takes the range if nothing held conflicts with it, and sets claim.place; else says in `blocker`
   // what it conflicts with.
   virtual bool attempt(rangelock::Claim& claim, Range& blocker) = 0;
-  virtual void release(const rangelock::Claim& claim) noexcept = 0;
   virtual void list_holders(std::vector<RangeHolder>& holders) const = 0;
+  // The two that every acquisition and unlock goes through: in each lock try_acquire_by and
+  // release_by around what that lock does, so that all of it is one function.
+  virtual RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                                  RangeMode mode) = 0;
+  virtual void release_handle(RangeHandle& handle) = 0;
+
+  // rangelock/fast_path.h
+  template <class Attempt>
+  RangeHandle try_acquire_by(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                             RangeMode mode, Attempt&& attempt);
+  template <class Release>
+  void release_by(RangeHandle& handle, Release&& release);
 
   // For destructors: ends the process if a range is held.
   void check_idle() const noexcept;
@@ -323,12 +339,12 @@ class BlockingRangeLock {
  private:
   struct Patience;
 
-  RangeHandle try_acquire(RangeOwner& owner, Range range, RangeMode mode);
   RangeHandle acquire(RangeOwner& owner, const Range& range, RangeMode mode,
                       const Clock::time_point* deadline, const std::stop_token& stop);
   std::vector<RangeHandle> acquire_all(RangeOwner& owner, std::span<const Range> ranges,
                                        RangeMode mode, const Clock::time_point* deadline,
                                        const std::stop_token& stop, bool wait);
+  bool is_overtaking(const Range& range, RangeMode mode) const;
   void wait(RangeHandle& handle, const Patience& patience);
   void hold(RangeHandle& handle) noexcept;
 
@@ -346,8 +362,10 @@ class SkiplistRangeLock final : public BlockingRangeLock {
 
  private:
   bool attempt(rangelock::Claim& claim, Range& blocker) override;
-  void release(const rangelock::Claim& claim) noexcept override;
   void list_holders(std::vector<RangeHolder>& holders) const override;
+  RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                          RangeMode mode) override;
+  void release_handle(RangeHandle& handle) override;
 
   std::unique_ptr<rangelock::OrderedCore> core_;
 };
@@ -361,8 +379,10 @@ class GridRangeLock final : public BlockingRangeLock {
 
  private:
   bool attempt(rangelock::Claim& claim, Range& blocker) override;
-  void release(const rangelock::Claim& claim) noexcept override;
   void list_holders(std::vector<RangeHolder>& holders) const override;
+  RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                          RangeMode mode) override;
+  void release_handle(RangeHandle& handle) override;
 
   std::unique_ptr<rangelock::GridCore> core_;
 };
