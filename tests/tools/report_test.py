@@ -210,7 +210,7 @@ class PageTest(unittest.TestCase):
         self.assertTrue(all(r.startswith(("data:", "#")) for r in page.references))
         shown = " ".join(page.text)
         for words in ("17.23 ×", "around 30 s", "it has no arrays", "12.3 µs", "abc<1>",
-                      "2,750,123", "0.0625"):
+                      "2,750,123", "0.062"):
             self.assertIn(words, shown)
 
     def test_results_of_one_thread_and_one_system_make_a_page_too(self):

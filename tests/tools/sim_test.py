@@ -43,6 +43,34 @@ class SimTest(CommandTest):
             self.assertGreater(row["costs_ns"]["fence"], 0)
             self.assertEqual((row["seed"], row["entries"], row["repeat"]), (9, 300, 2))
 
+    def test_compare_takes_over_simulated_rows(self):
+        command = ("compare", "--full", "--section", "simulated", "--workload", "sps,queue", "--system",
+                   "sp3,nvm-tx", "--threads", "1,3", "--operations", "300", "--entries", "200",
+                   "--results", "results.json")
+        of = re.compile(r"\((.*)\)")
+        if of.search(self.sp3("--version").stdout)[1] != of.search(self.sim("--version").stdout)[1]:
+            self.assertIn("build both", self.complaint(*command, code=USAGE))
+            return
+        printed = self.sp3(*command).stdout
+        self.assertIn("Simulated cores", printed)
+        path = os.path.join(self.directory.name, "results.json")
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        self.assertEqual(found["runs"], {"simulated/sps": {"rows": 4}, "simulated/queue": {"rows": 4}})
+        self.assertIsNotNone(found["finished"])
+        self.assertEqual({(row["workload"], row["system"], row["cores"]) for row in found["rows"]},
+                         {(workload, system, cores) for workload in ("sps", "queue")
+                          for system in ("sp3", "nvm-tx") for cores in (1, 3)})
+        for row in found["rows"]:
+            self.assert_bench_fields(row)
+            self.assertEqual((row["section"], row["simulated"]), ("simulated", True))
+            self.assertEqual((row["entries"], row["latency_ns"], row["latency_model"]),
+                             (200, 500, "line"))
+        self.sp3(*command)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(json.load(file), found)
+        self.assertEqual(os.listdir(self.directory.name), ["results.json"])
+
     def test_the_seed_gives_the_trace(self):
         run = ("--workload", "queue,rbtree", "--system", "sp3", "--cores", "4")
         first, again, other = (self.rows(*run, "--seed", seed) for seed in ("1", "1", "2"))

@@ -130,8 +130,8 @@ def recoveries(rows):
         every = f"{row['checkpoint_ms'] / 1000:g} s" if row["checkpoint_ms"] else "–"
         body.append(
             [row["workload"], number(row["log_bytes"] / 2**30), every, row["strategy"],
-             str(row["threads"]), number(row["recovery_seconds"])]
-            + [number(row[f"{phase}_seconds"]) for phase in phases]
+             str(row["threads"]), f"{row['recovery_seconds']:.3f}"]
+            + [f"{row[f'{phase}_seconds']:.3f}" for phase in phases]
             + [number(row["bytes_per_s"] / 1e9), f"{row['memory_peak_bytes'] / 2**20:.0f}",
                f"{row['replayed']:,}"]
         )  # fmt: skip
