@@ -29,6 +29,20 @@ void add_memory_options(CLI::App& command, StoreArguments& a) {
       ->capture_default_str();
 }
 
+std::vector<std::string> memory_arguments(const StoreArguments& a) {
+  std::vector<std::string> arguments = {"--memory",     a.memory,
+                                        "--latency-ns", fmt::to_string(a.latency_ns),
+                                        "--line-ns",    fmt::to_string(a.line_ns),
+                                        "--model",      a.model,
+                                        "--flush",      a.flush,
+                                        "--durability", a.durability,
+                                        "--group",      fmt::to_string(a.group),
+                                        "--locks",      a.locks,
+                                        "--range-lock", a.range_lock};
+  if (!a.path.empty()) arguments.insert(arguments.end(), {"--path", a.path});
+  return arguments;
+}
+
 void add_store_options(CLI::App& command, StoreArguments& a) {
   add_memory_options(command, a);
   command.add_option("--pool-size", a.pool_size, "bytes, with K, M, G (default: from the entries)");

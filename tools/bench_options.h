@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -28,7 +29,9 @@ struct StoreArguments {
 
 // What memory there is and how commits use it.
 void add_memory_options(CLI::App& command, StoreArguments& arguments);
-// The same, and how large the pool is and when it is checkpointed.
+// What add_memory_options() reads back.
+std::vector<std::string> memory_arguments(const StoreArguments& arguments);
+// The same options, and how large the pool is and when it is checkpointed.
 void add_store_options(CLI::App& command, StoreArguments& arguments);
 
 // Throws UsageError.

@@ -84,6 +84,15 @@ void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec) {
       ->capture_default_str();
 }
 
+std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec) {
+  return {"--entries",      fmt::to_string(spec.entries),
+          "--entry-size",   fmt::to_string(spec.entry_size),
+          "--zipf",         fmt::to_string(spec.zipf),
+          "--insert-ratio", fmt::to_string(spec.insert_ratio),
+          "--fill",         fmt::to_string(spec.fill),
+          "--seed",         fmt::to_string(spec.seed)};
+}
+
 std::string system_names() {
   std::string names;
   for (const workloads::SystemInfo& info : workloads::systems()) {

@@ -156,13 +156,33 @@ void require_sound(const LogPlan& plan) {
   if (!violation.empty()) throw std::runtime_error("after recovery: " + violation);
 }
 
+// What makes the writing process plan this log, and no other.
+std::vector<std::string> writer_arguments(const RecoveryArguments& a, const LogPlan& plan) {
+  StoreArguments store = a.store;
+  store.path = plan.system.path.string();
+  std::vector<std::string> arguments = {"recovery-writer",
+                                        "--workload",
+                                        workloads::to_string(plan.spec.kind),
+                                        "--log-bytes",
+                                        fmt::to_string(plan.most_bytes),
+                                        "--writers",
+                                        fmt::to_string(plan.writers)};
+  if (plan.milliseconds != 0) {
+    arguments.insert(arguments.end(), {"--checkpoint-ms", fmt::to_string(plan.milliseconds)});
+  }
+  for (const auto& more : {spec_arguments(plan.spec), memory_arguments(store)}) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+  }
+  return arguments;
+}
+
 // Strategies and threads alternate within each repetition.
-void measure(Log& log, unsigned repeat) {
+void measure(Log& log, const RecoveryArguments& a) {
   require_space(log.plan);
   const PoolRemover remover(log.plan.system.path);
-  log.written = recovery::write_log(log.plan);
+  log.written = recovery::write_log(writer_arguments(a, log.plan));
   CrashedPool pool(log.plan.system.path, log.plan.system.pool);
-  for (unsigned r = 0; r < repeat; ++r) {
+  for (unsigned r = 0; r < a.repeat; ++r) {
     for (Recovered& cell : log.cells) {
       Progress bar;
       const std::string what = fmt::format("{} x{}", to_string(cell.strategy), cell.threads);
@@ -263,7 +283,7 @@ int run(const RecoveryArguments& a) {
   const nlohmann::json machine = to_json(workloads::describe_machine());
   nlohmann::json rows = nlohmann::json::array();
   for (Log& log : logs) {
-    measure(log, a.repeat);
+    measure(log, a);
     nlohmann::json some = nlohmann::json::array();
     for (const Recovered& cell : log.cells) some.push_back(row_json(log, cell, machine));
     print_log(out, log, some);
@@ -276,31 +296,52 @@ int run(const RecoveryArguments& a) {
 
 }  // namespace
 
+namespace {
+
+// What a log is made of.
+void add_log_options(CLI::App& command, RecoveryArguments& a) {
+  command
+      .add_option("--log-bytes", a.log_bytes,
+                  "a list: the process dies with so much log, in bytes, with K, M, G")
+      ->capture_default_str();
+  command.add_option(
+      "--checkpoint-ms", a.checkpoints,
+      "a list: it dies so long after a checkpoint, if --log-bytes is not reached before");
+  command.add_option("--writers", a.writers, "threads that write the log")->capture_default_str();
+  command
+      .add_option("--workload", a.workloads,
+                  "all, or a list of sps, queue, hashtable, rbtree, bptree")
+      ->capture_default_str();
+  add_spec_options(command, a.spec);
+  command.add_option("--seed", a.spec.seed, "of the operations")->capture_default_str();
+  add_memory_options(command, a.store);
+}
+
+void add_writer_command(CLI::App& app) {
+  auto a = std::make_shared<RecoveryArguments>();
+  auto descriptor = std::make_shared<int>(-1);
+  CLI::App* writer = app.add_subcommand("recovery-writer", "the process that writes a log");
+  writer->group("");  // not in the help
+  add_log_options(*writer, *a);
+  writer->add_option("--descriptor", *descriptor)->required();
+  writer->callback(
+      [a, descriptor] { recovery::live_and_die(plan_logs(*a).front().plan, *descriptor); });
+}
+
+}  // namespace
+
 void add_recovery_command(CLI::App& app, int& exit_code) {
+  add_writer_command(app);
   auto a = std::make_shared<RecoveryArguments>();
   CLI::App* bench = app.add_subcommand(
       "recovery-bench", "write logs until the process dies, then measure recovering them");
-  bench
-      ->add_option("--log-bytes", a->log_bytes,
-                   "a list: the process dies with so much log, in bytes, with K, M, G")
-      ->capture_default_str();
-  bench->add_option(
-      "--checkpoint-ms", a->checkpoints,
-      "a list: it dies so long after a checkpoint, if --log-bytes is not reached before");
+  add_log_options(*bench, *a);
   bench->add_option("--strategy", a->strategies, "a list of stamp, dag")->capture_default_str();
   bench->add_option("--threads", a->threads, "a list of numbers, of threads that recover")
       ->capture_default_str();
-  bench->add_option("--writers", a->writers, "threads that write the log")->capture_default_str();
-  bench
-      ->add_option("--workload", a->workloads,
-                   "all, or a list of sps, queue, hashtable, rbtree, bptree")
-      ->capture_default_str();
-  add_spec_options(*bench, a->spec);
   bench->add_option("--repeat", a->repeat, "recoveries of each kind; the median counts")
       ->capture_default_str();
-  bench->add_option("--seed", a->spec.seed, "of the operations")->capture_default_str();
   bench->add_option("--json", a->json, "write the rows to this file, - for stdout");
-  add_memory_options(*bench, a->store);
   bench->callback([a, &exit_code] { exit_code = run(*a); });
 }
 

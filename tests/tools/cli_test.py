@@ -321,6 +321,15 @@ class CliTest(CommandTest):
             self.assertGreater(row["replayed"], 0)
         self.assertEqual(result.stdout.count("checkpoints every"), 2)
 
+    def test_recovery_bench_measures_files(self):
+        rows = json.loads(self.sp3("recovery-bench", "--log-bytes", "1M", "--memory", "file", "--entries",
+                                   "100", "--repeat", "1", "--threads", "2", "--json", "-").stdout)
+        self.assertEqual([(row["memory"], row["strategy"]) for row in rows],
+                         [("file", "stamp"), ("file", "dag")])
+        for row in rows:
+            self.assertGreater(row["replayed"], 0)
+        self.assertEqual(os.listdir(self.directory.name), [])
+
     def test_recovery_bench_says_when_there_is_no_room(self):
         said = self.complaint("recovery-bench", "--log-bytes", "4000T", code=ERROR)
         self.assertIn("no room", said)

@@ -156,15 +156,6 @@ void add_section(ComparePlan& plan, const Section& section, const Names& systems
   }
 }
 
-Names spec_arguments(const workloads::WorkloadSpec& spec) {
-  return {"--entries",      fmt::to_string(spec.entries),
-          "--entry-size",   fmt::to_string(spec.entry_size),
-          "--zipf",         fmt::to_string(spec.zipf),
-          "--insert-ratio", fmt::to_string(spec.insert_ratio),
-          "--fill",         fmt::to_string(spec.fill),
-          "--seed",         fmt::to_string(spec.seed)};
-}
-
 // Our own systems on simulated cores, with the latency that the paper used: 500 ns for each line.
 void add_simulated(ComparePlan& plan, const Names& built, const CompareArguments& a) {
   const std::filesystem::path program =

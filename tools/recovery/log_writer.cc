@@ -1,6 +1,5 @@
-// The writing process is a child made by fork(), which needs to inherit nothing but the plan. It tells
-// through a pipe how far it came, then kills itself with its sessions in the middle of transactions.
-// Should its parent die first, the kernel kills it too.
+// The writing process is this program again, not a fork of it, which would have inherited the state of
+// threads that it does not have.
 #include "tools/recovery/log_writer.h"
 
 #include <algorithm>
@@ -18,8 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "tools/progress.h"
@@ -76,14 +75,23 @@ class Writer {
  private:
   static constexpr unsigned kBatch = 64;  // transactions between looks at what others wrote
 
+  // Of the log that a client has taken, at most.
+  [[nodiscard]] std::uint64_t taken(const workloads::Client& client) const {
+    // In file memory what is flushed together begins with a block of its own.
+    constexpr std::uint64_t kBlock = 4096;
+    const workloads::ClientCounters counters = client.counters();
+    const bool blocks = plan_.system.pool.memory == MemoryKind::file;
+    return counters.log_bytes + (blocks ? counters.writing_commits * kBlock : 0);
+  }
+
   void write(unsigned thread) {
     workloads::Client& client = *clients_[thread];
     try {
       workloads::OperationStream& stream = streams_[thread];
-      std::uint64_t before = client.counters().log_bytes;
+      std::uint64_t before = taken(client);
       while (bytes_.load(std::memory_order_relaxed) < plan_.most_bytes) {
         for (unsigned i = 0; i < kBatch; ++i) client.execute(stream.next());
-        const std::uint64_t now = client.counters().log_bytes;
+        const std::uint64_t now = taken(client);
         bytes_.fetch_add(now - before, std::memory_order_relaxed);
         operations_.fetch_add(kBatch, std::memory_order_relaxed);
         before = now;
@@ -129,27 +137,6 @@ struct Report {
   char failure[512] = {};
 };
 
-[[noreturn]] void live_and_die(const LogPlan& plan, int pipe) {
-  Report report;
-  try {
-    // Never destroyed: destroying it would close the pool.
-    Writer& writer = *new Writer(plan);
-    report.log = writer.run();
-    report.written = true;
-  } catch (const std::exception& error) {
-    std::strncpy(report.failure, error.what(), sizeof report.failure - 1);
-  }
-  // Smaller than PIPE_BUF, so it is written whole.
-  static_assert(sizeof report <= 4096);
-  if (::write(pipe, &report, sizeof report) != sizeof report) ::_exit(1);
-  ::kill(::getpid(), SIGKILL);
-  ::_exit(1);
-}
-
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
 bool read_whole(int pipe, Report& report) {
   auto* at = reinterpret_cast<char*>(&report);
   for (std::size_t done = 0; done < sizeof report;) {
@@ -175,26 +162,43 @@ std::uint64_t LogPlan::log_size() const {
 
 std::uint64_t LogPlan::pool_size() const { return log_size() + workloads::default_pool_size(spec); }
 
-WrittenLog write_log(const LogPlan& plan) {
-  int ends[2];
-  if (::pipe(ends) != 0) fail("pipe");
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(ends[0]);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);  // it died before the line above
-    live_and_die(plan, ends[1]);
+void live_and_die(const LogPlan& plan, int descriptor) {
+  Report report;
+  try {
+    // Never destroyed: destroying it would close the pool.
+    Writer& writer = *new Writer(plan);
+    report.log = writer.run();
+    report.written = true;
+  } catch (const std::exception& error) {
+    std::strncpy(report.failure, error.what(), sizeof report.failure - 1);
   }
-  const int error = errno;
+  // Smaller than PIPE_BUF, so it is written whole.
+  static_assert(sizeof report <= 4096);
+  if (::write(descriptor, &report, sizeof report) != sizeof report) ::_exit(1);
+  ::kill(::getpid(), SIGKILL);
+  ::_exit(1);
+}
+
+WrittenLog write_log(const std::vector<std::string>& arguments) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw std::system_error(errno, std::generic_category(), "pipe2");
+  }
+  constexpr int kDescriptor = 3;
+  std::vector<std::string> all = arguments;
+  all.insert(all.end(), {"--descriptor", fmt::to_string(kDescriptor)});
+  pid_t child = -1;
+  try {
+    child = start_program(kThisProgram, all, {{ends[1], kDescriptor}});
+  } catch (...) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    throw;
+  }
   ::close(ends[1]);
   Report report;
-  const bool told = child > 0 && read_whole(ends[0], report);
+  const bool told = read_whole(ends[0], report);
   ::close(ends[0]);
-  if (child < 0) {
-    errno = error;
-    fail("fork");
-  }
   const int status = wait_for(child);
   if (!told) {
     throw std::runtime_error(
