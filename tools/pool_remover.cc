@@ -1,5 +1,6 @@
 // A signal handler may do little: it may not walk a directory. So the signals are blocked in every
-// thread, and one that does nothing else waits for them; it is an ordinary thread and may do anything.
+// thread, and one that does nothing else waits for them; it is an ordinary thread and may do
+// anything.
 #include "tools/pool_remover.h"
 
 #include <algorithm>

@@ -9,8 +9,9 @@ namespace sp3::tools {
 //
 // From the first one on, SIGINT, SIGTERM and SIGHUP (those that are not ignored) remove what all of
 // them name and then end the process as they would have. SIGKILL cannot be helped.
-// REQUIRES: the first one is made before any other thread is started, so that all have these signals
-// blocked. A child made by fork() has them blocked too, and must leave by _exit() or a signal.
+// REQUIRES: the first one is made before any other thread is started, so that all have these
+// signals blocked. A child made by fork() has them blocked too, and must leave by _exit() or a
+// signal.
 // Thread safety: any thread.
 class PoolRemover {
  public:

@@ -1,6 +1,6 @@
 // sp3 recovery-bench: logs that a process wrote until it died, recovered by each strategy with each
-// number of threads (the paper's figure 8). All recoveries of a log start from the same crashed pool
-// and must end in the same image; afterwards the workload's own check looks at it.
+// number of threads (the paper's figure 8). All recoveries of a log start from the same crashed
+// pool and must end in the same image; afterwards the workload's own check looks at it.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>

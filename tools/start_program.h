@@ -12,8 +12,8 @@ namespace sp3::tools {
 // The program that is running, under a name that survives its being replaced on disk.
 inline constexpr const char* kThisProgram = "/proc/self/exe";
 
-// Starts `program`; `descriptors` are pairs of one of ours and what it is there. No signal is blocked
-// there, and when this thread ends, however it does, the program is sent SIGTERM.
+// Starts `program`; `descriptors` are pairs of one of ours and what it is there. No signal is
+// blocked there, and when this thread ends, however it does, the program is sent SIGTERM.
 // Errors: std::system_error if it cannot be started.
 pid_t start_program(const std::string& program, const std::vector<std::string>& arguments,
                     const std::vector<std::pair<int, int>>& descriptors);

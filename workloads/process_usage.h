@@ -7,12 +7,12 @@
 
 namespace sp3::workloads {
 
-// Seconds of CPU of all threads so far. On a machine that others use too, these mean more than the time
-// of day. Thread safety: any.
+// Seconds of CPU of all threads so far. On a machine that others use too, these mean more than the
+// time of day. Thread safety: any.
 double cpu_seconds();
 
-// MemoryPeak watches this process's anonymous memory, every few milliseconds, from a thread of its own. Mapped
-// files, which pools are, do not count.
+// MemoryPeak watches this process's anonymous memory, every few milliseconds, from a thread of its
+// own. Mapped files, which pools are, do not count.
 //
 // Thread safety: one thread.
 class MemoryPeak {

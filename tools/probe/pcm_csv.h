@@ -1,8 +1,8 @@
 // Reads what Intel's pcm-memory prints with -csv.
 //
 // Two lines of headings, then one line for each interval. The first heading says whose a column is
-// (SKT0, ..., System), the second what it is; which columns there are depends on the machine, and only
-// machines with persistent memory have PMM ones:
+// (SKT0, ..., System), the second what it is; which columns there are depends on the machine, and
+// only machines with persistent memory have PMM ones:
 //
 //   ,,SKT0,SKT0,SKT0,SKT0,SKT0,System,System,System,System,System,System,System
 //   Date,Time,Mem Read (MB/s),...,DRAMRead,DRAMWrite,PMMREAD,PMMWrite,Read,Write,Memory

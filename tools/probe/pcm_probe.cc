@@ -1,6 +1,6 @@
-// pcm-memory takes about a second to set up the memory controllers' counters, so it runs from before
-// the store is filled. A sample is about the interval before it was printed; it counts if all of
-// that interval was measured time.
+// pcm-memory takes about a second to set up the memory controllers' counters, so it runs from
+// before the store is filled. A sample is about the interval before it was printed; it counts if
+// all of that interval was measured time.
 #include "tools/probe/pcm_probe.h"
 
 #include <array>

@@ -17,9 +17,10 @@ namespace sp3::tools {
 // Why pcm-memory cannot be asked on this machine; empty if it can. Otherwise `program` is its path.
 std::string why_no_pcm(std::string& program);
 
-// Lets pcm-memory print a sample every tenth of a second from now on; those that lie in the measured
-// time make the reading: media_read_bytes, media_write_bytes, dram_read_bytes, dram_write_bytes, of
-// the whole machine. Without such a sample there are no counts, and the note says so.
+// Lets pcm-memory print a sample every tenth of a second from now on; those that lie in the
+// measured time make the reading: media_read_bytes, media_write_bytes, dram_read_bytes,
+// dram_write_bytes, of the whole machine. Without such a sample there are no counts, and the note
+// says so.
 class PcmProbe final : public workloads::Probe {
  public:
   // Errors: std::system_error if the program cannot be started.

@@ -1,6 +1,6 @@
-// Each event is a counter of its own, because the kernel does not let groups be inherited by threads.
-// Where there are fewer counters in the CPU than events they take turns; the kernel says for how long
-// each really counted, and its count is scaled to the whole time.
+// Each event is a counter of its own, because the kernel does not let groups be inherited by
+// threads. Where there are fewer counters in the CPU than events they take turns; the kernel says
+// for how long each really counted, and its count is scaled to the whole time.
 #include "tools/probe/perf_probe.h"
 
 #include <cerrno>

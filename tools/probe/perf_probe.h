@@ -9,9 +9,9 @@
 
 namespace sp3::tools {
 
-// Counts instructions, cycles, llc_misses, cpu_ns, page_faults and context_switches of the thread that
-// makes it and of all threads started after that, while it runs. What this machine or this user may
-// not count is left out, and the reading's note says why.
+// Counts instructions, cycles, llc_misses, cpu_ns, page_faults and context_switches of the thread
+// that makes it and of all threads started after that, while it runs. What this machine or this
+// user may not count is left out, and the reading's note says why.
 class PerfProbe final : public workloads::Probe {
  public:
   PerfProbe();

@@ -20,7 +20,8 @@ struct RecoveryRun {
 };
 
 // Recovery reads the log and writes everything else (docs/RECOVERY.md). So everything else is kept
-// aside, in memory, and put back before each recovery: it costs a copy of the homes, not of the log.
+// aside, in memory, and put back before each recovery: it costs a copy of the homes, not of the
+// log.
 //
 // Thread safety: one thread.
 class CrashedPool {
@@ -28,8 +29,8 @@ class CrashedPool {
   // Reads what is to be kept. REQUIRES: nobody has the pool open. Errors: as sp3::Pool::open.
   CrashedPool(std::filesystem::path path, Options options);
 
-  // Puts the pool back and recovers it. Errors: as sp3::Pool::open; std::runtime_error if the pool had
-  // been closed, so that there is nothing to recover.
+  // Puts the pool back and recovers it. Errors: as sp3::Pool::open; std::runtime_error if the pool
+  // had been closed, so that there is nothing to recover.
   RecoveryRun recover(RecoveryStrategy strategy, std::uint32_t threads,
                       const std::function<void(const sp3::Progress&)>& progress);
 

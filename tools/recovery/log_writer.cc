@@ -1,5 +1,5 @@
-// The writing process is this program again, not a fork of it, which would have inherited the state of
-// threads that it does not have.
+// The writing process is this program again, not a fork of it, which would have inherited the state
+// of threads that it does not have.
 #include "tools/recovery/log_writer.h"
 
 #include <algorithm>

@@ -35,9 +35,9 @@ struct WrittenLog {
 // make it call live_and_die(). Errors: std::runtime_error with what it has met.
 WrittenLog write_log(const std::vector<std::string>& arguments);
 
-// Makes the pool at plan.system.path, fills it, checkpoints it, runs transactions, tells through the
-// descriptor how far it came, and kills this process: nothing is closed, and what was under way stays
-// half done.
+// Makes the pool at plan.system.path, fills it, checkpoints it, runs transactions, tells through
+// the descriptor how far it came, and kills this process: nothing is closed, and what was under way
+// stays half done.
 [[noreturn]] void live_and_die(const LogPlan& plan, int descriptor);
 
 }  // namespace sp3::tools::recovery
