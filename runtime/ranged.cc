@@ -78,7 +78,12 @@ RangedAccess::~RangedAccess() = default;
 
 const RangedHeader& RangedAccess::header(std::uint64_t object) {
   core_.begin_ranged_operation();
-  if (cursor_.object == object && cursor_.header != nullptr) return *cursor_.header;
+  // What was read under a range alone has its length for certain; but while there is no table, the
+  // first writer elsewhere makes one.
+  if (cursor_.object == object && cursor_.header != nullptr &&
+      (cursor_.version == kNoVersion || cursor_.header->top != 0)) {
+    return *cursor_.header;
+  }
   const auto* header = static_cast<const RangedHeader*>(core_.read(object, header_type()));
   check_shape(*header, object);
   cursor_ = {.object = object, .header = header};

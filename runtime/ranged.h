@@ -11,8 +11,9 @@
 // - What is read under a range that the transaction holds exclusively is not validated: nobody else
 //   can have changed those bytes. Their version is a dependency all the same.
 // - Nor is the way to a chunk that is written: who changes the header for another, or takes chunks
-//   and nodes away, holds all ranges. So under a range the header stands still, and as long as a
-//   header has one version, a cell that is filled stays as it is (WayCache).
+//   and nodes away, holds all ranges. So under a range the header stands still once it has a table,
+//   and as long as a header has one version, a cell that is filled stays as it is (WayCache). That
+//   the table, or a cell of it, is empty is validated: whoever writes first there fills it.
 //
 // Thread safety: none; a session owns one, from its first use of a ranged object on.
 #pragma once

@@ -9,12 +9,13 @@
 (* WB bytes.  A byte holds the id of the transaction that wrote it; zero   *)
 (* is zero.  A transaction is a sequence of steps:                         *)
 (*                                                                         *)
-(*   hold B   takes the range B exclusively         (RangedAccess::take)   *)
-(*   whole    takes everything                      (take_whole)           *)
-(*   view B   takes B shared                        (RangeHolds::take_view)*)
-(*   get B    reads B, all in one chunk             (copy_piece)           *)
-(*   put B    writes B, all in one chunk, held      (write_piece)          *)
-(*   size n   grows or shrinks, everything held     (grow, shrink)         *)
+(*   claim B  takes the range B exclusively, to write it            (take) *)
+(*   hold B   looks whether B exists, takes it exclusively          (lock) *)
+(*   whole    takes everything                                (take_whole) *)
+(*   view B   takes B shared                                   (take_view) *)
+(*   get B    reads B, all in one chunk                       (copy_piece) *)
+(*   put B    writes B, all in one chunk, held               (write_piece) *)
+(*   size n   grows or shrinks, everything held             (grow, shrink) *)
 (*                                                                         *)
 (* The ghost abs is what one atomic step at the commit point of each       *)
 (* transaction would make of the object.  All that a transaction read must *)
@@ -75,9 +76,10 @@ Store(old, new, k, w) == IF k = 0 THEN IF w = 1 THEN [old EXCEPT !.len = new.len
 Image(hd, slot) == [i \in Items |-> IF i = 0 THEN hd.len
                     ELSE LET z == hd.tab[ChunkOf(i)] IN IF z = 0 THEN 0 ELSE IF slot[z] = Gone THEN -1 ELSE slot[z][Pos(i)]]
 
-\* rs: versions read that validation compares; un: versions read under an exclusive range; two: more
+\* hv: how the header was read: "no", "read" (validated), "held" (under a range of it), and hst its
+\* version; rs: versions read that validation compares; un: versions read under an exclusive range; two: more
 \* than one version was read; ws: slot -> private copy; hw: the header has one; ex, sh: ranges held
-None == [pc |-> "idle", p |-> <<>>, ip |-> 1, hd |-> 0, rs |-> <<>>, un |-> {}, two |-> FALSE, ws |-> <<>>, hw |-> FALSE,
+None == [pc |-> "idle", p |-> <<>>, ip |-> 1, hv |-> "no", hst |-> 0, hd |-> 0, rs |-> <<>>, un |-> {}, two |-> FALSE, ws |-> <<>>, hw |-> FALSE,
          ex |-> {}, sh |-> {}, out |-> <<>>, w |-> <<>>, td |-> {}, stm |-> 0, new |-> <<>>, rec |-> <<>>]
 Fresh == [own |-> 0, com |-> 0, cn |-> 0, nt |-> 0] @@ None
 Rest(s) == [own |-> s.own, com |-> s.com, cn |-> s.cn, nt |-> s.nt+1] @@ None
@@ -98,6 +100,7 @@ Init == /\ S = [t \in Sess |-> Fresh]
 Live == rv.ph = "up" /\ bad = "ok"
 Id(t) == gg*100 + t*10 + S[t].nt + 1
 Free(k, t) == ent[k].lk \in {0,t}
+Ver(k) == <<ent[k].st, ent[k].se>>
 Mode(t, k) == IF k = 0 THEN "update" ELSE S[t].ws[k].m
 Patches(t) == {z \in DOMAIN S[t].ws : S[t].ws[z].m = "patch"}
 W(s) == DOMAIN s.ws \cup (IF s.hw THEN {0} ELSE {})
@@ -112,15 +115,29 @@ Sees(out) == \A i \in DOMAIN out : out[i] = abs.v[i]
 (*--------------------------------- the body ------------------------------*)
 Abort(t) == /\ S' = [S EXCEPT ![t] = Rest(@)]
             /\ ent' = [k \in 0..Z |-> IF ent[k].lk = t THEN [ent[k] EXCEPT !.lk = 0] ELSE ent[k]]
-\* everybody reads the header first
 Begin(t) ==
-  /\ Live /\ S[t].pc = "idle" /\ S[t].nt < Budget[gg+1][t] /\ Free(0, t)
-  /\ \E p \in Menu[t] :
-       S' = [S EXCEPT ![t] = [@ EXCEPT !.pc = "body", !.p = p, !.hd = ent[0].v, !.out = (0 :> ent[0].v.len),
-                 !.rs = (0 :> [st |-> ent[0].st, se |-> ent[0].se, B |-> {}, viewed |-> FALSE])]]
+  /\ Live /\ S[t].pc = "idle" /\ S[t].nt < Budget[gg+1][t]
+  /\ \E p \in Menu[t] : S' = [S EXCEPT ![t] = [@ EXCEPT !.pc = "body", !.p = p]]
   /\ UNCHANGED <<ent,floor,ck,log,home,sb,rv,ghost>>
 Op(t) == S[t].p[S[t].ip]
-Running(t, o) == Live /\ S[t].pc = "body" /\ Op(t).o = o
+Hole(t) == S[t].hd.tab[ChunkOf(Min(Op(t).B))] = 0
+\* The header is read before the first step that needs it: by who is about to write, under the range
+\* and not validated, since whoever changes the size holds all ranges.  But others fill the table:
+\* that a cell is empty must be validated.
+Looks(t) == CASE S[t].hv = "no" -> Op(t).o # "claim" \/ m("wayBeforeRange")
+              [] S[t].hv = "held" -> Op(t).o = "size" \/ (Op(t).o \in {"get","put"} /\ Hole(t) /\ ~m("emptyBelieved"))
+              [] OTHER -> FALSE
+Look(t) ==
+  /\ Live /\ S[t].pc = "body" /\ Looks(t) /\ Free(0, t)
+  /\ LET held == S[t].hv = "no" /\ Op(t).o \in {"put","claim"}
+         seen == [st |-> ent[0].st, se |-> ent[0].se, B |-> {}, viewed |-> FALSE]
+     IN IF ~Holds(t, S[t].rs) THEN Abort(t)
+        ELSE /\ UNCHANGED ent
+             /\ S' = [S EXCEPT ![t] = [@ EXCEPT !.hv = IF held THEN "held" ELSE "read", !.hd = ent[0].v, !.hst = ent[0].st,
+                          !.rs = IF held THEN @ ELSE (0 :> seen) @@ @, !.un = IF held THEN @ \cup {Ver(0)} ELSE @,
+                          !.out = @ @@ (0 :> ent[0].v.len)]]
+  /\ UNCHANGED <<floor,ck,log,home,sb,rv,ghost>>
+Running(t, o) == Live /\ S[t].pc = "body" /\ Op(t).o = o /\ ~Looks(t)
 \* s is t's state after its next step; after the last one, commit begins.  A transaction that wrote
 \* nothing and read one version that is validated has its commit point where that was last found
 \* unchanged.
@@ -137,21 +154,22 @@ Others(t, B, shared) == \E u \in Sess \ {t} : (S[u].ex \cap B # {} /\ ~m("ranges
 Range(t) == IF Op(t).o = "whole" THEN Bytes ELSE Op(t).B
 GiveUp(t) ==
   /\ Live
-  /\ \/ S[t].pc = "body" /\ Op(t).o \in {"hold","whole","view"} /\ ~m("patientForRanges")
+  /\ \/ S[t].pc = "body" /\ Looks(t) /\ ~Free(0, t)
+     \/ S[t].pc = "body" /\ Op(t).o \in {"claim","hold","whole","view"} /\ ~Looks(t) /\ ~m("patientForRanges")
         /\ Others(t, Range(t) \ S[t].ex, Op(t).o = "view")
-     \/ S[t].pc = "body" /\ Op(t).o = "get" /\ LET z == S[t].hd.tab[ChunkOf(Min(Op(t).B))] IN z # 0 /\ ~Free(z, t)
+     \/ S[t].pc = "body" /\ Op(t).o = "get" /\ ~Looks(t) /\ LET z == S[t].hd.tab[ChunkOf(Min(Op(t).B))] IN z # 0 /\ ~Free(z, t)
      \/ S[t].pc = "lock" /\ S[t].td # {} /\ ~Free(Min(S[t].td), t)
   /\ Abort(t) /\ UNCHANGED <<floor,ck,log,home,sb,rv,ghost>>
 \* A range behind the end is an error; one that is partly held is taken in its missing parts.  A view
 \* gives way to the own transaction's write before that, but not what it showed.
 Hold(t) ==
-  /\ Running(t, "hold") \/ Running(t, "whole")
+  /\ Running(t, "claim") \/ Running(t, "hold") \/ Running(t, "whole")
   /\ LET B == Range(t)  s == S[t] IN
      IF Op(t).o = "hold" /\ \E b \in B : b > s.hd.len THEN Abort(t) /\ UNCHANGED bad
      ELSE IF s.sh \cap B # {} THEN S' = [S EXCEPT ![t].sh = {}] /\ UNCHANGED <<ent,bad>>
      ELSE /\ ~Others(t, B \ s.ex, FALSE)
           /\ UNCHANGED ent
-          /\ Step(t, [s EXCEPT !.ex = @ \cup B])
+          /\ Step(t, [s EXCEPT !.ex = IF m("sizeHoldsNothing") /\ Op(t).o = "whole" THEN @ ELSE @ \cup B])
   /\ UNCHANGED <<floor,ck,log,home,sb,rv,abs,hist,acked,base,gg,nc>>
 View(t) ==
   /\ Running(t, "view")
@@ -178,7 +196,7 @@ Get(t) ==
                    \/ (z \in DOMAIN s.rs /\ ~held /\ s.rs[z].st # ent[z].st)
                 THEN Abort(t) /\ UNCHANGED bad
                 ELSE /\ UNCHANGED ent
-                     /\ Step(t, [s EXCEPT !.rs = rs2, !.two = @ \/ ~held,
+                     /\ Step(t, [s EXCEPT !.rs = rs2, !.two = @ \/ ~held \/ s.hv # "read",
                                           !.un = IF held THEN @ \cup {<<ent[z].st, ent[z].se>>} ELSE @,
                                           !.out = @ @@ [b \in B \ own |-> ent[z].v[Pos(b)]]])
   /\ UNCHANGED <<floor,ck,log,home,sb,rv,abs,hist,acked,base,gg,nc>>
@@ -189,16 +207,19 @@ Put(t) ==
          by == [p \in {Pos(b) : b \in B} |-> Id(t)]
          s2 == [s EXCEPT !.w = [b \in B |-> Id(t)] @@ @]
          slots == {y \in Slots : ent[y].v = Gone /\ ent[y].lk = 0}
-     IN IF z # 0
+     IN IF \E b \in B : b > s.hd.len THEN Abort(t) /\ UNCHANGED bad
+        ELSE IF z # 0
         THEN /\ UNCHANGED ent
              /\ Step(t, [s2 EXCEPT !.ws = IF z \in DOMAIN @ THEN [@ EXCEPT ![z].by = by @@ @]
                                           ELSE (z :> [m |-> "patch", by |-> by, st |-> 0, old |-> ent[z].v]) @@ @])
         ELSE /\ slots # {}
              /\ IF ~Holds(t, s.rs) THEN Abort(t) /\ UNCHANGED bad
                 ELSE LET y == Min(slots) IN
+                     /\ Free(0, t)
                      /\ ent' = [ent EXCEPT ![y].lk = t]
                      /\ Step(t, [s2 EXCEPT !.ws = (y :> [m |-> "make", by |-> by @@ Zeros, st |-> 0, old |-> Gone]) @@ @,
-                                           !.hd.tab[c] = y, !.hw = TRUE, !.two = TRUE])
+                                           !.hd = [(IF s.hw THEN s.hd ELSE ent[0].v) EXCEPT !.tab[c] = y],
+                                           !.hst = IF s.hw THEN @ ELSE ent[0].st, !.hw = TRUE, !.two = TRUE])
   /\ UNCHANGED <<floor,ck,log,home,sb,rv,abs,hist,acked,base,gg,nc>>
 \* shrink: zeros over the end of the last chunk that stays, and the others are destroyed
 Size(t) ==
@@ -226,12 +247,11 @@ Size(t) ==
 Lock(t) ==
   /\ Live /\ S[t].pc = "lock" /\ S[t].td # {}
   /\ LET s == S[t]  k == Min(s.td)
-         st == IF k = 0 THEN s.rs[0].st ELSE s.ws[k].st IN
+         st == IF k = 0 THEN s.hst ELSE s.ws[k].st IN
      /\ ent[k].lk = 0
      /\ IF Mode(t, k) # "patch" /\ ent[k].st # st THEN Abort(t)
         ELSE ent' = [ent EXCEPT ![k].lk = t] /\ S' = [S EXCEPT ![t].td = @ \ {k}]
   /\ UNCHANGED <<floor,ck,log,home,sb,rv,ghost>>
-Ver(k) == <<ent[k].st, ent[k].se>>
 ReadVers(s) == {<<s.rs[k].st, s.rs[k].se>> : k \in DOMAIN s.rs}
 Latest(V, u) == LET z == {v[1] : v \in {x \in V : x[2] = u}} IN IF z = {} THEN 0 ELSE Max(z)
 Touched(by) == {WordOf(p) : p \in DOMAIN by}
@@ -425,7 +445,7 @@ RvDone ==
 AllDone == /\ Live /\ ck.ph = "idle"
            /\ \A t \in Sess : S[t].pc = "idle" /\ S[t].nt >= Budget[gg+1][t] /\ S[t].cn = Len(log[t])
 Finished == AllDone /\ UNCHANGED vars
-Next == \/ \E t \in Sess : \/ Begin(t) \/ GiveUp(t) \/ Hold(t) \/ View(t) \/ Get(t) \/ Put(t) \/ Size(t)
+Next == \/ \E t \in Sess : \/ Begin(t) \/ Look(t) \/ GiveUp(t) \/ Hold(t) \/ View(t) \/ Get(t) \/ Put(t) \/ Size(t)
                            \/ Lock(t) \/ Stamp(t) \/ Publish(t) \/ Advance(t) \/ RoValidate(t) \/ RoDone(t)
         \/ CkStart \/ CkSettle \/ CkCapture \/ CkCommitted \/ CkHome \/ CkSb \/ CkSwing
         \/ Crash \/ RvScan \/ RvApply \/ RvDone

@@ -6,11 +6,12 @@ view(B) == <<[o |-> "view", B |-> B]>>
 get(B) == <<[o |-> "get", B |-> B]>>
 put(B) == <<[o |-> "put", B |-> B]>>
 size(n) == <<[o |-> "whole"], [o |-> "size", n |-> n]>>
-write(B) == hold(B) \o put(B)
+claim(B) == <<[o |-> "claim", B |-> B]>>
+write(B) == claim(B) \o put(B)
 locked(B) == hold(B) \o get(B) \o put(B)     \* read in order to change, under lock()
-change(B) == get(B) \o hold(B) \o put(B)     \* the same without
-viewed(B) == view(B) \o get(B) \o hold(B) \o put(B)
-across(A, B) == hold(A \cup B) \o put(A) \o put(B)
+change(B) == get(B) \o write(B)     \* the same without
+viewed(B) == view(B) \o get(B) \o write(B)
+across(A, B) == claim(A \cup B) \o put(A) \o put(B)
 reset == size(0) \o size(2)
 \* neighbours in one chunk, and the same byte
 MWords == [t \in 1..T |-> {write({1}), write({2})}]
@@ -19,7 +20,7 @@ MSides == [t \in 1..T |-> {write({t})}]
 \* every way to read in order to change, neighbours, and a reader
 MHeld  == [t \in 1..T |-> {locked({1}), change({1}), viewed({1}), write({2}), hold({1}) \o get({1}) \o get({2})}]
 \* ranges taken in both orders
-MOrders == [t \in 1..T |-> IF t = 1 THEN {hold({1}) \o hold({2}) \o put({1})} ELSE {hold({2}) \o hold({1}) \o put({2})}]
+MOrders == [t \in 1..T |-> IF t = 1 THEN {claim({1}) \o claim({2}) \o put({1})} ELSE {claim({2}) \o claim({1}) \o put({2})}]
 \* writes across two chunks, and what was read in one written to the other
 MChunks == [t \in 1..T |-> IF t = 1 THEN {across({2},{3}), write({1})}
                            ELSE {across({2},{3}), hold({1,3}) \o get({1}) \o put({3})}]

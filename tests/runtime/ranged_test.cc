@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -326,6 +327,43 @@ TEST_CASE("writers of disjoint ranges of one chunk both commit, and neither star
       CHECK(one.contents() == expected);
     }
   }
+}
+
+TEST_CASE("an object that another transaction began to fill is not taken for empty") {
+  OnePool one;
+  Session other = one.pool.session();
+  const auto object =
+      one.session.run([&](Transaction& tx) { return RangedObject::create(tx, kChunk, kChunk); });
+  bool again = false;
+  one.session.run([&](Transaction& tx) {
+    // Under the range of a write that is refused, the empty header is seen.
+    CHECK_THROWS_AS(object.write(tx, kChunk, bytes_of(8, 1)), Error);
+    if (!std::exchange(again, true)) {
+      other.run([&](Transaction& theirs) { object.write(theirs, 0, bytes_of(8, 2)); });
+    }
+    CHECK(read(tx, object, 0, 8) == bytes_of(8, 2));
+    object.write(tx, 8, bytes_of(8, 3));
+  });
+  one.session.run([&](Transaction& tx) {
+    CHECK(read(tx, object, 0, 8) == bytes_of(8, 2));
+    CHECK(read(tx, object, 8, 8) == bytes_of(8, 3));
+  });
+}
+
+TEST_CASE("a write after one that was refused finds what others have written") {
+  OnePool one;
+  Session other = one.pool.session();
+  const auto object =
+      one.session.run([&](Transaction& tx) { return RangedObject::create(tx, kChunk, kChunk); });
+  one.session.run([&](Transaction& tx) {
+    CHECK_THROWS_AS(object.write(tx, kChunk, bytes_of(8, 1)), Error);
+    other.run([&](Transaction& theirs) { object.write(theirs, 0, bytes_of(8, 2)); });
+    object.write(tx, 8, bytes_of(8, 3));
+  });
+  one.session.run([&](Transaction& tx) {
+    CHECK(read(tx, object, 0, 8) == bytes_of(8, 2));
+    CHECK(read(tx, object, 8, 8) == bytes_of(8, 3));
+  });
 }
 
 TEST_CASE("a range that another transaction writes cannot be written, locked or viewed") {
