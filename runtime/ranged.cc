@@ -22,12 +22,15 @@
 
 #include <sp3/error.h>
 
+#include "base/mutant.h"
 #include "emu/touch.h"
 #include "runtime/pool_core.h"
 #include "runtime/session_core.h"
 
 namespace sp3::runtime {
 
+using base::Mutant;
+using base::mutant;
 using detail::RangedHeader;
 
 namespace {
@@ -337,7 +340,7 @@ bool RangedAccess::settle_patches() {
   for (WriteEntry& w : core_.writes_.entries()) {
     if (w.mode != WriteMode::patch) continue;
     if (w.locked) {
-      w.seen = w.entry().locked_version();
+      if (!mutant(Mutant::patch_completed_as_seen)) w.seen = w.entry().locked_version();
     } else {  // CommitPolicy::ideal
       w.seen = core_.observe_patiently(w.place);
     }
@@ -363,6 +366,12 @@ void RangedAccess::complete_patches() noexcept {
     }
     std::memcpy(w.copy + at, version + at, w.size8 - at);
   }
+}
+
+// What the log gets of a patch.
+std::span<const log::ByteRun> RangedAccess::logged_runs(const WriteEntry& patch) {
+  const std::span<const log::ByteRun> runs = runs_.list(patch.runs);
+  return mutant(Mutant::patch_logs_first_run_only) ? runs.first(1) : runs;
 }
 
 void RangedAccess::end_attempt() noexcept {

@@ -62,7 +62,7 @@ class RangedAccess {
 
   // What commit asks for, in this order.
   [[nodiscard]] std::uint64_t patch_bytes(const WriteEntry& patch) {
-    return log::RecordBuilder::runs_bytes(runs_.list(patch.runs), patch.size8);
+    return log::RecordBuilder::runs_bytes(logged_runs(patch), patch.size8);
   }
   // With all locks held: notes the versions that patches go over. False if a chunk is gone.
   [[nodiscard]] bool settle_patches();
@@ -72,7 +72,7 @@ class RangedAccess {
   // Validated: puts the rest of each chunk around the written bytes. Does not fail.
   void complete_patches() noexcept;
   void add_to_record(const WriteEntry& patch, log::RecordBuilder& record) {
-    record.add_runs(patch.offset, runs_.list(patch.runs), patch.copy, patch.size8);
+    record.add_runs(patch.offset, logged_runs(patch), patch.copy, patch.size8);
   }
   // Published: others may have the ranges.
   void release() noexcept { holds_.release(); }
@@ -124,6 +124,7 @@ class RangedAccess {
   static void for_each_piece(std::uint32_t chunk_bytes, std::uint64_t offset, std::uint64_t bytes,
                              Visitor&& visit);
 
+  [[nodiscard]] std::span<const log::ByteRun> logged_runs(const WriteEntry& patch);
   const detail::RangedHeader& header(std::uint64_t object);
   const detail::RangedHeader& held_header(std::uint64_t object);
   void check_shape(const detail::RangedHeader& header, std::uint64_t object);
