@@ -197,6 +197,11 @@ void RangedAccess::resize(std::uint64_t object, std::uint64_t length) {
   if (length < before) shrink(object, length);
 }
 
+inline void RangedAccess::take(const RangedSpace& space, const Range& range) {
+  if (core_.pool_->options().policy == CommitPolicy::ideal) return;
+  if (!holds_.take(*space.lock, range)) core_.conflict(SessionCore::Conflict::locked);
+}
+
 // Everything of the object, for those who change its shape.
 void RangedAccess::take_whole(std::uint64_t object) {
   const RangedSpace space = core_.pool_->ranged_locks().space_of(object);
@@ -204,18 +209,13 @@ void RangedAccess::take_whole(std::uint64_t object) {
     core_.fail(ErrorCode::view_open, "a ranged object changes its size under a view of it", object,
                "all views closed", "one that is open in this transaction");
   }
-  take(object, space.whole());
-}
-
-void RangedAccess::take(std::uint64_t object, const Range& range) {
-  if (core_.pool_->options().policy == CommitPolicy::ideal) return;
-  const RangedSpace space = core_.pool_->ranged_locks().space_of(object);
-  if (!holds_.take(*space.lock, range)) core_.conflict(SessionCore::Conflict::locked);
+  take(space, space.whole());
 }
 
 void RangedAccess::lock(std::uint64_t object, std::uint64_t begin, std::uint64_t end) {
   check_range(header(object), object, begin, end);
-  take(object, core_.pool_->ranged_locks().space_of(object).at(begin, end - begin));
+  const RangedSpace space = core_.pool_->ranged_locks().space_of(object);
+  take(space, space.at(begin, end - begin));
 }
 
 // The newest version of a chunk, for reading a piece of it.
@@ -282,7 +282,8 @@ void RangedAccess::write(std::uint64_t object, std::uint64_t offset,
   // What no object can have is not for its lock either.
   if (offset >= end || end > kLongest) [[unlikely]]
     check_range(header(object), object, offset, end);
-  take(object, core_.pool_->ranged_locks().space_of(object).at(offset, from.size()));
+  const RangedSpace space = core_.pool_->ranged_locks().space_of(object);
+  take(space, space.at(offset, from.size()));
   const RangedHeader& shape = held_header(object);
   check_range(shape, object, offset, end);
   const detail::TypeInfo& type = *ranged_chunk_type(shape.chunk_bytes);
@@ -366,12 +367,6 @@ void RangedAccess::complete_patches() noexcept {
     }
     std::memcpy(w.copy + at, version + at, w.size8 - at);
   }
-}
-
-// What the log gets of a patch.
-std::span<const log::ByteRun> RangedAccess::logged_runs(const WriteEntry& patch) {
-  const std::span<const log::ByteRun> runs = runs_.list(patch.runs);
-  return mutant(Mutant::patch_logs_first_run_only) ? runs.first(1) : runs;
 }
 
 void RangedAccess::end_attempt() noexcept {
