@@ -13,14 +13,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
 #include <system_error>
 #include <vector>
 
-#include <time.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -31,6 +29,7 @@
 #include "pool/pool_file.h"
 #include "recovery/finish.h"
 #include "recovery/recover.h"
+#include "workloads/process_usage.h"
 
 namespace {
 
@@ -46,30 +45,12 @@ struct Setup {
   int repeats = 0;
 };
 
-// Seconds of CPU this process has used. On a machine that others use too, these mean more than the
-// time of day; for two threads, twice the time of day is what a perfect speed-up would use.
-double now() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
+// Of CPU; for two threads, twice the time of day is what a perfect speed-up would use.
+double now() { return workloads::cpu_seconds(); }
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
-}
-
-// Anonymous memory of this process: what recovery itself allocates, without the mapped pool.
-std::uint64_t anonymous_kib() {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  while (status >> word) {
-    if (word != "RssAnon:") continue;
-    std::uint64_t kib = 0;
-    status >> kib;
-    return kib;
-  }
-  return 0;
 }
 
 double memcpy_bandwidth(int repeats) {
@@ -159,8 +140,8 @@ class Bench {
             "thread, {:.2f} x one thread at best; scan to replay {:.0f} % of crc + apply\n",
             cpu_replay_, 100 * rate(cpu_replay_) * 1e9 / copy, threads * single_cpu / cpu_replay_,
             100 * loop / cpu_whole_);
-        fmt::print("      {} MiB of DRAM, {:.1f} bytes per write\n", peak_kib_ / 1024,
-                   static_cast<double>(peak_kib_) * 1024 / static_cast<double>(writes_));
+        fmt::print("      {} MiB of DRAM, {:.1f} bytes per write\n", peak_bytes_ / kMiB,
+                   static_cast<double>(peak_bytes_) / static_cast<double>(writes_));
       }
     }
   }
@@ -263,8 +244,7 @@ class Bench {
       RecoveryOptions options;
       options.strategy = strategy;
       options.threads = threads;
-      peak_kib_ = 0;
-      const std::uint64_t before = anonymous_kib();
+      workloads::MemoryPeak peak;
       const double cpu_start = now();
       double cpu_cut = 0;
       options.progress = [&](const Progress& progress) {
@@ -273,12 +253,10 @@ class Bench {
           cpu_whole_ = now() - cpu_start;
           cpu_replay_ = now() - cpu_cut;
         }
-        if (std::strcmp(progress.phase, "scan") != 0) {
-          peak_kib_ = std::max(peak_kib_, anonymous_kib() - before);
-        }
       };
       reports.push_back(recovery::recover(*file, options).report);
       if (reports.back().replayed != writes_) std::abort();
+      peak_bytes_ = peak.bytes();
       emu::FlushCounts counts;
       for (const int copy : {0, 1}) {
         pool::write_superblock(file->memory(), file->layout(), copy, image_, counts);
@@ -295,7 +273,7 @@ class Bench {
   const TempFile path_;
   pool::SuperblockImage image_;
   std::uint64_t writes_ = 0;
-  std::uint64_t peak_kib_ = 0;
+  std::uint64_t peak_bytes_ = 0;
   double cpu_replay_ = 0;  // of the last recovery: flushing the log, ordering, replaying
   double cpu_whole_ = 0;   // and scan and cut
 };

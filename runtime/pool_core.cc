@@ -284,6 +284,12 @@ void PoolCore::wait_for_log_space(const SessionCore& waiter) {
   checkpointer_->run_unless_done(checkpointer_->count());
 }
 
+// One that began after now: what frees the slabs may be no older.
+void PoolCore::wait_for_slabs(const SessionCore& waiter) {
+  throw_if_inside_body(&waiter);
+  checkpointer_->run();
+}
+
 void PoolCore::note_log_growth() noexcept {
   const std::uint64_t used = segments_.used();
   if (used * 100 >= std::uint64_t{segments_.total()} * options_.checkpoint.log_percent) {

@@ -75,6 +75,8 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   // Errors: nested_transaction if `waiter` is used inside the body of another session's
   // transaction, whose end the checkpoint would wait for.
   void wait_for_log_space(const SessionCore& waiter);
+  // The same for slabs that a checkpoint finds empty.
+  void wait_for_slabs(const SessionCore& waiter);
   // Asks for a checkpoint if the log has filled up beyond CheckpointOptions::log_percent.
   void note_log_growth() noexcept;
   // Whether a stamp was taken since the last checkpoint's floor.

@@ -73,12 +73,17 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
     }
   } const leave{*this};
   failed_attempts_ = 0;
+  slabs_were_freed_ = false;
   base::Stamp ticket = 0;
   while (attempt(body, durability, &ticket) == Outcome::retry) {
     ++failed_attempts_;
     counters_.aborts.add(1);
     pool_->throw_if_unusable();
-    backoff();
+    if (doomed_ && doom_ == Conflict::pool_full) {
+      free_empty_slabs();
+    } else {
+      backoff();
+    }
   }
   counters_.commits.add(1);
   return ticket;
@@ -159,6 +164,19 @@ void SessionCore::reserve_before_body() {
   log_bytes_needed_ = 0;
 }
 
+// No slab is left for a new object. What was destroyed since the last checkpoint may leave some empty,
+// and so may slots that we keep for later.
+void SessionCore::free_empty_slabs() {
+  slabs_were_freed_ = true;
+  give_back_slots();
+  pool_->wait_for_slabs(*this);
+}
+
+void SessionCore::give_back_slots() {
+  for (auto& [type, places] : free_slots_) slabs_.give_back(places);
+  free_slots_.clear();
+}
+
 void SessionCore::end_reading() noexcept {
   if (!reading_) return;
   reading_ = false;
@@ -217,6 +235,9 @@ void SessionCore::note_conflict(Conflict reason) noexcept {
       break;
     case Conflict::log_full:
       counters_.aborts_log_full.add(1);
+      break;
+    case Conflict::pool_full:
+      counters_.aborts_pool_full.add(1);
       break;
   }
 }
@@ -282,8 +303,7 @@ void SessionCore::close() {
     if (e.code() != ErrorCode::outcome_unknown) throw;
     error = std::current_exception();
   }
-  for (auto& [type, places] : free_slots_) slabs_.give_back(places);
-  free_slots_.clear();
+  give_back_slots();
   pool_->session_closed(*this);
   if (error) std::rethrow_exception(error);
 }

@@ -88,7 +88,7 @@ class SessionCore {
  private:
   friend class RangedAccess;
 
-  enum class Conflict : std::uint8_t { locked, changed, log_full };
+  enum class Conflict : std::uint8_t { locked, changed, log_full, pool_full };
   // Unwinds a body in mid-flight. Not a std::exception, so that user code is unlikely to catch it.
   struct ConflictSignal {};
   enum class Outcome : std::uint8_t { committed, retry };
@@ -105,6 +105,8 @@ class SessionCore {
   void end_reading() noexcept;     // unpins
   void make_room_for_items();
   void reserve_before_body();
+  void free_empty_slabs();
+  void give_back_slots();
   void free_slot(const index::Place& place);
   void note_conflict(Conflict reason) noexcept;
   void backoff();
@@ -221,6 +223,7 @@ class SessionCore {
   // Across attempts.
   std::uint32_t failed_attempts_ = 0;
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
+  bool slabs_were_freed_ = false;  // for this transaction, by a checkpoint: full is full
   bool holds_gate_ = false;
   bool announced_ = false;      // to the checkpointer
   bool flush_started_ = false;  // of the record just sealed; only the fence is missing

@@ -15,6 +15,7 @@ struct alignas(base::kCacheLine) SessionCounters {
   base::Counter aborts_locked;
   base::Counter aborts_validation;
   base::Counter aborts_log_full;
+  base::Counter aborts_pool_full;
   base::Counter serial_transactions;
   base::Counter log_bytes;
   base::Counter lines;
@@ -31,6 +32,7 @@ struct alignas(base::kCacheLine) SessionCounters {
     s.aborts_locked = aborts_locked.get();
     s.aborts_validation = aborts_validation.get();
     s.aborts_log_full = aborts_log_full.get();
+    s.aborts_pool_full = aborts_pool_full.get();
     s.serial_transactions = serial_transactions.get();
     s.log_bytes = log_bytes.get();
     s.lines = lines.get();
@@ -49,6 +51,7 @@ inline SessionStatistics& operator+=(SessionStatistics& a, const SessionStatisti
   a.aborts_locked += b.aborts_locked;
   a.aborts_validation += b.aborts_validation;
   a.aborts_log_full += b.aborts_log_full;
+  a.aborts_pool_full += b.aborts_pool_full;
   a.serial_transactions += b.serial_transactions;
   a.log_bytes += b.log_bytes;
   a.lines += b.lines;

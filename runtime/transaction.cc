@@ -340,7 +340,12 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
     constexpr std::uint64_t kBatchBytes = 64 * 1024;
     const std::uint64_t batch =
         std::min(most, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
-    slabs_.take(type, batch, free);
+    try {
+      slabs_.take(type, batch, free);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::pool_full || slabs_were_freed_ || !pool_->logs()) throw;
+      conflict(Conflict::pool_full);
+    }
     std::reverse(free.begin(), free.end());  // ascending addresses first
   }
   const index::Place place = free.back();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +13,7 @@
 #include "tools/bench_rows.h"
 #include "tools/bench_run.h"
 #include "tools/command.h"
+#include "tools/probe/probes.h"
 #include "tools/progress.h"
 #include "workloads/machine.h"
 #include "workloads/runner.h"
@@ -34,6 +37,7 @@ struct BenchArguments {
   unsigned repeat = 3;
   bool no_latency = false;
   bool check = false;
+  std::string probes = "none";
   std::string json;
 };
 
@@ -56,7 +60,7 @@ Plan make_plan(const BenchArguments& a) {
   return plan;
 }
 
-void run_all(Plan& plan, const BenchArguments& a) {
+void run_all(Plan& plan, const BenchArguments& a, const std::vector<std::string>& probes) {
   Progress progress;
   const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
   const std::size_t total = plan.cells.size() * a.repeat;
@@ -74,7 +78,7 @@ void run_all(Plan& plan, const BenchArguments& a) {
                                   cell.run.threads),
                       done++, total);
         cell.spec.seed = a.spec.seed + r;  // another course each time, the same for every system
-        cell.results.push_back(run_once(cell, zipf, a.check));
+        cell.results.push_back(run_once(cell, zipf, a.check, probes));
       }
     }
     first = last;
@@ -90,8 +94,9 @@ int run(const BenchArguments& a) {
     throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
   }
   Plan plan = make_plan(a);
+  const std::vector<std::string> probes = parse_probes(a.probes);
   const FlushCost flush = measure_flush(plan.cells.front().options);
-  run_all(plan, a);
+  run_all(plan, a, probes);
   print_table(a.json == "-" ? stderr : stdout, plan, flush);
   if (!a.json.empty()) {
     const nlohmann::json machine = to_json(workloads::describe_machine());
@@ -125,6 +130,8 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   bench->add_option("--seed", a->spec.seed, "of the operations")->capture_default_str();
   bench->add_flag("--no-latency", a->no_latency, "do not time each transaction");
   bench->add_flag("--check", a->check, "check the structure's invariants after each run");
+  bench->add_option("--probe", a->probes, "none, or a list of perf and pcm: what counts beside it")
+      ->capture_default_str();
   bench->add_option("--json", a->json, "write the rows to this file, - for stdout");
   add_store_options(*bench, a->store);
   bench->callback([a, &exit_code] { exit_code = run(*a); });

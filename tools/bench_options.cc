@@ -7,12 +7,11 @@
 
 namespace sp3::tools {
 
-void add_store_options(CLI::App& command, StoreArguments& a) {
+void add_memory_options(CLI::App& command, StoreArguments& a) {
   command.add_option("--memory", a.memory, "emulated, file or dax")->capture_default_str();
   command.add_option(
       "--path", a.path,
       "the pool file, made and removed (default: one in /dev/shm for emulated, here else)");
-  command.add_option("--pool-size", a.pool_size, "bytes, with K, M, G (default: from the entries)");
   command.add_option("--latency-ns", a.latency_ns, "what emulated memory adds")
       ->capture_default_str();
   command.add_option("--line-ns", a.line_ns, "added per line at a fence")->capture_default_str();
@@ -28,6 +27,11 @@ void add_store_options(CLI::App& command, StoreArguments& a) {
       ->capture_default_str();
   command.add_option("--range-lock", a.range_lock, "of ranged objects: skiplist or grid")
       ->capture_default_str();
+}
+
+void add_store_options(CLI::App& command, StoreArguments& a) {
+  add_memory_options(command, a);
+  command.add_option("--pool-size", a.pool_size, "bytes, with K, M, G (default: from the entries)");
   command.add_option("--checkpoint-ms", a.checkpoint_ms, "checkpoint interval, 0: none by time")
       ->capture_default_str();
 }

@@ -1,8 +1,6 @@
 // The options that benchmarks share: where the pool is, what its memory costs, how commits are done.
 #pragma once
 
-#include <filesystem>
-#include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -28,6 +26,9 @@ struct StoreArguments {
   unsigned checkpoint_ms = CheckpointOptions{}.interval_ms;
 };
 
+// What memory there is and how commits use it.
+void add_memory_options(CLI::App& command, StoreArguments& arguments);
+// The same, and how large the pool is and when it is checkpointed.
 void add_store_options(CLI::App& command, StoreArguments& arguments);
 
 // Throws UsageError.
@@ -41,21 +42,6 @@ nlohmann::json to_json(const workloads::Machine& machine);
 struct FlushCost {
   double nanoseconds = 0;
   FlushInstruction instruction = FlushInstruction::automatic;  // the one in use, never automatic
-};
-
-// Removes the pool when a benchmark ends, however it ends.
-class PoolRemover {
- public:
-  explicit PoolRemover(std::filesystem::path path) : path_(std::move(path)) {}
-  ~PoolRemover() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  PoolRemover(const PoolRemover&) = delete;
-  PoolRemover& operator=(const PoolRemover&) = delete;
-
- private:
-  std::filesystem::path path_;
 };
 
 }  // namespace sp3::tools

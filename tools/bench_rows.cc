@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,38 @@ std::array<std::uint32_t, 3> parse_mix(const std::string& text) {
   char rest = 0;
   if (std::sscanf(text.c_str(), "%u:%u:%u%c", &mix[0], &mix[1], &mix[2], &rest) == 3) return mix;
   throw UsageError("--range-mix: wanted READS:WRITES:APPENDS, found '" + text + "'");
+}
+
+// What was counted is there, for each operation; what was not is absent, and a note says why.
+void add_probed(nlohmann::json& run, const RunResult& result) {
+  for (const workloads::ProbeReading& reading : result.probed) {
+    for (const auto& [name, count] : reading.counts) {
+      if (result.operations != 0)
+        run[name + "_per_tx"] = count / static_cast<double>(result.operations);
+    }
+    run["probes"][reading.probe] = reading.note.empty() ? "available" : reading.note;
+  }
+}
+
+// One line for what was counted of each cell, and one for each different note.
+void print_probed(std::FILE* out, const Plan& plan) {
+  std::set<std::string> notes;
+  for (const Cell& cell : plan.cells) {
+    const RunResult& result = cell.results[(cell.results.size() - 1) / 2];
+    std::string counts;
+    for (const workloads::ProbeReading& reading : result.probed) {
+      if (!reading.note.empty()) notes.insert(fmt::format("{}: {}", reading.probe, reading.note));
+      for (const auto& [name, count] : reading.counts) {
+        counts +=
+            fmt::format("  {} {:.4g}", name,
+                        count / static_cast<double>(std::max<std::uint64_t>(1, result.operations)));
+      }
+    }
+    if (counts.empty()) continue;
+    fmt::print(out, "{:<10} {:>7} {:<10} per transaction:{}\n",
+               workloads::to_string(cell.spec.kind), cell.run.threads, cell.system, counts);
+  }
+  for (const std::string& note : notes) fmt::print(out, "{}\n", note);
 }
 
 }  // namespace
@@ -147,6 +180,7 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
               {"flush_cost_ns", flush.nanoseconds},
               {"simulated", false},
               {"commit", workloads::built_from()}});
+  add_probed(run, r);
   return run;
 }
 
@@ -209,6 +243,7 @@ void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Cell& cell : plan.cells) rows.push_back(row_json(cell, flush, {}));
   print_rows(out, rows);
+  print_probed(out, plan);
   for (const std::string& reason : plan.skipped) fmt::print(out, "skipped: {}\n", reason);
 }
 

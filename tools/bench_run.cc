@@ -5,23 +5,30 @@
 
 #include <fmt/format.h>
 
+#include "tools/pool_remover.h"
+#include "tools/probe/probes.h"
 #include "workloads/floor.h"
 
 namespace sp3::tools {
 
 FlushCost measure_flush(const workloads::SystemOptions& o) {
   const std::filesystem::path scratch = std::filesystem::path(o.path) += ".scratch";
+  const PoolRemover remover(scratch);
   const workloads::FloorResult floor =
       workloads::measure_floor(scratch, o.pool.memory, o.pool.latency, o.pool.flush, 1, 0.05);
   return {floor.ns_per_write, floor.flush};
 }
 
-workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check) {
+workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check,
+                              const std::vector<std::string>& probe_names) {
   const PoolRemover remover(cell.options.path);
+  const auto probes = make_probes(probe_names);
+  workloads::RunOptions run = cell.run;
+  for (const auto& probe : probes) run.probes.push_back(probe.get());
   const std::unique_ptr<workloads::System> system = workloads::make_system(cell.system);
   system->create(cell.spec, cell.options);
   system->populate();
-  workloads::RunResult result = workloads::run_workload(*system, cell.spec, zipf, cell.run);
+  workloads::RunResult result = workloads::run_workload(*system, cell.spec, zipf, run);
   if (check) {
     const std::string violation = workloads::check(*system, cell.spec);
     if (!violation.empty()) {

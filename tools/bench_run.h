@@ -1,6 +1,9 @@
 // One run of one cell, as `sp3 bench` and `sp3 compare` do it.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "tools/bench_rows.h"
 
 namespace sp3::tools {
@@ -9,7 +12,8 @@ namespace sp3::tools {
 FlushCost measure_flush(const workloads::SystemOptions& options);
 
 // Makes the store, fills it, runs, and removes it. With `check`, throws std::runtime_error if the
-// structure or its contents are wrong afterwards.
-workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check);
+// structure or its contents are wrong afterwards. `probes` names what counts beside it.
+workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check,
+                              const std::vector<std::string>& probes = {});
 
 }  // namespace sp3::tools

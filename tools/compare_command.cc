@@ -4,19 +4,26 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/bench_run.h"
 #include "tools/command.h"
 #include "tools/compare/plan.h"
 #include "tools/compare/results.h"
+#include "tools/pool_remover.h"
 #include "tools/progress.h"
+#include "tools/recovery/rows.h"
+#include "tools/start_program.h"
 #include "workloads/machine.h"
 
 namespace sp3::tools {
@@ -115,13 +122,38 @@ void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults&
     results.add(*run.cell, run.repetition, run_json(cell, run_once(cell, zipf, true), cost));
     pace.ran(run, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  results.finish();
+}
+
+// One after the other; each shows its own progress.
+void run_programs(const ComparePlan& plan, CompareResults& results, const std::string& file) {
+  const std::string part = file + ".part";
+  for (const PlannedProgram& program : plan.programs) {
+    if (results.has(program)) continue;
+    const PoolRemover remover(part);
+    std::vector<std::string> arguments = program.arguments;
+    arguments.insert(arguments.end(), {"--json", part});
+    // The table it prints is about this part only, and comes at the end with all others.
+    const NullDevice null;
+    const int status =
+        wait_for(start_program(kThisProgram, arguments, {{null.fd(), STDOUT_FILENO}}));
+    if (status != 0) {
+      throw std::runtime_error(fmt::format("{}: 'sp3 {}' ended with status {}", program.name(),
+                                           fmt::join(program.arguments, " "), status));
+    }
+    std::ifstream rows(part);
+    results.add(program, nlohmann::json::parse(rows));
+  }
 }
 
 // One table for each section and latency.
 void print(const ComparePlan& plan, const CompareResults& results) {
   std::vector<std::pair<std::string, nlohmann::json>> tables;
+  nlohmann::json recoveries = nlohmann::json::array();
   for (const nlohmann::json& row : results.rows()) {
+    if (row.contains("recovery_seconds")) {
+      recoveries.push_back(row);
+      continue;
+    }
     std::string title;
     for (const nlohmann::json& section : plan.sections) {
       if (section.at("name") == row.at("section")) title = section.at("title");
@@ -139,6 +171,10 @@ void print(const ComparePlan& plan, const CompareResults& results) {
     print_rows(stdout, rows);
     fmt::print("\n");
   }
+  if (!recoveries.empty()) {
+    print_recoveries(stdout, recoveries);
+    fmt::print("\n");
+  }
   for (const std::string& reason : plan.skipped) fmt::print("skipped: {}\n", reason);
 }
 
@@ -147,6 +183,8 @@ int run(const CompareArguments& a) {
   CompareResults results(a.results, plan, to_json(workloads::describe_machine()),
                          workloads::built_from());
   run_all(plan, a, results);
+  run_programs(plan, results, a.results.string());
+  results.finish();
   print(plan, results);
   return kOk;
 }
@@ -163,7 +201,8 @@ void add_compare_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   compare
       ->add_option("--section", a->sections,
-                   "all, or a list of emulated, yield (--full), file, file-async")
+                   "all, or a list of emulated, file, file-async, and with --full yield, "
+                   "simulated, recovery")
       ->capture_default_str();
   compare
       ->add_option("--workload", a->workloads,

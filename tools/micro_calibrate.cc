@@ -19,9 +19,9 @@
 #include <sched.h>
 
 #include "emu/clock.h"
-#include "tools/bench_options.h"
 #include "tools/micro.h"
 #include "tools/micro_runtime.h"
+#include "tools/pool_remover.h"
 #include "workloads/floor.h"
 #include "workloads/rng.h"
 #include "workloads/workload.h"
@@ -192,6 +192,7 @@ class Calibration {
 
   void measure_flushes() {
     const std::filesystem::path scratch = std::filesystem::path(options_.path) += ".scratch";
+    const PoolRemover remover(scratch);
     for (const unsigned lines : {1U, 2U, 4U, 8U, 16U}) {
       const workloads::FloorResult floor = workloads::measure_floor(
           scratch, options_.pool.memory, {}, options_.pool.flush, lines, 0.05);

@@ -14,6 +14,7 @@
 #include "emu/clock.h"
 #include "tools/bench_options.h"
 #include "tools/command.h"
+#include "tools/pool_remover.h"
 #include "workloads/entry.h"
 #include "workloads/floor.h"
 #include "workloads/machine.h"
@@ -64,6 +65,7 @@ workloads::RunResult run_sp3(const SystemOptions& options, workloads::WorkloadKi
 // SPS beside a loop that only writes and flushes as many lines, alternating.
 std::vector<MicroRow> measure_floor_ratio(const SystemOptions& options, const MicroArguments& a) {
   const std::filesystem::path scratch = std::filesystem::path(options.path) += ".scratch";
+  const PoolRemover remover(scratch);
   std::vector<double> transactions, writes, ratios;
   unsigned lines = 0;
   for (unsigned r = 0; r < a.repeat; ++r) {

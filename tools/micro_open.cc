@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <sp3/sp3.h>
 
-#include "tools/bench_options.h"
 #include "tools/micro.h"
+#include "tools/pool_remover.h"
 #include "tools/progress.h"
 #include "workloads/entry.h"
 #include "workloads/rng.h"

@@ -8,7 +8,7 @@
 #include <sp3/sp3.h>
 
 #include "emu/clock.h"
-#include "tools/bench_options.h"
+#include "tools/pool_remover.h"
 #include "workloads/rng.h"
 
 namespace sp3::tools {

@@ -11,6 +11,7 @@
 #include <exception>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -100,14 +101,19 @@ class Run {
     }
     start_.arrive_and_wait();  // everyone is warm
     const BackgroundCounters before = system_.background();
+    for (Probe* const probe : options_.probes) probe->start();
     start_.arrive_and_wait();  // the common start
     if (options_.operations == 0) {
       sleep(options_.seconds);
       phase_.store(Phase::stop, std::memory_order_relaxed);
     }
     for (const auto& worker : workers_) worker->thread.join();
+    std::vector<ProbeReading> probed;
+    for (Probe* const probe : options_.probes) probed.push_back(probe->stop());
     if (failure_) std::rethrow_exception(failure_);
-    return collect(before);
+    RunResult result = collect(before);
+    result.probed = std::move(probed);
+    return result;
   }
 
  private:

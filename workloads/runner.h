@@ -6,6 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "workloads/histogram.h"
 #include "workloads/system.h"
@@ -13,12 +16,35 @@
 
 namespace sp3::workloads {
 
+// What a probe saw of one run.
+struct ProbeReading {
+  std::string probe;  // its name
+  std::vector<std::pair<std::string, double>>
+      counts;        // of the measured time; only what was counted
+  std::string note;  // what is not available and why, or what the counts do not hold; may be empty
+};
+
+// Something that counts beside a run, outside of the threads that are measured.
+class Probe {
+ public:
+  Probe() = default;
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  virtual ~Probe() = default;
+
+  // The measured time begins: all threads are there and stand still.
+  virtual void start() = 0;
+  // It has ended: the threads have.
+  virtual ProbeReading stop() = 0;
+};
+
 struct RunOptions {
   unsigned threads = 1;
   double seconds = 1.0;
   std::uint64_t operations = 0;  // of all threads together; 0: run for `seconds`
   double warmup_seconds = 0.1;   // with `operations`: a tenth of them instead
   bool latency = true;           // reads the clock around every operation
+  std::vector<Probe*> probes;    // not owned
 
   // Throws std::invalid_argument that names the member, what it allows and what it holds.
   void validate() const;
@@ -30,7 +56,8 @@ struct RunResult {
   std::uint64_t misses = 0;      // searches without a key, dequeues without a value
   ClientCounters counters;       // all clients together
   BackgroundCounters background;
-  Histogram latency_ticks;  // empty without RunOptions::latency
+  Histogram latency_ticks;           // empty without RunOptions::latency
+  std::vector<ProbeReading> probed;  // one of each probe
 
   [[nodiscard]] double throughput() const;     // operations per second
   [[nodiscard]] double abort_ratio() const;    // aborted attempts per commit

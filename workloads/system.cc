@@ -175,11 +175,14 @@ std::string check(System& system, const WorkloadSpec& spec) {
   return contents.violation();
 }
 
+std::uint64_t data_size(const WorkloadSpec& spec) {
+  // What comes on top is less than the entry again plus 128 bytes.
+  return spec.entries * (2 * std::uint64_t{spec.entry_size} + 128);
+}
+
 std::uint64_t default_pool_size(const WorkloadSpec& spec) {
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-  // Links, bitmaps and half-full nodes: less than the entry again plus 128 bytes.
-  const std::uint64_t data = spec.entries * (2 * std::uint64_t{spec.entry_size} + 128);
-  return (256 * kMiB + 2 * data + kMiB - 1) / kMiB * kMiB;
+  return (256 * kMiB + 2 * data_size(spec) + kMiB - 1) / kMiB * kMiB;
 }
 
 }  // namespace sp3::workloads

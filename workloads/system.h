@@ -120,6 +120,8 @@ std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
 // workload leave; else a sentence that names the violation.
 std::string check(System& system, const WorkloadSpec& spec);
 
+// Bytes that hold the workload's data, with links, bitmaps and half-full nodes.
+std::uint64_t data_size(const WorkloadSpec& spec);
 // A pool size that holds the workload's data, the versions a run adds, and a log of moderate size.
 std::uint64_t default_pool_size(const WorkloadSpec& spec);
 

@@ -16,6 +16,7 @@ struct SessionStatistics {
   std::uint64_t aborts_locked = 0;        // ... met a lock held by another
   std::uint64_t aborts_validation = 0;    // ... something read had changed
   std::uint64_t aborts_log_full = 0;      // ... waited for a checkpoint to free log space
+  std::uint64_t aborts_pool_full = 0;     // ... waited for a checkpoint to free slabs
   std::uint64_t serial_transactions = 0;  // took the serial gate
   std::uint64_t log_bytes = 0;            // bytes of sealed records, padding included
   // cache lines (file: 64-byte units) flushed by commits of this session

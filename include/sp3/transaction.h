@@ -60,7 +60,8 @@ class Transaction {
   }
 
   // A new object, constructed from `arguments` over zeroed memory. Free again unless the
-  // transaction commits. Errors: pool_full, object_too_large.
+  // transaction commits. Where no slab is left, the transaction starts over after a checkpoint that
+  // frees empty ones. Errors: pool_full if there are none, object_too_large.
   template <Storable T, class... Arguments>
   Ptr<T> make(Arguments&&... arguments) {
     void* storage = nullptr;

@@ -6,6 +6,7 @@ usage: cli_test.py SP3
 
 import json
 import os
+import signal
 import sys
 
 from command_line import ERROR, USAGE, CommandTest, main
@@ -63,7 +64,7 @@ class CliTest(CommandTest):
             ["bench", "--threads", "0"], ["bench", "--threads", "many"], ["bench", "--zipf", "1"],
             ["bench", "--entries", "0"], ["bench", "--entry-size", "100"],
             ["bench", "--seconds", "-1"], ["bench", "--repeat", "0"], ["bench", "--model", "none"],
-            ["bench", "--memory", "automatic"], ["bench", "--durability", "maybe"],
+            ["bench", "--probe", "perf,oracle"], ["bench", "--memory", "automatic"], ["bench", "--durability", "maybe"],
             ["bench", "--seconds", "1", "--operations", "5"], ["bench", "--insert-ratio", "2"],
             ["bench", "--memory", "file", "--latency-ns", "5"],
             ["bench", "--system", "nvm-ideal", "--workload", "queue"],
@@ -71,6 +72,9 @@ class CliTest(CommandTest):
             ["compare", "--repeat", "0"], ["compare", "--threads", "0"],
             ["compare", "--section", "file", "--workload", "sps", "--system", "lmdb"],
             ["micro", "--repeat", "0"], ["crash-test", "--rounds", "0"],
+            ["recovery-bench", "--log-bytes", "1K"], ["recovery-bench", "--threads", "0"],
+            ["recovery-bench", "--strategy", "luck"], ["recovery-bench", "--writers", "0"],
+            ["recovery-bench", "--checkpoint-ms", "0"], ["recovery-bench", "--repeat", "0"],
             ["lockbench", "--lock", "nope"], ["lockbench", "--workload", "W3"],
             ["lockbench", "--repeat", "0"], ["lockbench", "--threads", "0"],
             ["lockbench", "--workload", "uncontended", "--held", "70000"],
@@ -83,7 +87,7 @@ class CliTest(CommandTest):
 
     def test_help_is_no_error(self):
         for command in ([], ["pool"], ["pool", "create"], ["log"], ["bench"], ["compare"], ["micro"],
-                        ["crash-test"], ["lockbench"]):
+                        ["crash-test"], ["lockbench"], ["recovery-bench"]):
             self.assertIn("--help", self.sp3(*command, "--help").stdout)
         self.assertIn("sp3", self.sp3("--version").stdout)
         self.assertNotIn("crash-victim", self.sp3("--help").stdout)
@@ -114,6 +118,27 @@ class CliTest(CommandTest):
             rows = json.load(file)
         self.assertEqual([r["workload"] for r in rows], ["sps"])
         self.assertIsNone(rows[0]["latency_p50_ns"])
+
+    def test_bench_says_what_probes_counted_or_why_not(self):
+        result = self.sp3("bench", "--workload", "sps", "--operations", "300", "--entries", "100",
+                          "--repeat", "1", "--probe", "perf,pcm", "--json", "-")
+        row = json.loads(result.stdout)[0]
+        self.assertEqual(set(row["probes"]), {"perf", "pcm"})
+        counted = {"perf": ["instructions", "cycles", "llc_misses", "cpu_ns", "page_faults",
+                            "context_switches"],
+                   "pcm": ["media_read_bytes", "media_write_bytes"]}
+        for probe, names in counted.items():
+            note = row["probes"][probe]
+            there = [name for name in names if name + "_per_tx" in row]
+            for name in there:
+                self.assertGreaterEqual(row[name + "_per_tx"], 0)
+            if there != names:
+                self.assertIn("unavailable: ", note)
+                self.assertIn(f"{probe}: {note}", result.stderr)
+        without = json.loads(self.sp3("bench", "--workload", "sps", "--operations", "300", "--entries",
+                                      "100", "--repeat", "1", "--json", "-").stdout)[0]
+        self.assertNotIn("probes", without)
+        self.assertNotIn("cpu_ns_per_tx", without)
 
     COMPARE = ("compare", "--results", "results.json", "--section", "emulated,file",
                "--system", "sp3,nvm-tx", "--workload", "sps,hashtable", "--threads", "1",
@@ -201,6 +226,17 @@ class CliTest(CommandTest):
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), "no json")
 
+    def test_a_benchmark_that_is_ended_leaves_no_pool(self):
+        for signal_number, command in (
+            (signal.SIGINT, ("bench", "--workload", "sps", "--seconds", "3600")),
+            (signal.SIGTERM, ("compare", "--section", "file", "--system", "sp3", "--seconds",
+                              "3600")),
+            (signal.SIGTERM, ("recovery-bench", "--log-bytes", "128M", "--repeat", "1000")),
+        ):
+            with self.subTest(command=command):
+                self.assertEqual(
+                    self.end_while_it_has_a_pool(signal_number, *command, "--entries", "300"), [])
+
     def test_bench_does_not_overwrite(self):
         self.create()
         self.complaint("bench", "--path", self.pool, code=USAGE)
@@ -244,6 +280,52 @@ class CliTest(CommandTest):
         self.assertEqual(len(rows), 2 * (2 + 4 + 4))
         for row in rows:
             self.assertEqual(row["memory_per_held_bytes"] is not None, row["held"] != 0)
+
+    def test_recovery_bench_recovers_one_log_in_every_way(self):
+        fields = {"strategy": str, "threads": int, "writers": int, "checkpoint_ms": int,
+                  "recovery_seconds": float, "log_bytes": int, "records": int, "replayed": int,
+                  "dropped": int, "memory_peak_bytes": int, "cpu_seconds": float, "spread": float,
+                  "memory": str, "workload": str, "seed": int, "commit": str, "machine": dict}
+        rows = json.loads(self.sp3(
+            "recovery-bench", "--log-bytes", "1M", "--threads", "1,3", "--workload", "sps,hashtable",
+            "--entries", "500", "--repeat", "1", "--writers", "3", "--path", "crashed.pool", "--json",
+            "-").stdout)
+        self.assertEqual(len(rows), 2 * 2 * 2)
+        for row in rows:
+            for field, kind in fields.items():
+                self.assertIs(type(row[field]), kind, field)
+            phases = sum(row[phase + "_seconds"]
+                         for phase in ("scan", "cut", "order", "replay", "flush"))
+            self.assertGreater(phases, 0)
+            self.assertLessEqual(phases, row["recovery_seconds"])
+            self.assertEqual(row["recoveries"], [row["recovery_seconds"]])
+            self.assertEqual(row["records"], row["replayed"] + row["dropped"])
+            self.assertGreaterEqual(row["log_bytes"], row["log_limit_bytes"])
+            self.assertEqual(row["checkpoint_ms"], 0)
+        self.assertEqual(len({(row["workload"], row["strategy"], row["threads"]) for row in rows}),
+                         len(rows))
+        # Whatever recovers it, a log holds the same transactions.
+        self.assertEqual(len({(row["workload"], row["records"]) for row in rows}), 2)
+        self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_recovery_bench_writes_for_as_long_as_a_checkpoint_takes_to_come(self):
+        result = self.sp3("recovery-bench", "--log-bytes", "64M", "--checkpoint-ms", "20,40",
+                          "--threads", "1", "--strategy", "stamp", "--entries", "500",
+                          "--latency-ns", "2000", "--repeat", "1", "--memory", "emulated",
+                          "--json", "rows.json")
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            rows = json.load(file)
+        self.assertEqual([row["checkpoint_ms"] for row in rows], [20, 40])
+        for row in rows:
+            self.assertGreaterEqual(row["write_seconds"] * 1000, row["checkpoint_ms"])
+            self.assertGreater(row["replayed"], 0)
+        self.assertEqual(result.stdout.count("checkpoints every"), 2)
+
+    def test_recovery_bench_says_when_there_is_no_room(self):
+        said = self.complaint("recovery-bench", "--log-bytes", "4000T", code=ERROR)
+        self.assertIn("no room", said)
+        self.assertIn("wanted", said)
+        self.assertIn("found", said)
 
     def test_crash_test_kills_recovers_and_leaves_a_log_to_look_at(self):
         result = self.sp3("crash-test", "--rounds", "4", "--seed", "3", "--workload", "rbtree,queue",

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+import time
 import unittest
 
 OK, FOUND, USAGE, ERROR = 0, 1, 2, 3
@@ -34,6 +35,25 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(result.returncode, code,
                          f"sp3 {' '.join(arguments)}\n{result.stdout}{result.stderr}")
         return result
+
+    def end_while_it_has_a_pool(self, signal_number, *arguments):
+        """Ends a command by a signal once it has made a pool; what it leaves of its pools."""
+
+        def pools(process):
+            return [os.path.join(place, name)
+                    for place in (self.directory.name, "/dev/shm") if os.path.isdir(place)
+                    for name in os.listdir(place) if f"-{process.pid}.pool" in name]
+
+        with subprocess.Popen([self.SP3, *arguments], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, cwd=self.directory.name) as process:
+            try:
+                while process.poll() is None and not any(p.endswith(".pool") for p in pools(process)):
+                    time.sleep(0.01)
+                process.send_signal(signal_number)
+                self.assertEqual(process.wait(timeout=60), -signal_number)
+            finally:
+                process.kill()
+            return pools(process)
 
     def complaint(self, *arguments, code):
         """The one line that `arguments` are answered with."""

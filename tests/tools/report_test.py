@@ -185,10 +185,13 @@ class PageTest(unittest.TestCase):
             for threads, height in ((1, 4), (2, 8))
         ]  # fmt: skip
         recoveries = [
-            {"recovery_seconds": 0.1 * t, "threads": t, "checkpoint_ms": c, "log_bytes": 2**30}
+            {"recovery_seconds": 0.1 * t, "threads": t, "checkpoint_ms": c, "log_bytes": size,
+             "workload": "sps", "strategy": "stamp", "replayed": 2750123, "bytes_per_s": 1.5e9,
+             "memory_peak_bytes": 2**27, "scan_seconds": 0.5, "cut_seconds": 0.01,
+             "order_seconds": 0.2, "replay_seconds": 0.25, "flush_seconds": 0.0625}
             for t in (1, 24)
-            for c in (1000, 5000)
-        ]
+            for c, size in ((1000, 2**30), (5000, 2**30), (0, 10 * 2**30))
+        ]  # fmt: skip
         content = some_rows() + some_rows(simulated=True) + locks + recoveries
         self.report({"rows": content, "skipped": ["lmdb on sps: it has no arrays"]})
         pictures = {path.name for path in (self.folder / "out").glob("*.png")}
@@ -206,7 +209,8 @@ class PageTest(unittest.TestCase):
         self.assertEqual(len(images), len(pictures))
         self.assertTrue(all(r.startswith(("data:", "#")) for r in page.references))
         shown = " ".join(page.text)
-        for words in ("17.23 ×", "around 30 s", "it has no arrays", "12.3 µs", "abc<1>"):
+        for words in ("17.23 ×", "around 30 s", "it has no arrays", "12.3 µs", "abc<1>",
+                      "2,750,123", "0.0625"):
             self.assertIn(words, shown)
 
     def test_results_of_one_thread_and_one_system_make_a_page_too(self):

@@ -36,6 +36,7 @@ constexpr Latency kYield{LatencyModel::yield, 20'000, 0};
 
 const Names kTransactional = {"sp3", "nvm-tx", "pmdk", "mnemosyne", "quadra"};
 const Names kVariants = {"sp3-async", "nvm-ideal", "dram-tx"};
+const Names kSimulatedSystems = {"sp3", "nvm-tx", "mnemosyne", "nvm-ideal", "dram-tx"};
 const Names kStores = {"sp3", "lmdb", "rocksdb", "sqlite"};
 
 Names together(Names left, const Names& right) {
@@ -66,6 +67,11 @@ std::vector<Section> sections_of(bool full) {
           {"file", file, kFile, {kNone}, {1, 2, 16}, false, kStores, kKeyed},
           {"file-async", groups, kFile, {kNone}, {1, 2}, true, kStores, kKeyed}};
 }
+
+// Sections whose rows other commands make; both take longer than the two minutes of a quick run.
+constexpr const char* kSimulated = "simulated";
+constexpr const char* kRecovery = "recovery";
+const Names kProgramSections = {kSimulated, kRecovery};
 
 // The listed ones of `all`, in the order of `all`. Throws UsageError for one that is not there.
 Names select(const std::string& option, const std::string& list, const Names& all) {
@@ -150,6 +156,69 @@ void add_section(ComparePlan& plan, const Section& section, const Names& systems
   }
 }
 
+Names spec_arguments(const workloads::WorkloadSpec& spec) {
+  return {"--entries",      fmt::to_string(spec.entries),
+          "--entry-size",   fmt::to_string(spec.entry_size),
+          "--zipf",         fmt::to_string(spec.zipf),
+          "--insert-ratio", fmt::to_string(spec.insert_ratio),
+          "--fill",         fmt::to_string(spec.fill),
+          "--seed",         fmt::to_string(spec.seed)};
+}
+
+// Our own systems on simulated cores, with the latency that the paper used: 500 ns for each line.
+void add_simulated(ComparePlan& plan, const Names& built, const CompareArguments& a) {
+  const std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sp3-sim";
+  if (!std::filesystem::exists(program)) {
+    plan.skipped.push_back(fmt::format("{}: sp3-sim is not in this build", kSimulated));
+    return;
+  }
+  Names systems;
+  for (const std::string& system : kSimulatedSystems) {
+    if (std::ranges::find(built, system) != built.end()) systems.push_back(system);
+  }
+  if (systems.empty()) return;
+  for (const WorkloadKind kind : parse_workloads(a.workloads)) {
+    Names arguments = {"sim",
+                       "--workload",
+                       workloads::to_string(kind),
+                       "--system",
+                       fmt::format("{}", fmt::join(systems, ",")),
+                       "--cores",
+                       a.threads.empty() ? "1,2,4,8,16,24" : a.threads,
+                       "--model",
+                       "line",
+                       "--latency-ns",
+                       "500",
+                       "--operations",
+                       fmt::to_string(a.operations != 0 ? a.operations : 12'000)};
+    for (std::string& argument : spec_arguments(a.spec)) arguments.push_back(std::move(argument));
+    plan.programs.push_back({kSimulated, workloads::to_string(kind), std::move(arguments)});
+  }
+  plan.sections.push_back({{"name", kSimulated}, {"title", "Simulated cores"}});
+}
+
+// Figure 8, with logs as large as fit where there is little memory.
+void add_recovery(ComparePlan& plan, const Names& built, const CompareArguments& a) {
+  if (std::ranges::find(built, "sp3") == built.end()) return;
+  for (const char* const interval : {"1000", "2000", "5000", "10000"}) {
+    Names arguments = {"recovery-bench",
+                       "--checkpoint-ms",
+                       interval,
+                       "--log-bytes",
+                       "4G",
+                       "--threads",
+                       a.threads.empty() ? "1,2" : a.threads,
+                       "--latency-ns",
+                       "500",
+                       "--repeat",
+                       fmt::to_string(a.repeat)};
+    for (std::string& argument : spec_arguments(a.spec)) arguments.push_back(std::move(argument));
+    plan.programs.push_back({kRecovery, fmt::format("{} ms", interval), std::move(arguments)});
+  }
+  plan.sections.push_back({{"name", kRecovery}, {"title", "Recovery"}});
+}
+
 }  // namespace
 
 std::string PlannedCell::group() const {
@@ -173,6 +242,9 @@ ComparePlan make_compare_plan(const CompareArguments& a) {
       if (std::ranges::find(systems, system) == systems.end()) systems.push_back(system);
     }
   }
+  if (a.full) {
+    section_names.insert(section_names.end(), kProgramSections.begin(), kProgramSections.end());
+  }
   const Names chosen = select("--system", a.systems, systems);
   const Names wanted = select("--section", a.sections, section_names);
 
@@ -194,7 +266,12 @@ ComparePlan make_compare_plan(const CompareArguments& a) {
     }
     add_section(plan, section, of_section, a);
   }
-  if (plan.cells.empty()) {
+  const auto is_wanted = [&](const char* section) {
+    return std::ranges::find(wanted, section) != wanted.end();
+  };
+  if (is_wanted(kSimulated)) add_simulated(plan, built, a);
+  if (is_wanted(kRecovery)) add_recovery(plan, built, a);
+  if (plan.cells.empty() && plan.programs.empty()) {
     throw UsageError(plan.skipped.empty() ? "there is nothing to run" : plan.skipped.front());
   }
   // The same combination may be impossible for the same reason at several numbers of threads.

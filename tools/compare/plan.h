@@ -36,8 +36,18 @@ struct PlannedCell {
   [[nodiscard]] std::string group() const;
 };
 
+// What another command measures: a part of a section, whose rows are taken over as they are.
+struct PlannedProgram {
+  std::string section;
+  std::string part;
+  std::vector<std::string> arguments;  // of sp3, without --json
+
+  [[nodiscard]] std::string name() const { return section + "/" + part; }
+};
+
 struct ComparePlan {
   std::vector<PlannedCell> cells;  // groups are contiguous
+  std::vector<PlannedProgram> programs;
   std::vector<std::string> skipped;
   nlohmann::json description;  // all that follows from the arguments and the build
   nlohmann::json sections;     // name and title of each that has cells

@@ -96,6 +96,25 @@ void CompareResults::add_row(const PlannedCell& cell) {
   document_["rows"].push_back(std::move(row));
 }
 
+bool CompareResults::has(const PlannedProgram& program) const {
+  return document_.at("runs").contains(program.name());
+}
+
+void CompareResults::add(const PlannedProgram& program, nlohmann::json rows) {
+  for (nlohmann::json& row : rows) {
+    const std::string commit = row.value("commit", "");
+    if (commit != document_.at("commit")) {
+      throw UsageError(fmt::format("{}: is built from {}, and this program from {}: build both",
+                                   program.name(), commit,
+                                   document_.at("commit").get<std::string>()));
+    }
+    row["section"] = program.section;
+    document_["rows"].push_back(row);
+  }
+  document_["runs"][program.name()] = {{"rows", rows.size()}};
+  write();
+}
+
 void CompareResults::finish() {
   if (!document_.at("finished").is_null()) return;
   document_["finished"] = now();

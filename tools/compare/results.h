@@ -25,10 +25,15 @@ class CompareResults {
   [[nodiscard]] bool has(const PlannedCell& cell, unsigned repetition) const;
   // Adds a run and writes the file.
   void add(const PlannedCell& cell, unsigned repetition, nlohmann::json run);
+  [[nodiscard]] bool has(const PlannedProgram& program) const;
+  // Adds the rows that a program made and writes the file. Throws UsageError if they are of another
+  // commit: a program beside this one may have been built at another time.
+  void add(const PlannedProgram& program, nlohmann::json rows);
   // All runs are there: writes the file with the time of the end, unless it is there already.
   void finish();
 
-  // One row for each cell of which all runs are there, in the order of the plan.
+  // One row for each cell of which all runs are there, and the rows of programs, in the order in which
+  // they were run.
   [[nodiscard]] const nlohmann::json& rows() const { return document_.at("rows"); }
 
  private:

@@ -9,9 +9,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "tools/start_program.h"
 
 extern char** environ;
 
@@ -25,23 +25,6 @@ constexpr int kVictimFd = 3;
   throw std::system_error(error, std::generic_category(), what);
 }
 
-pid_t spawn(const std::vector<std::string>& arguments, int write_end) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  // If the pipe is number 3 already, dup2 onto itself clears close-on-exec.
-  posix_spawn_file_actions_adddup2(&actions, write_end, kVictimFd);
-  std::string program = "/proc/self/exe";
-  std::vector<std::string> copies = arguments;
-  std::vector<char*> argv = {program.data()};
-  for (std::string& argument : copies) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) fail(error, "posix_spawn of /proc/self/exe");
-  return pid;
-}
-
 }  // namespace
 
 VictimProcess::VictimProcess(VictimOptions options) : buffer_(1 << 16) {
@@ -49,7 +32,7 @@ VictimProcess::VictimProcess(VictimOptions options) : buffer_(1 << 16) {
   if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "pipe2");
   options.fd = kVictimFd;
   try {
-    pid_ = spawn(options.arguments(), ends[1]);
+    pid_ = start_program(kThisProgram, options.arguments(), {{ends[1], kVictimFd}});
   } catch (...) {
     ::close(ends[0]);
     ::close(ends[1]);
@@ -94,10 +77,8 @@ void VictimProcess::kill() noexcept {
 }
 
 int VictimProcess::wait() noexcept {
-  int status = 0;
-  if (pid_ <= 0) return status;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
+  if (pid_ <= 0) return 0;
+  const int status = wait_for(pid_);
   pid_ = -1;
   return status;
 }

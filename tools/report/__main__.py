@@ -38,7 +38,9 @@ def sections_of(results):
         explained = [setting.explanation]
         sections.append((setting.title, explained, drawn, [table for table in listed if table]))
     if results.recoveries:
-        sections.append(("Recovery", [], figures.figure_8(results.recoveries), []))
+        table = tables.recoveries(results.recoveries)
+        drawn = figures.figure_8(results.recoveries)
+        sections.append(("Recovery", [], drawn, [table] if table else []))
     if results.locks:
         drawn = lock_figures.over_threads(results.locks) + lock_figures.over_height(results.locks)
         table = tables.lock_counts(results.locks)

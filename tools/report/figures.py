@@ -159,23 +159,28 @@ def figure_7(setting, rows):
     return [Figure(f"figure-7-{setting.slug}", "Figure 7: aborts", plot, caption)]
 
 
+def log_name(row):
+    """What a curve of figure 8 joins: recoveries of one log."""
+    if row["checkpoint_ms"]:
+        return f"checkpoint every {row['checkpoint_ms'] / 1000:g} s"
+    return f"{row['log_bytes'] / 2**30:.2g} GiB of log"
+
+
 def figure_8(recoveries):
-    """Recovery time over the threads that had been running, by checkpoint interval."""
+    """Recovery time over the threads that recover, by checkpoint interval or size of the log."""
     figures = []
     for strategy in sorted({row.get("strategy", "stamp") for row in recoveries}):
         rows = [row for row in recoveries if row.get("strategy", "stamp") == strategy]
-        intervals = sorted({row["checkpoint_ms"] for row in rows})
-        names = [f"checkpoint every {interval / 1000:g} s" for interval in intervals]
+        rows.sort(key=lambda row: (row["checkpoint_ms"], row["log_bytes"]))
+        names = list(dict.fromkeys(log_name(row) for row in rows))
         plot, axes = panels(1, 4.9, 3.3)
         handles = {}
-        for interval, name in zip(intervals, names):
+        for name in names:
             points = sorted(
-                (row["threads"], row["recovery_seconds"])
-                for row in rows
-                if row["checkpoint_ms"] == interval
+                (row["threads"], row["recovery_seconds"]) for row in rows if log_name(row) == name
             )
             handles[name] = draw_line(axes[0], *zip(*points), name, names)
-        counts_axis(axes[0], data.thread_counts(rows), "threads that wrote the logs")
+        counts_axis(axes[0], data.thread_counts(rows), "threads that recover")
         axes[0].set_ylabel("recovery, seconds")
         axes[0].set_ylim(bottom=0)
         legend_below(plot, handles, 2)

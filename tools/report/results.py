@@ -1,7 +1,8 @@
 """Reads result files and sorts their rows by what they are.
 
 Accepted: the files of `sp3 compare` (an object with "rows") and the lists of rows that `sp3 bench
---json`, `sp3 sim --json` and `sp3 lockbench --json` write. A row is known by its members:
+--json`, `sp3 sim --json`, `sp3 lockbench --json` and `sp3 recovery-bench --json` write. A row is
+known by its members:
 
   transactions  "system" and "throughput_tx_per_s"
   locks         "lock" and "pairs_per_s" (or "instructions_per_pair")

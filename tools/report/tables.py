@@ -119,6 +119,27 @@ def lock_counts(rows):
     )
 
 
+def recoveries(rows):
+    """Where the time of a recovery goes."""
+    phases = ["scan", "cut", "order", "replay", "flush"]
+    timed = [row for row in rows if all(f"{phase}_seconds" in row for phase in phases)]
+    if not timed:
+        return None
+    body = []
+    for row in timed:
+        every = f"{row['checkpoint_ms'] / 1000:g} s" if row["checkpoint_ms"] else "–"
+        body.append(
+            [row["workload"], number(row["log_bytes"] / 2**30), every, row["strategy"],
+             str(row["threads"]), number(row["recovery_seconds"])]
+            + [number(row[f"{phase}_seconds"]) for phase in phases]
+            + [number(row["bytes_per_s"] / 1e9), f"{row['memory_peak_bytes'] / 2**20:.0f}",
+               f"{row['replayed']:,}"]
+        )  # fmt: skip
+    head = ["workload", "log, GiB", "checkpoints", "strategy", "threads", "seconds", *phases,
+            "GB/s", "MiB of memory", "transactions"]  # fmt: skip
+    return Table("Time of a recovery, seconds by phase", head, body)
+
+
 def machines(results):
     """Where the rows come from: one line for each different origin."""
     seen = {}

@@ -1,0 +1,84 @@
+// A signal handler may do little: it may not walk a directory. So the signals are blocked in every
+// thread, and one that does nothing else waits for them; it is an ordinary thread and may do anything.
+#include "tools/pool_remover.h"
+
+#include <algorithm>
+#include <csignal>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace sp3::tools {
+
+namespace {
+
+class Registry {
+ public:
+  // Never destroyed: its thread outlives main().
+  static Registry& instance() {
+    static Registry& registry = *new Registry();
+    return registry;
+  }
+
+  void add(const std::filesystem::path& path) {
+    const std::lock_guard lock(mutex_);
+    paths_.push_back(path);
+  }
+  void remove(const std::filesystem::path& path) {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+    const std::lock_guard lock(mutex_);
+    paths_.erase(std::ranges::find(paths_, path));
+  }
+
+ private:
+  Registry() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction action {};
+      // Blocked ones are delivered even if ignored, as nohup wants SIGHUP to be.
+      if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
+        sigaddset(&signals, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    std::thread([this, signals] { await(signals); }).detach();
+  }
+
+  void await(sigset_t signals) {
+    int signal = 0;
+    while (::sigwait(&signals, &signal) != 0) {
+    }
+    // Kept locked: a pool that comes now would stay.
+    mutex_.lock();
+    for (const std::filesystem::path& path : paths_) {
+      // A store with threads of its own may add a file to a directory that is being emptied.
+      std::error_code failed;
+      for (int attempt = 0; attempt < 100; ++attempt) {
+        std::filesystem::remove_all(path, failed);
+        if (!failed) break;
+      }
+    }
+    std::signal(signal, SIG_DFL);
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+    ::raise(signal);
+  }
+
+  std::mutex mutex_;
+  std::vector<std::filesystem::path> paths_;
+};
+
+}  // namespace
+
+PoolRemover::PoolRemover(std::filesystem::path path) : path_(std::move(path)) {
+  Registry::instance().add(path_);
+}
+
+PoolRemover::~PoolRemover() { Registry::instance().remove(path_); }
+
+}  // namespace sp3::tools

@@ -1,0 +1,156 @@
+// pcm-memory takes about a second to set up the memory controllers' counters, so it runs from before
+// the store is filled. A sample is about the interval before it was printed; it counts if all of
+// that interval was measured time.
+#include "tools/probe/pcm_probe.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/start_program.h"
+
+namespace sp3::tools {
+
+namespace {
+
+constexpr std::chrono::milliseconds kInterval(100);
+
+std::string find_program(std::string_view name) {
+  const char* const path = std::getenv("PATH");
+  std::string_view folders = path != nullptr ? path : "";
+  while (!folders.empty()) {
+    const std::size_t colon = std::min(folders.find(':'), folders.size());
+    const std::string file = fmt::format("{}/{}", folders.substr(0, colon), name);
+    if (::access(file.c_str(), X_OK) == 0) return file;
+    folders.remove_prefix(std::min(colon + 1, folders.size()));
+  }
+  return {};
+}
+
+// The mean of what the samples say, times the seconds.
+void add(workloads::ProbeReading& reading, const char* name, double seconds,
+         const std::vector<std::optional<double>>& rates) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const std::optional<double>& rate : rates) {
+    if (!rate) continue;
+    sum += *rate;
+    ++count;
+  }
+  if (count != 0) reading.counts.emplace_back(name, sum / static_cast<double>(count) * seconds);
+}
+
+}  // namespace
+
+std::string why_no_pcm(std::string& program) {
+  for (const char* const name : {"pcm-memory", "pcm-memory.x"}) {
+    if (program.empty()) program = find_program(name);
+  }
+  if (program.empty()) return "unavailable: pcm-memory not installed";
+  const int msr = ::open("/dev/cpu/0/msr", O_RDONLY | O_CLOEXEC);
+  if (msr < 0) {
+    return fmt::format("unavailable: no MSR access (/dev/cpu/0/msr: {})", std::strerror(errno));
+  }
+  ::close(msr);
+  return {};
+}
+
+PcmProbe::PcmProbe(const std::string& program) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw std::system_error(errno, std::generic_category(), "pipe2");
+  }
+  fd_ = ends[0];
+  try {
+    const NullDevice null;
+    pid_ = start_program(
+        program, {"0.1", "-nc", "-csv", "-silent"},
+        {{null.fd(), STDIN_FILENO}, {ends[1], STDOUT_FILENO}, {null.fd(), STDERR_FILENO}});
+  } catch (...) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    throw;
+  }
+  ::close(ends[1]);
+  reader_ = std::thread([this] { read_samples(); });
+}
+
+PcmProbe::~PcmProbe() {
+  end_program();
+  reader_.join();
+  ::close(fd_);
+}
+
+void PcmProbe::end_program() noexcept {
+  if (pid_ <= 0) return;
+  // As by Ctrl-C: it puts the counters back. If it has not after two seconds, it will not.
+  ::kill(pid_, SIGINT);
+  int status = 0;
+  for (int i = 0; i < 200 && ::waitpid(pid_, &status, WNOHANG) == 0; ++i) {
+    if (i == 199) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, &status, 0);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  pid_ = -1;
+}
+
+void PcmProbe::read_samples() {
+  PcmCsv csv;
+  std::string text;
+  std::array<char, 4096> part{};
+  for (;;) {
+    const ssize_t n = ::read(fd_, part.data(), part.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text.append(part.data(), static_cast<std::size_t>(n));
+    for (std::size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) {
+      const auto sample = csv.line(std::string_view(text).substr(0, end));
+      if (!sample) continue;
+      const std::lock_guard lock(mutex_);
+      samples_.push_back({Clock::now(), *sample});
+    }
+  }
+}
+
+void PcmProbe::start() { start_ = Clock::now(); }
+
+workloads::ProbeReading PcmProbe::stop() {
+  const Clock::time_point end = Clock::now();
+  const double seconds = std::chrono::duration<double>(end - start_).count();
+  std::vector<std::optional<double>> media_read, media_write, dram_read, dram_write;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Timed& timed : samples_) {
+      if (timed.at < start_ + kInterval || timed.at > end) continue;
+      media_read.push_back(timed.sample.media_read);
+      media_write.push_back(timed.sample.media_write);
+      dram_read.push_back(timed.sample.dram_read);
+      dram_write.push_back(timed.sample.dram_write);
+    }
+  }
+  workloads::ProbeReading reading{"pcm", {}, {}};
+  add(reading, "media_read_bytes", seconds, media_read);
+  add(reading, "media_write_bytes", seconds, media_write);
+  add(reading, "dram_read_bytes", seconds, dram_read);
+  add(reading, "dram_write_bytes", seconds, dram_write);
+  if (media_read.empty()) {
+    reading.note = "unavailable: pcm-memory printed no sample in the measured time";
+  } else if (!media_read.front()) {
+    reading.note = "unavailable: media bytes: pcm-memory found no persistent memory";
+  }
+  return reading;
+}
+
+}  // namespace sp3::tools

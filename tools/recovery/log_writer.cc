@@ -1,0 +1,207 @@
+// The writing process is a child made by fork(), which needs to inherit nothing but the plan. It tells
+// through a pipe how far it came, then kills itself with its sessions in the middle of transactions.
+// Should its parent die first, the kernel kills it too.
+#include "tools/recovery/log_writer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "tools/progress.h"
+#include "tools/start_program.h"
+#include "workloads/zipf.h"
+
+namespace sp3::tools::recovery {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+class Writer {
+ public:
+  explicit Writer(const LogPlan& plan)
+      : plan_(plan),
+        zipf_(plan.spec.entries, plan.spec.zipf),
+        system_(workloads::make_system("sp3")) {
+    workloads::SystemOptions options = plan.system;
+    options.pool_size = plan.pool_size();
+    options.pool.geometry.log_size = plan.log_size();
+    options.pool.geometry.segment_size = static_cast<std::uint32_t>(plan.segment_size());
+    options.pool.checkpoint = {.interval_ms = 0, .log_percent = 100, .background = false};
+    system_->create(plan.spec, options);
+    system_->populate();
+    for (unsigned i = 0; i < plan.writers; ++i) {
+      clients_.push_back(system_->connect());
+      streams_.emplace_back(plan.spec, zipf_, i);
+    }
+  }
+
+  // Returns while the threads go on, if it is time that ended it.
+  WrittenLog run() {
+    const std::uint64_t checkpoints = system_->background().checkpoints;
+    const Clock::time_point start = Clock::now();
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < plan_.writers; ++i) threads.emplace_back([this, i] { write(i); });
+    wait_for_the_end(start);
+    for (std::thread& thread : threads) thread.detach();
+
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw std::runtime_error(failure_);
+    if (system_->background().checkpoints != checkpoints) {
+      throw std::runtime_error("a session found the log full and made a checkpoint");
+    }
+    const std::chrono::duration<double> seconds = Clock::now() - start;
+    // relaxed: a batch of transactions more or less.
+    return {seconds.count(), bytes_.load(std::memory_order_relaxed),
+            operations_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  static constexpr unsigned kBatch = 64;  // transactions between looks at what others wrote
+
+  void write(unsigned thread) {
+    workloads::Client& client = *clients_[thread];
+    try {
+      workloads::OperationStream& stream = streams_[thread];
+      std::uint64_t before = client.counters().log_bytes;
+      while (bytes_.load(std::memory_order_relaxed) < plan_.most_bytes) {
+        for (unsigned i = 0; i < kBatch; ++i) client.execute(stream.next());
+        const std::uint64_t now = client.counters().log_bytes;
+        bytes_.fetch_add(now - before, std::memory_order_relaxed);
+        operations_.fetch_add(kBatch, std::memory_order_relaxed);
+        before = now;
+      }
+      client.drain();
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex_);
+      failure_ = error.what();
+      bytes_.store(plan_.most_bytes, std::memory_order_relaxed);
+    }
+    done_.fetch_add(1, std::memory_order_release);  // (1)
+  }
+
+  void wait_for_the_end(Clock::time_point start) {
+    Progress progress;
+    for (;;) {
+      // (2) acquire: synchronizes with (1), so that a failure is seen.
+      if (done_.load(std::memory_order_acquire) == plan_.writers) return;
+      const auto passed =
+          std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
+      if (plan_.milliseconds != 0 && passed >= plan_.milliseconds) return;
+      progress.show("writing the log", bytes_.load(std::memory_order_relaxed), plan_.most_bytes);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  const LogPlan& plan_;
+  workloads::Zipf zipf_;
+  std::unique_ptr<workloads::System> system_;
+  std::vector<std::unique_ptr<workloads::Client>> clients_;
+  std::vector<workloads::OperationStream> streams_;
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> operations_{0};
+  std::atomic<unsigned> done_{0};
+  std::mutex mutex_;
+  std::string failure_;
+};
+
+// What the child says: a WrittenLog, or else one line that says why there is none.
+struct Report {
+  bool written = false;
+  WrittenLog log;
+  char failure[512] = {};
+};
+
+[[noreturn]] void live_and_die(const LogPlan& plan, int pipe) {
+  Report report;
+  try {
+    // Never destroyed: destroying it would close the pool.
+    Writer& writer = *new Writer(plan);
+    report.log = writer.run();
+    report.written = true;
+  } catch (const std::exception& error) {
+    std::strncpy(report.failure, error.what(), sizeof report.failure - 1);
+  }
+  // Smaller than PIPE_BUF, so it is written whole.
+  static_assert(sizeof report <= 4096);
+  if (::write(pipe, &report, sizeof report) != sizeof report) ::_exit(1);
+  ::kill(::getpid(), SIGKILL);
+  ::_exit(1);
+}
+
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+bool read_whole(int pipe, Report& report) {
+  auto* at = reinterpret_cast<char*>(&report);
+  for (std::size_t done = 0; done < sizeof report;) {
+    const ssize_t n = ::read(pipe, at + done, sizeof report - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t LogPlan::segment_size() const {
+  return std::clamp<std::uint64_t>(std::bit_floor(most_bytes / 64), 64 << 10, kMiB);
+}
+
+std::uint64_t LogPlan::log_size() const {
+  // Records do not fill the ends of segments, and each writer has one or two that are not full.
+  const std::uint64_t slack = most_bytes / 16 + (2 * std::uint64_t{writers} + 8) * segment_size();
+  return (most_bytes + slack + kMiB - 1) / kMiB * kMiB;
+}
+
+std::uint64_t LogPlan::pool_size() const { return log_size() + workloads::default_pool_size(spec); }
+
+WrittenLog write_log(const LogPlan& plan) {
+  int ends[2];
+  if (::pipe(ends) != 0) fail("pipe");
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);  // it died before the line above
+    live_and_die(plan, ends[1]);
+  }
+  const int error = errno;
+  ::close(ends[1]);
+  Report report;
+  const bool told = child > 0 && read_whole(ends[0], report);
+  ::close(ends[0]);
+  if (child < 0) {
+    errno = error;
+    fail("fork");
+  }
+  const int status = wait_for(child);
+  if (!told) {
+    throw std::runtime_error(
+        fmt::format("the process that writes the log ended with status {}", status));
+  }
+  if (!report.written) throw std::runtime_error(report.failure);
+  return report.log;
+}
+
+}  // namespace sp3::tools::recovery

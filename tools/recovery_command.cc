@@ -1,0 +1,307 @@
+// sp3 recovery-bench: logs that a process wrote until it died, recovered by each strategy with each
+// number of threads (the paper's figure 8). All recoveries of a log start from the same crashed pool
+// and must end in the same image; afterwards the workload's own check looks at it.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sp3/error.h>
+#include <sys/statfs.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/bench_options.h"
+#include "tools/bench_rows.h"
+#include "tools/command.h"
+#include "tools/pool_remover.h"
+#include "tools/progress.h"
+#include "tools/recovery/crashed_pool.h"
+#include "tools/recovery/log_writer.h"
+#include "tools/recovery/rows.h"
+#include "workloads/machine.h"
+
+namespace sp3::tools {
+
+namespace {
+
+using recovery::CrashedPool;
+using recovery::LogPlan;
+using recovery::RecoveryRun;
+using recovery::WrittenLog;
+
+struct RecoveryArguments {
+  StoreArguments store;
+  workloads::WorkloadSpec spec;
+  std::string workloads = "sps";
+  std::string log_bytes = "1G";
+  std::string checkpoints;
+  std::string strategies = "stamp,dag";
+  std::string threads = "1,2";
+  unsigned writers = 2;
+  unsigned repeat = 3;
+  std::string json;
+};
+
+// One crashed pool, and the recoveries of it.
+struct Recovered {
+  RecoveryStrategy strategy;
+  unsigned threads;
+  std::vector<RecoveryRun> runs;  // by rising time once all are there
+};
+struct Log {
+  LogPlan plan;
+  WrittenLog written;
+  std::vector<Recovered> cells;
+};
+
+std::vector<unsigned> checkpoint_intervals(const std::string& text) {
+  if (text.empty()) return {0};
+  std::vector<unsigned> intervals;
+  for (const std::string& part : split_list("--checkpoint-ms", text)) {
+    const std::uint64_t interval = parse_size(part);
+    if (interval < 1 || interval > 3'600'000) {
+      throw UsageError(
+          fmt::format("--checkpoint-ms: wanted 1 to 3600000 milliseconds, found {}", part));
+    }
+    intervals.push_back(static_cast<unsigned>(interval));
+  }
+  return intervals;
+}
+
+std::vector<Log> plan_logs(const RecoveryArguments& a) {
+  std::vector<Recovered> cells;
+  for (const std::string& strategy : split_list("--strategy", a.strategies)) {
+    for (const std::string& threads : split_list("--threads", a.threads)) {
+      cells.push_back({parse_strategy(strategy), parse_threads(threads), {}});
+    }
+  }
+  std::vector<Log> logs;
+  for (const workloads::WorkloadKind kind : parse_workloads(a.workloads)) {
+    for (const std::string& text : split_list("--log-bytes", a.log_bytes)) {
+      for (const unsigned interval : checkpoint_intervals(a.checkpoints)) {
+        LogPlan plan{a.spec, system_options(a.store), a.writers, parse_size(text), interval};
+        plan.spec.kind = kind;
+        plan.spec.validate();
+        if (plan.most_bytes < (1 << 20)) {
+          throw UsageError(fmt::format("--log-bytes: wanted at least 1M, found {}", text));
+        }
+        logs.push_back({std::move(plan), {}, cells});
+      }
+    }
+  }
+  return logs;
+}
+
+std::uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  while (file >> word) {
+    if (word != "MemAvailable:") continue;
+    std::uint64_t kib = 0;
+    file >> kib;
+    return kib << 10;
+  }
+  return ~std::uint64_t{0};
+}
+
+// Of memory, beside a pool that is in memory itself: the homes kept aside, and what recovery takes,
+// which for records of one small write each comes to half of the log.
+std::uint64_t memory_beside(const LogPlan& plan) {
+  return plan.pool_size() - plan.log_size() + plan.most_bytes / 2;
+}
+
+// Before anything is written: a machine that runs out of memory does not say so, it kills.
+void require_space(const LogPlan& plan) {
+  std::filesystem::path directory = plan.system.path.parent_path();
+  if (directory.empty()) directory = ".";
+  struct statfs status {};
+  if (::statfs(directory.c_str(), &status) != 0) {
+    throw Error(ErrorCode::not_found, "the pool's directory cannot be looked at",
+                {.path = directory.string(), .wanted = {}, .found = {}});
+  }
+  const auto require = [&](const char* what, std::uint64_t wanted, std::uint64_t found) {
+    if (found >= wanted) return;
+    throw Error(
+        ErrorCode::no_space, what,
+        {.path = directory.string(), .wanted = format_size(wanted), .found = format_size(found)});
+  };
+  require("there is no room for the pool", plan.pool_size(),
+          status.f_bavail * static_cast<std::uint64_t>(status.f_bsize));
+  const bool in_memory = status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC;
+  require("there is too little memory for recovery",
+          memory_beside(plan) + (in_memory ? plan.pool_size() : 0), available_memory());
+}
+
+void require_same(const Log& log, const RecoveryRun& run) {
+  const RecoveryRun& first = log.cells.front().runs.front();
+  if (run.image == first.image && run.report.replayed == first.report.replayed) return;
+  throw std::runtime_error(
+      fmt::format("{}: two recoveries of one log differ: {} records and image {:08x}, {} records "
+                  "and image {:08x}",
+                  log.plan.system.path.string(), first.report.replayed, first.image,
+                  run.report.replayed, run.image));
+}
+
+void require_sound(const LogPlan& plan) {
+  const auto system = workloads::make_system("sp3");
+  system->open(plan.spec, plan.system);
+  const std::string violation = workloads::check(*system, plan.spec);
+  system->close();
+  if (!violation.empty()) throw std::runtime_error("after recovery: " + violation);
+}
+
+// Strategies and threads alternate within each repetition.
+void measure(Log& log, unsigned repeat) {
+  require_space(log.plan);
+  const PoolRemover remover(log.plan.system.path);
+  log.written = recovery::write_log(log.plan);
+  CrashedPool pool(log.plan.system.path, log.plan.system.pool);
+  for (unsigned r = 0; r < repeat; ++r) {
+    for (Recovered& cell : log.cells) {
+      Progress bar;
+      const std::string what = fmt::format("{} x{}", to_string(cell.strategy), cell.threads);
+      const auto show = [&](const sp3::Progress& progress) {
+        bar.show(fmt::format("{}, {}", what, progress.phase), progress.done, progress.total);
+      };
+      cell.runs.push_back(pool.recover(cell.strategy, cell.threads, show));
+      require_same(log, cell.runs.back());
+    }
+  }
+  require_sound(log.plan);
+  for (Recovered& cell : log.cells) std::ranges::sort(cell.runs, {}, &RecoveryRun::seconds);
+}
+
+const RecoveryRun& median(const Recovered& cell) { return cell.runs[(cell.runs.size() - 1) / 2]; }
+
+double bytes_per_s(const RecoveryRun& run) {
+  return static_cast<double>(run.report.bytes_scanned) / run.seconds;
+}
+
+nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::json& machine) {
+  const LogPlan& plan = log.plan;
+  const RecoveryRun& run = median(cell);
+  const RecoveryReport& report = run.report;
+  nlohmann::json all = nlohmann::json::array();
+  for (const RecoveryRun& each : cell.runs) all.push_back(each.seconds);
+  nlohmann::json row = to_json(plan.system);
+  row.update({{"strategy", to_string(report.strategy)},
+              {"threads", cell.threads},
+              {"workload", workloads::to_string(plan.spec.kind)},
+              {"entries", plan.spec.entries},
+              {"entry_size", plan.spec.entry_size},
+              {"zipf", plan.spec.zipf},
+              {"insert_ratio", plan.spec.insert_ratio},
+              {"fill", plan.spec.fill},
+              {"seed", plan.spec.seed},
+              {"durability", plan.system.asynchronous ? "async" : "sync"},
+              {"writers", plan.writers},
+              {"checkpoint_ms", plan.milliseconds},
+              {"log_limit_bytes", plan.most_bytes},
+              {"write_seconds", log.written.seconds},
+              {"pool_bytes", plan.pool_size()}});
+  row.update({{"recovery_seconds", run.seconds},
+              {"recoveries", all},
+              {"repeat", cell.runs.size()},
+              {"spread", (all.back().get<double>() - all.front().get<double>()) / run.seconds},
+              {"cpu_seconds", run.cpu_seconds},
+              {"scan_seconds", report.scan_seconds},
+              {"cut_seconds", report.cut_seconds},
+              {"order_seconds", report.order_seconds},
+              {"replay_seconds", report.replay_seconds},
+              {"flush_seconds", report.flush_seconds},
+              {"log_bytes", report.bytes_scanned},
+              {"bytes_replayed", report.bytes_replayed},
+              {"bytes_per_s", bytes_per_s(run)},
+              {"records", report.records},
+              {"replayed", report.replayed},
+              {"dropped", report.dropped},
+              {"torn", report.torn},
+              {"sessions", report.sessions},
+              {"dependencies", report.dependencies},
+              {"memory_peak_bytes", run.memory_peak},
+              {"commit", workloads::built_from()},
+              {"machine", machine}});
+  return row;
+}
+
+void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
+  const LogPlan& plan = log.plan;
+  const RecoveryReport& report = median(log.cells.front()).report;
+  fmt::print(out, "{}, {} entries of {} bytes, zipf {}; {} memory, +{} ns ({}); seed {}\n",
+             workloads::to_string(plan.spec.kind), plan.spec.entries, plan.spec.entry_size,
+             plan.spec.zipf, to_string(plan.system.pool.memory),
+             plan.system.pool.latency.nanoseconds, to_string(plan.system.pool.latency.model),
+             plan.spec.seed);
+  fmt::print(
+      out, "{} threads wrote {} of log in {:.2f} s{}; {} records, {} dropped, {} dependencies\n",
+      plan.writers, format_size(report.bytes_scanned), log.written.seconds,
+      plan.milliseconds == 0
+          ? ""
+          : fmt::format(
+                " (checkpoints every {} s{})", plan.milliseconds / 1000.0,
+                log.written.log_bytes >= plan.most_bytes ? ", ended earlier by --log-bytes" : ""),
+      report.records, report.dropped, report.dependencies);
+  print_recoveries(out, rows);
+  fmt::print(out, "\n");
+}
+
+int run(const RecoveryArguments& a) {
+  if (a.repeat < 1 || a.repeat > 1000) {
+    throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
+  }
+  if (a.writers < 1 || a.writers > 128) {
+    throw UsageError(fmt::format("--writers: wanted 1 to 128, found {}", a.writers));
+  }
+  std::vector<Log> logs = plan_logs(a);
+  std::FILE* const out = a.json == "-" ? stderr : stdout;
+  const nlohmann::json machine = to_json(workloads::describe_machine());
+  nlohmann::json rows = nlohmann::json::array();
+  for (Log& log : logs) {
+    measure(log, a.repeat);
+    nlohmann::json some = nlohmann::json::array();
+    for (const Recovered& cell : log.cells) some.push_back(row_json(log, cell, machine));
+    print_log(out, log, some);
+    std::fflush(out);
+    rows.insert(rows.end(), some.begin(), some.end());
+  }
+  if (!a.json.empty()) write_output(a.json, rows.dump(2) + "\n");
+  return kOk;
+}
+
+}  // namespace
+
+void add_recovery_command(CLI::App& app, int& exit_code) {
+  auto a = std::make_shared<RecoveryArguments>();
+  CLI::App* bench = app.add_subcommand(
+      "recovery-bench", "write logs until the process dies, then measure recovering them");
+  bench
+      ->add_option("--log-bytes", a->log_bytes,
+                   "a list: the process dies with so much log, in bytes, with K, M, G")
+      ->capture_default_str();
+  bench->add_option(
+      "--checkpoint-ms", a->checkpoints,
+      "a list: it dies so long after a checkpoint, if --log-bytes is not reached before");
+  bench->add_option("--strategy", a->strategies, "a list of stamp, dag")->capture_default_str();
+  bench->add_option("--threads", a->threads, "a list of numbers, of threads that recover")
+      ->capture_default_str();
+  bench->add_option("--writers", a->writers, "threads that write the log")->capture_default_str();
+  bench
+      ->add_option("--workload", a->workloads,
+                   "all, or a list of sps, queue, hashtable, rbtree, bptree")
+      ->capture_default_str();
+  add_spec_options(*bench, a->spec);
+  bench->add_option("--repeat", a->repeat, "recoveries of each kind; the median counts")
+      ->capture_default_str();
+  bench->add_option("--seed", a->spec.seed, "of the operations")->capture_default_str();
+  bench->add_option("--json", a->json, "write the rows to this file, - for stdout");
+  add_memory_options(*bench, a->store);
+  bench->callback([a, &exit_code] { exit_code = run(*a); });
+}
+
+}  // namespace sp3::tools

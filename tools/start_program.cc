@@ -1,0 +1,85 @@
+// fork and exec, because posix_spawn has no word for what happens when the parent dies. Between the
+// two only system calls are made: other threads may hold any lock at the moment of the fork.
+#include "tools/start_program.h"
+
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace sp3::tools {
+
+namespace {
+
+// Never returns, unless with an error.
+int become(const char* program, char* const* argv,
+           const std::vector<std::pair<int, int>>& descriptors, pid_t parent) noexcept {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(1);  // it died before the line above
+  for (const auto& [ours, theirs] : descriptors) {
+    // Onto itself it would keep close-on-exec.
+    const int done = ours == theirs ? ::fcntl(ours, F_SETFD, 0) : ::dup2(ours, theirs);
+    if (done < 0) return errno;
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  ::execv(program, argv);
+  return errno;
+}
+
+[[noreturn]] void fail(int error, const std::string& what) {
+  throw std::system_error(error, std::generic_category(), what);
+}
+
+}  // namespace
+
+pid_t start_program(const std::string& program, const std::vector<std::string>& arguments,
+                    const std::vector<std::pair<int, int>>& descriptors) {
+  std::vector<std::string> words = {program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  // Closed by a successful exec; otherwise it brings the error.
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "pipe2");
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Out of the way of the numbers that are asked for.
+    const int tell = ::fcntl(ends[1], F_DUPFD_CLOEXEC, 64);
+    const int error = become(program.c_str(), argv.data(), descriptors, parent);
+    static_cast<void>(!::write(tell, &error, sizeof error));
+    ::_exit(127);
+  }
+  int error = child < 0 ? errno : 0;
+  ::close(ends[1]);
+  while (child > 0 && ::read(ends[0], &error, sizeof error) < 0 && errno == EINTR) {
+  }
+  ::close(ends[0]);
+  if (error != 0) {
+    if (child > 0) wait_for(child);
+    fail(error, program);
+  }
+  return child;
+}
+
+NullDevice::NullDevice() : fd_(::open("/dev/null", O_RDWR | O_CLOEXEC)) {
+  if (fd_ < 0) fail(errno, "/dev/null");
+}
+
+NullDevice::~NullDevice() { ::close(fd_); }
+
+int wait_for(pid_t child) noexcept {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace sp3::tools

@@ -1,0 +1,37 @@
+// Starts another program, or this one again.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace sp3::tools {
+
+// The program that is running, under a name that survives its being replaced on disk.
+inline constexpr const char* kThisProgram = "/proc/self/exe";
+
+// Starts `program`; `descriptors` are pairs of one of ours and what it is there. No signal is blocked
+// there, and when this thread ends, however it does, the program is sent SIGTERM.
+// Errors: std::system_error if it cannot be started.
+pid_t start_program(const std::string& program, const std::vector<std::string>& arguments,
+                    const std::vector<std::pair<int, int>>& descriptors);
+
+// /dev/null, to be handed to a program.
+class NullDevice {
+ public:
+  NullDevice();
+  ~NullDevice();
+  NullDevice(const NullDevice&) = delete;
+  NullDevice& operator=(const NullDevice&) = delete;
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Waits until a child has ended; its status as of waitpid(2).
+int wait_for(pid_t child) noexcept;
+
+}  // namespace sp3::tools
