@@ -45,6 +45,10 @@ enum class Mutant : std::uint8_t {
   // Reading.
   reads_miss_own_writes,
   reads_not_compared,
+  // Ranged objects (runtime/ranged.cc, commit.cc).
+  patch_completed_as_seen,
+  patch_logs_first_run_only,
+  range_released_before_lock,
   // Reclamation.
   replaced_version_retired_as_seen,
   epoch_advances_past_readers,

@@ -1,10 +1,15 @@
 // Writing a range against writing an object of the same size: what the range lock, the chunk table
-// and the patch cost a single writer. One synchronous transaction for each iteration, at places that
-// go round in 4 MiB.
+// and the patch cost a single writer (plain, ranged). And writers side by side, each in its part of
+// one object, by range lock (disjoint): which of the two should be the default? One synchronous
+// transaction for each iteration, at places that go round in 4 MiB, or the writer's part of them.
+//
+//   sp3_ranged_bench --benchmark_filter=disjoint --benchmark_repetitions=9
+//     --benchmark_enable_random_interleaving=true --benchmark_report_aggregates_only=true
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -95,6 +100,63 @@ void chunks_and_locks(benchmark::internal::Benchmark* benchmark) {
   }
 }
 
+// An object for all threads of a benchmark, with 500 ns added to each persist.
+struct Shared {
+  std::filesystem::path path = "/dev/shm/sp3-ranged-" + std::to_string(::getpid());
+  Pool pool;
+  RangedObject object;
+
+  Shared(RangeLockKind lock, std::uint32_t chunk_bytes)
+      : pool(Pool::create(path, 256 << 20, options_with(lock))) {
+    std::filesystem::remove(path);
+    Session session = pool.session();
+    session.run([&](Transaction& tx) { object = RangedObject::create(tx, kData, chunk_bytes); });
+    for (std::uint64_t at = 0; at < kData; at += 65536) {
+      session.run([&](Transaction& tx) { object.fill(tx, at, at + 65536); });
+    }
+  }
+  static Options options_with(RangeLockKind lock) {
+    Options options = emulated(500);
+    options.range_lock = lock;
+    return options;
+  }
+};
+std::unique_ptr<Shared> shared;
+
+// state.range(0): bytes of a range; (1): bytes of a chunk; (2): the lock.
+void disjoint(benchmark::State& state) {
+  const auto bytes = static_cast<std::uint64_t>(state.range(0));
+  const std::uint64_t part = kData / static_cast<std::uint64_t>(state.threads());
+  const std::uint64_t begin = part * static_cast<std::uint64_t>(state.thread_index());
+  Session session = shared->pool.session();
+  std::vector<std::byte> value(bytes);
+  std::uint64_t next = 0;
+  for (auto _ : state) {
+    std::fill(value.begin(), value.end(), static_cast<std::byte>(next));
+    session.run(
+        [&](Transaction& tx) { shared->object.write(tx, begin + next * bytes % part, value); });
+    ++next;
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+// Small and large ranges, and wide ones, which the grid has no buckets for.
+void sizes_and_locks(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"bytes", "chunk", "lock"})->UseRealTime();
+  benchmark->Setup([](const benchmark::State& state) {
+    shared = std::make_unique<Shared>(static_cast<RangeLockKind>(state.range(2)),
+                                      static_cast<std::uint32_t>(state.range(1)));
+  });
+  benchmark->Teardown([](const benchmark::State&) { shared.reset(); });
+  for (const RangeLockKind lock : {RangeLockKind::skiplist, RangeLockKind::grid}) {
+    benchmark->Args({64, 256, static_cast<int>(lock)});
+    benchmark->Args({1024, 1024, static_cast<int>(lock)});
+    benchmark->Args({16384, 4096, static_cast<int>(lock)});
+    benchmark->Args({131072, 4096, static_cast<int>(lock)});
+  }
+}
+
+BENCHMARK(disjoint)->Apply(sizes_and_locks)->Threads(1)->Threads(2);
 BENCHMARK_TEMPLATE(plain, 64)->Arg(0)->Arg(500);
 BENCHMARK_TEMPLATE(plain, 1024)->Arg(0)->Arg(500);
 BENCHMARK_TEMPLATE(plain, 4096)->Arg(0)->Arg(500);

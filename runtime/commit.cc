@@ -38,6 +38,7 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   versions_.prepare_to_retire(writes_.size());  // after publish nothing may fail
   announce();
   if (pool_->logs() && !reserve_log()) return false;  // step 0
+  if (uses_ranges_ && mutant(Mutant::range_released_before_lock)) ranged_->release();
   if (policy != CommitPolicy::ideal && !lock_write_set()) return false;
   if (uses_ranges_ && !ranged_->settle_patches()) return false;
   track();

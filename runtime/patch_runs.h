@@ -23,7 +23,8 @@ class PatchRuns {
   std::uint32_t add(std::uint32_t runs, std::uint32_t begin, std::uint32_t end) {
     SP3_ASSERT(begin < end);
     const auto added = static_cast<std::uint32_t>(nodes_.size());
-    nodes_.emplace_back();
+    nodes_.push_back({{begin, end}, 0});
+    if (runs == 0) return added;
     if (listed_.capacity() < nodes_.size()) listed_.reserve(2 * nodes_.size());  // for list()
     std::uint32_t* link = &runs;
     while (*link != 0 && nodes_[*link].run.end < begin) link = &nodes_[*link].next;
@@ -55,7 +56,7 @@ class PatchRuns {
   void clear() noexcept { nodes_.erase(nodes_.begin() + 1, nodes_.end()); }
 
  private:
-  struct Node {
+  struct alignas(16) Node {  // of a size that makes a number of nodes a shift
     log::ByteRun run;
     std::uint32_t next = 0;
   };

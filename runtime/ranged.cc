@@ -22,12 +22,15 @@
 
 #include <sp3/error.h>
 
+#include "base/mutant.h"
 #include "emu/touch.h"
 #include "runtime/pool_core.h"
 #include "runtime/session_core.h"
 
 namespace sp3::runtime {
 
+using base::Mutant;
+using base::mutant;
 using detail::RangedHeader;
 
 namespace {
@@ -199,6 +202,11 @@ void RangedAccess::resize(std::uint64_t object, std::uint64_t length) {
   if (length < before) shrink(object, length);
 }
 
+inline void RangedAccess::take(const RangedSpace& space, const Range& range) {
+  if (core_.pool_->options().policy == CommitPolicy::ideal) return;
+  if (!holds_.take(*space.lock, range)) core_.conflict(SessionCore::Conflict::locked);
+}
+
 // Everything of the object, for those who change its shape.
 void RangedAccess::take_whole(std::uint64_t object) {
   const RangedSpace space = core_.pool_->ranged_locks().space_of(object);
@@ -206,18 +214,13 @@ void RangedAccess::take_whole(std::uint64_t object) {
     core_.fail(ErrorCode::view_open, "a ranged object changes its size under a view of it", object,
                "all views closed", "one that is open in this transaction");
   }
-  take(object, space.whole());
-}
-
-void RangedAccess::take(std::uint64_t object, const Range& range) {
-  if (core_.pool_->options().policy == CommitPolicy::ideal) return;
-  const RangedSpace space = core_.pool_->ranged_locks().space_of(object);
-  if (!holds_.take(*space.lock, range)) core_.conflict(SessionCore::Conflict::locked);
+  take(space, space.whole());
 }
 
 void RangedAccess::lock(std::uint64_t object, std::uint64_t begin, std::uint64_t end) {
   check_range(header(object), object, begin, end);
-  take(object, core_.pool_->ranged_locks().space_of(object).at(begin, end - begin));
+  const RangedSpace space = core_.pool_->ranged_locks().space_of(object);
+  take(space, space.at(begin, end - begin));
 }
 
 // The newest version of a chunk, for reading a piece of it.
@@ -284,7 +287,8 @@ void RangedAccess::write(std::uint64_t object, std::uint64_t offset,
   // What no object can have is not for its lock either.
   if (offset >= end || end > kLongest) [[unlikely]]
     check_range(header(object), object, offset, end);
-  take(object, core_.pool_->ranged_locks().space_of(object).at(offset, from.size()));
+  const RangedSpace space = core_.pool_->ranged_locks().space_of(object);
+  take(space, space.at(offset, from.size()));
   const RangedHeader& shape = held_header(object);
   check_range(shape, object, offset, end);
   const detail::TypeInfo& type = *ranged_chunk_type(shape.chunk_bytes);
@@ -342,7 +346,7 @@ bool RangedAccess::settle_patches() {
   for (WriteEntry& w : core_.writes_.entries()) {
     if (w.mode != WriteMode::patch) continue;
     if (w.locked) {
-      w.seen = w.entry().locked_version();
+      if (!mutant(Mutant::patch_completed_as_seen)) w.seen = w.entry().locked_version();
     } else {  // CommitPolicy::ideal
       w.seen = core_.observe_patiently(w.place);
     }

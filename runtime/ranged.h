@@ -30,6 +30,7 @@
 
 #include <sp3/detail/ranged.h>
 
+#include "base/mutant.h"
 #include "index/entry.h"
 #include "log/record_builder.h"
 #include "runtime/patch_runs.h"
@@ -63,7 +64,7 @@ class RangedAccess {
 
   // What commit asks for, in this order.
   [[nodiscard]] std::uint64_t patch_bytes(const WriteEntry& patch) {
-    return log::RecordBuilder::runs_bytes(runs_.list(patch.runs), patch.size8);
+    return log::RecordBuilder::runs_bytes(logged_runs(patch), patch.size8);
   }
   // With all locks held: notes the versions that patches go over. False if a chunk is gone.
   [[nodiscard]] bool settle_patches();
@@ -73,7 +74,7 @@ class RangedAccess {
   // Validated: puts the rest of each chunk around the written bytes. Does not fail.
   void complete_patches() noexcept;
   void add_to_record(const WriteEntry& patch, log::RecordBuilder& record) {
-    record.add_runs(patch.offset, runs_.list(patch.runs), patch.copy, patch.size8);
+    record.add_runs(patch.offset, logged_runs(patch), patch.copy, patch.size8);
   }
   // Published: others may have the ranges.
   void release() noexcept { holds_.release(); }
@@ -125,13 +126,18 @@ class RangedAccess {
   static void for_each_piece(std::uint32_t chunk_bytes, std::uint64_t offset, std::uint64_t bytes,
                              Visitor&& visit);
 
+  // What the log gets of a patch.
+  [[nodiscard]] std::span<const log::ByteRun> logged_runs(const WriteEntry& patch) noexcept {
+    const std::span<const log::ByteRun> runs = runs_.list(patch.runs);
+    return base::mutant(base::Mutant::patch_logs_first_run_only) ? runs.first(1) : runs;
+  }
   const detail::RangedHeader& header(std::uint64_t object);
   const detail::RangedHeader& held_header(std::uint64_t object);
   void check_shape(const detail::RangedHeader& header, std::uint64_t object);
   void check_range(const detail::RangedHeader& header, std::uint64_t object, std::uint64_t begin,
                    std::uint64_t end);
   void check_length(std::uint64_t length) const;
-  void take(std::uint64_t object, const Range& range);
+  void take(const RangedSpace& space, const Range& range);
   void take_whole(std::uint64_t object);
   const std::byte* version_of(std::uint64_t chunk, const detail::TypeInfo& type,
                               const RangedSpace& space, const Piece& piece, std::uint64_t offset);

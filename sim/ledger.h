@@ -71,6 +71,8 @@ class Ledger {
   // The values that the object had after the one it started from, up to `value`, oldest first.
   // REQUIRES: no fault was found in a state that has it.
   [[nodiscard]] std::vector<Value> since_start(std::uint32_t object, Value value) const;
+  // What the object had when the run began.
+  [[nodiscard]] Value at_start(std::uint32_t object) const { return start_[object]; }
   // The run as a history for the serializability checker; those in flight count as unknown. What
   // attempts read that came to nothing is in it too, as transactions that only read: an order is
   // found only if no body ever saw half a transaction.

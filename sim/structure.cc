@@ -48,8 +48,9 @@ void write_array(Transaction& t, std::uint32_t cell, Value value) {
 }
 
 // A ranged object has a stretch of values for each cell, in which it uses the first three and two
-// further ones; the third stretch reaches over the end of a chunk. Behind all stretches there are
-// zeros, as many as cell 0 says.
+// further ones; the third stretch reaches over the end of a chunk. Behind all stretches there is a
+// count of writes with even values, which all cells' writers share, and then there are zeros, as
+// many as cell 0 says.
 constexpr std::uint64_t kStretch = 13;
 constexpr std::uint64_t kHead = 3;
 constexpr std::uint64_t kTail = 8;  // where the two others begin
@@ -57,16 +58,22 @@ constexpr std::uint64_t kTail = 8;  // where the two others begin
 std::uint64_t place_of(std::uint32_t cell, std::uint64_t number) {
   return cell * kStretch + (number < kHead ? number : kTail + number - kHead);
 }
-std::uint64_t ranged_length(Value value) { return kCells * kStretch + emu::sim::mix(value) % 40; }
+constexpr std::uint64_t kCount = kCells * kStretch;
+std::uint64_t ranged_length(Value value) { return kCount + 1 + emu::sim::mix(value) % 40; }
+bool is_counted(Value value) { return value % 2 == 0; }
 
 void write_ranged(Transaction& t, std::uint32_t cell, Value value) {
   const auto object = open<SimRanged>(t);
   std::array<Value, kKeysOfCell> entries;
   for (std::uint64_t i = 0; i < kKeysOfCell; ++i) entries[i] = entry_of(value, i);
   const std::uint64_t first = place_of(cell, 0);
-  if (value % 2 == 0) object.lock(t, first, first + kStretch);
+  if (is_counted(value)) object.lock(t, first, first + kStretch);
   object.write(t, first, std::span(entries).first(kHead));
   object.write(t, place_of(cell, kHead), std::span(entries).subspan(kHead));
+  if (is_counted(value)) {
+    object.lock(t, kCount, kCount + 1);
+    object.set(t, kCount, object.get(t, kCount) + 1);
+  }
   if (cell == 0) object.resize(t, ranged_length(value));
 }
 
@@ -80,8 +87,9 @@ void read_ranged(Transaction& t, const SimRanged& object, Contents& contents) {
     Value& word = words[place_of(static_cast<std::uint32_t>(key % kCells), key / kCells)];
     contents.emplace_back(key, std::exchange(word, 0));
   }
+  contents.emplace_back(kKeys + 1, std::exchange(words[kCount], 0));
   for (std::uint64_t i = 0; i < length; ++i) {
-    if (words[i] != 0) contents.emplace_back(kKeys + 1 + i, words[i]);
+    if (words[i] != 0) contents.emplace_back(kKeys + 2 + i, words[i]);
   }
 }
 
@@ -125,12 +133,21 @@ Contents expected_array(const State& state) {
   return contents;
 }
 
-Contents expected_ranged(const State& state) {
+Contents expected_ranged(const State& state, const Contents& start, const Ledger& ledger) {
   Contents contents;
   for (std::uint64_t key = 0; key < kKeys; ++key) {
     contents.emplace_back(key, entry_of(state.values[key % kCells], key / kCells));
   }
   contents.emplace_back(kKeys, ranged_length(state.values[0]));
+  // The set-up writes each cell once, and what it leaves is not among the contents at the start.
+  Value count = 0;
+  for (const auto& [key, value] : start) count += key == kKeys + 1 ? value : 0;
+  for (std::uint32_t cell = 0; cell < kCells; ++cell) {
+    if (start.empty() && is_counted(ledger.at_start(cell))) ++count;
+    const std::vector<Value> written = ledger.since_start(cell, state.values[cell]);
+    count += static_cast<Value>(std::count_if(written.begin(), written.end(), is_counted));
+  }
+  contents.emplace_back(kKeys + 1, count);
   return contents;
 }
 
@@ -175,7 +192,7 @@ void make_structure(Transaction& t, StructureKind kind) {
       make(t, SimArray::create(t, kKeys));
       break;
     case StructureKind::ranged:
-      make(t, SimRanged::create(t, kCells * kStretch, kRangedChunk));
+      make(t, SimRanged::create(t, kCount + 1, kRangedChunk));
       break;
     default:
       with_map(kind, [&]<class Map>() { make(t, Map::create(t)); });
@@ -239,7 +256,7 @@ std::string find_difference(StructureKind kind, const State& state, const Conten
   if (kind == StructureKind::none || !state.made) return {};
   const Contents expected = kind == StructureKind::queue    ? expected_queue(state, start, ledger)
                             : kind == StructureKind::array  ? expected_array(state)
-                            : kind == StructureKind::ranged ? expected_ranged(state)
+                            : kind == StructureKind::ranged ? expected_ranged(state, start, ledger)
                                                             : expected_map(state);
   if (state.contents == expected) return {};
   const auto [found, wanted] =

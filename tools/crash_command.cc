@@ -5,6 +5,7 @@
 // tools/crash/ has the parts: victim and process, arena (a pool and its rounds), oracle.
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ struct CrashArguments {
   std::string durability = "both";
   std::string strategy = "both";
   std::string memory = "emulated";
+  std::string range_lock = "both";
   std::string path;
   unsigned threads = 0;
   std::uint64_t entries = 200;
@@ -69,6 +71,14 @@ void check(const CrashArguments& a) {
   }
 }
 
+// None: both.
+std::optional<RangeLockKind> parse_range_lock(const std::string& name) {
+  if (name == "both") return std::nullopt;
+  if (name == to_string(RangeLockKind::skiplist)) return RangeLockKind::skiplist;
+  if (name == to_string(RangeLockKind::grid)) return RangeLockKind::grid;
+  throw UsageError("--range-lock: wanted skiplist, grid or both, found '" + name + "'");
+}
+
 // The pools, in the order in which rounds go over them: neighbours differ in workload and durability.
 std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
   const auto kinds = parse_workloads(a.workloads);
@@ -84,6 +94,7 @@ std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
       workloads::Rng rng(a.seed, arenas.size());
       o.asynchronous = durabilities[(i + pass) % durabilities.size()];
       o.memory = memory;
+      o.range_lock = parse_range_lock(a.range_lock);
       o.seed = rng.next();
       o.plan.workload = kinds[i];
       o.plan.entries = a.entries;
@@ -135,9 +146,9 @@ class CrashTest {
   int run() {
     fmt::print(
         "crash-test --rounds {} --seed {} --workload {} --durability {} --strategy {} --memory {} "
-        "--entries {} --threads {}\n",
-        a_.rounds, a_.seed, a_.workloads, a_.durability, a_.strategy, a_.memory, a_.entries,
-        a_.threads);
+        "--range-lock {} --entries {} --threads {}\n",
+        a_.rounds, a_.seed, a_.workloads, a_.durability, a_.strategy, a_.memory, a_.range_lock,
+        a_.entries, a_.threads);
     for (unsigned round = 0; round < a_.rounds; ++round) {
       const std::size_t index = round % arenas_.size();
       if (!arenas_[index]) continue;  // it failed before
@@ -210,11 +221,13 @@ void add_crash_command(CLI::App& app, int& exit_code) {
   test->add_option("--rounds", a->rounds, "how many times")->capture_default_str();
   test->add_option("--seed", a->seed, "of transactions and kills")->capture_default_str();
   test->add_option("--workload", a->workloads,
-                   "all, or a list of sps, queue, hashtable, rbtree, bptree")
+                   "all, or a list of sps, queue, hashtable, rbtree, bptree, ranges")
       ->capture_default_str();
   test->add_option("--durability", a->durability, "sync, async or both")->capture_default_str();
   test->add_option("--strategy", a->strategy, "stamp, dag or both in turn")->capture_default_str();
   test->add_option("--memory", a->memory, "emulated, file or dax")->capture_default_str();
+  test->add_option("--range-lock", a->range_lock, "of ranged objects: skiplist, grid or both")
+      ->capture_default_str();
   test->add_option("--path", a->path, "the directory for the pools");
   test->add_option("--threads", a->threads, "of a victim; 0: 1 to 4, by seed")
       ->capture_default_str();

@@ -1,6 +1,12 @@
 // The list grows by one node in each transaction, and node n holds n: so a prefix of the
-// transactions is recognised by its length, and everything in it can be checked.
+// transactions is recognised by its length, and everything in it can be checked. The same
+// transactions write ranges of a ranged object, so that its contents follow from the list's length.
 #include "tests/fuzz/fuzzed_pool.h"
+
+#include <algorithm>
+#include <array>
+
+#include <sp3/ranged.h>
 
 #include "pool/pool_file.h"
 
@@ -11,12 +17,76 @@ constexpr std::uint64_t check_of(std::uint64_t number) {
   return (number + 1) * 0x9E3779B97F4A7C15ULL;
 }
 
+// The ranged object: a table of two levels, a few chunks in both leaves, the others holes.
+constexpr std::uint32_t kChunk = 256;
+constexpr std::uint64_t kRangedBytes = 200 * kChunk - 100;
+constexpr std::uint64_t kRangeBytes = 24;
+
+// What transaction n writes; now and then across the border of two chunks.
+std::uint64_t range_of(std::uint64_t n) {
+  constexpr std::array<std::uint64_t, 6> kChunks = {0, 1, 126, 127, 128, 198};
+  return kChunks[n % kChunks.size()] * kChunk + n * 61 % 250;
+}
+void write_range(std::span<std::byte> to, std::uint64_t n) {
+  std::ranges::fill(to, static_cast<std::byte>(n * 7 + 1));
+}
+
+std::vector<std::byte> expected_bytes(std::uint64_t transactions) {
+  std::vector<std::byte> bytes(kRangedBytes);
+  for (std::uint64_t n = 0; n < transactions; ++n) {
+    write_range(std::span(bytes).subspan(range_of(n), kRangeBytes), n);
+  }
+  return bytes;
+}
+
+// What is wrong with the ranged object after so many transactions; empty if nothing.
+std::string fault_of(Transaction& tx, std::uint64_t transactions) {
+  const auto root = tx.root<RangedObject::Header>("ranged");
+  if (!root) return transactions == 0 ? "" : "the ranged object is not there";
+  const RangedObject object = RangedObject::open(tx, root);
+  if (object.size(tx) != kRangedBytes) return "the ranged object has another size";
+  const std::vector<std::byte> expected = expected_bytes(transactions);
+  std::vector<std::byte> found(kRangedBytes);
+  object.read(tx, 0, found);
+  if (found != expected) return "the ranged object has other bytes";
+  const RangedView view = object.view(tx, 100, kRangedBytes);
+  std::vector<std::byte> viewed(kRangedBytes - 100);
+  view.copy(0, viewed);
+  if (!std::equal(viewed.begin(), viewed.end(), expected.begin() + 100)) {
+    return "a view of the ranged object shows other bytes";
+  }
+  return object.check_invariants(tx);
+}
+
+// Each operation that follows the table somewhere else.
+void change_ranged(Session& session) {
+  const auto change = [&](auto&& operation) {
+    session.run([&](Transaction& tx) {
+      if (const auto root = tx.root<RangedObject::Header>("ranged")) {
+        operation(tx, RangedObject::open(tx, root));
+      }
+    });
+  };
+  change([](Transaction& tx, const RangedObject& object) {
+    const std::vector<std::byte> bytes(3 * kChunk, std::byte{1});
+    object.write(tx, 126 * kChunk + 5, bytes);
+  });
+  change([](Transaction& tx, const RangedObject& object) { object.resize(tx, 300 * kChunk); });
+  change([](Transaction& tx, const RangedObject& object) { object.fill(tx, 4096, 5000); });
+  change([](Transaction& tx, const RangedObject& object) { object.resize(tx, 127 * kChunk + 9); });
+  change([](Transaction& tx, const RangedObject& object) { object.destroy(tx); });
+}
+
 // Makes the list longer by one transaction each.
 void grow(Session& session, std::uint64_t transactions) {
   for (std::uint64_t i = 0; i < transactions; ++i) {
     session.run([](Transaction& tx) {
       FuzzList& list = tx.write(tx.root<FuzzList>("list"));
       FuzzNode node{list.length, list.first, check_of(list.length)};
+      std::array<std::byte, kRangeBytes> range;
+      write_range(range, list.length);
+      RangedObject::open(tx, tx.root<RangedObject::Header>("ranged"))
+          .write(tx, range_of(list.length), range);
       list.first = tx.make<FuzzNode>(node);
       ++list.length;
     });
@@ -26,8 +96,11 @@ void grow(Session& session, std::uint64_t transactions) {
 int build(const std::filesystem::path& path, FuzzedPool::State state, std::uint64_t length) {
   Options options = FuzzedPool::options();
   options.geometry = {32 * 1024, 4096, 4096, 3};
-  Pool pool = Pool::create(path, 96 * 1024, options);
+  Pool pool = Pool::create(path, 128 * 1024, options);
   Session session = pool.session();
+  session.run([](Transaction& tx) {
+    tx.set_root("ranged", RangedObject::create(tx, kRangedBytes, kChunk).header());
+  });
   session.run([](Transaction& tx) { tx.set_root("list", tx.make<FuzzList>()); });
   Session second = pool.session();
   grow(session, length / 2);
@@ -64,8 +137,13 @@ FuzzedPool::FuzzedPool(State state, std::uint64_t seed) : length_(20 + seed % 20
     if (record.type == 0) continue;
     const pool::SlabShape shape = pool::slab_shape(layout.slab_size, record.slot_size);
     const std::uint64_t begin = layout.slab_offset(slab) - slabs_offset_ + shape.data;
+    const bool is_table = record.type == detail::type_info<detail::RangedHeader>.fingerprint ||
+                          record.type == detail::type_info<detail::RangedNode>.fingerprint;
     for (std::uint64_t i = 0; i < std::uint64_t{shape.slots} * record.slot_size; ++i) {
       home_bytes_[begin + i] = true;
+      if (is_table && image_[slabs_offset_ + begin + i] != 0) {
+        table_bytes_.push_back(slabs_offset_ + begin + i);
+      }
     }
   }
 }
@@ -77,6 +155,7 @@ bool FuzzedPool::is_home_byte(std::uint64_t offset) const {
 FuzzedPool::Verdict FuzzedPool::examine(const std::vector<char>& bytes, const Options& options,
                                         std::string* why) const {
   write_bytes(path_.path(), bytes);
+  why->clear();
   try {
     Pool pool = Pool::open(path_.path(), options);
     Session session = pool.session();
@@ -98,12 +177,12 @@ FuzzedPool::Verdict FuzzedPool::examine(const std::vector<char>& bytes, const Op
         verdict = Verdict::wrong;
         return;
       }
-      if (at) {
-        *why = "the list goes on behind its end";
-        verdict = Verdict::wrong;
-      }
+      if (at) *why = "the list goes on behind its end";
+      if (!at) *why = fault_of(tx, list.length);
+      if (!why->empty()) verdict = Verdict::wrong;
     });
     // And the pool must still work.
+    change_ranged(session);
     session.run([](Transaction& tx) { tx.set_root("more", tx.make<FuzzNode>()); });
     session.close();
     pool.close();

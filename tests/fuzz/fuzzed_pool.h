@@ -39,6 +39,8 @@ class FuzzedPool {
   [[nodiscard]] std::uint64_t slabs_offset() const { return slabs_offset_; }
   // Whether a flip at `offset` can change what an object reads: inside the slots of a slab.
   [[nodiscard]] bool is_home_byte(std::uint64_t offset) const;
+  // The bytes of a ranged object's header and chunk table at home.
+  [[nodiscard]] const std::vector<std::uint64_t>& table_bytes() const { return table_bytes_; }
 
   // What the damaged bytes turn out to be.
   enum class Verdict : std::uint8_t {
@@ -47,7 +49,7 @@ class FuzzedPool {
     older,    // opened without its last transactions, whole as of an earlier one
     wrong,    // data that never was
   };
-  // Opens `bytes` as a pool, reads everything, and closes it. `why` explains.
+  // Opens `bytes` as a pool, reads everything, changes everything, and closes it. `why` explains.
   Verdict examine(const std::vector<char>& bytes, const Options& options, std::string* why) const;
 
   static Options options(RecoveryStrategy strategy = RecoveryStrategy::stamp,
@@ -59,6 +61,7 @@ class FuzzedPool {
   std::uint64_t slabs_offset_ = 0;
   std::uint64_t length_ = 0;      // of the list at the end
   std::vector<bool> home_bytes_;  // of the region behind slabs_offset_
+  std::vector<std::uint64_t> table_bytes_;
 };
 
 }  // namespace sp3::test

@@ -185,6 +185,12 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       c.dawdles = true;
       c.checkpoints = true;
       return std::nullopt;
+    case Kind::ranged:
+      c.structure = sim::StructureKind::ranged;
+      c.cores = 3;
+      c.transactions = 8;
+      c.checkpoints = true;
+      return sparse();
     case Kind::failing:
       if (c.seed % 2 == 0) use_file(c);
       c.failing_io = 1 + c.seed % 40;
@@ -198,10 +204,10 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
 
 std::string_view to_string(Kind kind) noexcept {
   constexpr std::array<std::string_view, kTrialKinds> kNames = {
-      "any",       "ordered",  "streams",  "files",   "nested",     "continued",
-      "contended", "recycled", "explored", "mixed",   "containers", "failing",
-      "blind",     "boxes",    "churned",  "skewed",  "drifting",   "late",
-      "crowded",   "blocks",   "helped",   "grouped", "kept",       "dawdling"};
+      "any",      "ordered",  "streams",  "files",      "nested",  "continued", "contended",
+      "recycled", "explored", "mixed",    "containers", "failing", "blind",     "boxes",
+      "churned",  "skewed",   "drifting", "late",       "crowded", "blocks",    "helped",
+      "grouped",  "kept",     "dawdling", "ranged"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

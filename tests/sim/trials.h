@@ -36,8 +36,9 @@ enum class Kind : std::uint8_t {
   grouped,     // file memory, replacements in groups, many images
   kept,        // long programs on boxes, by pointers kept from before, without crashes
   dawdling,    // long bodies while checkpoints run, without crashes
+  ranged,      // three cores on a ranged object, checkpoints, few images
 };
-inline constexpr std::uint32_t kTrialKinds = 24;
+inline constexpr std::uint32_t kTrialKinds = 25;
 std::string_view to_string(Kind kind) noexcept;
 
 struct Trial {

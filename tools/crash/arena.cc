@@ -90,6 +90,8 @@ VictimOptions Arena::victim(VictimMode mode, RecoveryStrategy strategy) {
   v.pool.geometry = {
       .log_size = 2 << 20, .segment_size = 32 << 10, .slab_size = 32 << 10, .max_sessions = 16};
   v.pool.locks = rng_.below(4) == 0 ? LockTiming::encounter : LockTiming::commit;
+  const RangeLockKind either = rng_.below(2) == 0 ? RangeLockKind::skiplist : RangeLockKind::grid;
+  v.pool.range_lock = options_.range_lock.value_or(either);
   v.pool.recovery.strategy = strategy;
   v.pool.recovery.threads = 1 + static_cast<std::uint32_t>(rng_.below(3));
   v.pool.async.group_records = 1 + static_cast<std::uint32_t>(rng_.below(32));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,8 @@ struct ArenaOptions {
   Plan plan;
   bool asynchronous = false;
   MemoryKind memory = MemoryKind::emulated;
-  std::uint64_t seed = 1;  // for how and when to kill
+  std::optional<RangeLockKind> range_lock;  // of ranged objects; none: either, for each victim anew
+  std::uint64_t seed = 1;                   // for how and when to kill
 };
 
 struct RoundResult {

@@ -24,6 +24,7 @@ void for_each_option(Options& o, F&& visit) {
   visit("pool-size", o.pool_size);
   visit("memory", o.pool.memory);
   visit("locks", o.pool.locks);
+  visit("range-lock", o.pool.range_lock);
   visit("strategy", o.pool.recovery.strategy);
   visit("recovery-threads", o.pool.recovery.threads);
   visit("group", o.pool.async.group_records);
