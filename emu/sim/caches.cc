@@ -42,7 +42,7 @@ Caches::OfCore& Caches::make_core(Core core) {
   while (cores_.size() <= core) {
     OfCore& one = cores_.emplace_back();
     one.first.resize(kFirst);
-    one.second.resize(std::size_t{kSecondSets} * kWays);
+    one.second.resize(kSecondSets);
   }
   return cores_[core];
 }
@@ -55,23 +55,20 @@ Caches::Where Caches::take(Core core, std::uint32_t id, std::uint32_t version) {
   Copy& first = mine.first[id % kFirst];
   if (first == wanted) return Where::first;
   first = wanted;
-  const auto set =
-      mine.second.begin() + static_cast<std::ptrdiff_t>(std::size_t{id % kSecondSets} * kWays);
-  const auto last = set + kWays - 1;
-  auto found = set;
-  while (found != last && found->id != id) ++found;
-  const bool there = *found == wanted;
-  std::move_backward(set, found, found + 1);  // the least recently used goes
-  *set = wanted;
+  auto& set = mine.second[id % kSecondSets].ways;
+  std::size_t found = 0;
+  while (found != kWays - 1 && set[found].id != id) ++found;
+  const bool there = set[found] == wanted;
+  for (std::size_t i = found; i > 0; --i) set[i] = set[i - 1];  // the least recently used goes
+  set[0] = wanted;
   return there ? Where::second : Where::nowhere;
 }
 
 bool Caches::has(Core core, std::uint32_t id, std::uint32_t version) {
   OfCore& its = of(core);
   const Copy wanted{id, version};
-  const auto set =
-      its.second.begin() + static_cast<std::ptrdiff_t>(std::size_t{id % kSecondSets} * kWays);
-  return its.first[id % kFirst] == wanted || std::find(set, set + kWays, wanted) != set + kWays;
+  const auto& set = its.second[id % kSecondSets].ways;
+  return its.first[id % kFirst] == wanted || std::find(set.begin(), set.end(), wanted) != set.end();
 }
 
 std::uint64_t Caches::transfer(Line& line, std::uint64_t now) const {

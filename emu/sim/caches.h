@@ -70,9 +70,13 @@ class Caches {
     std::uint32_t version = 0;
     friend bool operator==(const Copy&, const Copy&) = default;
   };
+  // Most recently used first. Aligned, so that looking at all of them is one cache miss of ours.
+  struct alignas(64) Set {
+    std::array<Copy, kWays> ways;
+  };
   struct OfCore {
     std::vector<Copy> first;
-    std::vector<Copy> second;
+    std::vector<Set> second;
   };
   enum class Where : std::uint8_t { first, second, nowhere };
 

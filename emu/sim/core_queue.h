@@ -1,12 +1,18 @@
-// CoreQueue: the cores by when each goes on, the first on top: a binary heap whose places are known.
+// CoreQueue: the cores by when each goes on, the first on top: a tournament, every core a leaf and
+// each node the earlier of its two children.
 //
-// Equal times go by core number, so the order is one. Cores with the time kNever stay at the bottom.
-// All operations are O(log cores) but top() and second(), which are O(1).
+// Which of two is earlier is anybody's guess, so a binary heap mispredicts at every level; here a
+// level is a minimum of two numbers. Equal times go by core number, so the order is one. Cores with
+// the time kNever stay at the bottom. set() and second() are O(log cores), the others O(1).
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "base/assert.h"
 
 namespace sp3::emu::sim {
 
@@ -16,67 +22,54 @@ class CoreQueue {
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   void clear() {
-    heap_.clear();
-    place_.clear();
+    keys_.clear();
+    cores_ = 0;
   }
   // Cores are added in the order of their numbers.
   void add(std::uint64_t time) {
-    const auto core = static_cast<Core>(place_.size());
-    place_.push_back(static_cast<std::uint32_t>(heap_.size()));
-    heap_.push_back({time, core});
-    up(heap_.size() - 1);
+    SP3_CHECK(cores_ <= kCoreMask);
+    if (cores_ == leaves()) grow();
+    set(static_cast<Core>(cores_++), time);
   }
   void set(Core core, std::uint64_t time) {
-    const std::size_t at = place_[core];
-    const bool later = heap_[at].time < time;
-    heap_[at].time = time;
-    if (later) {
-      down(at);
-    } else {
-      up(at);
-    }
+    std::size_t at = leaves() + core;
+    keys_[at] = key_of(core, time);
+    for (at /= 2; at > 0; at /= 2) keys_[at] = std::min(keys_[2 * at], keys_[2 * at + 1]);
   }
-  [[nodiscard]] Core top() const { return heap_[0].core; }
-  [[nodiscard]] std::uint64_t first() const { return heap_[0].time; }
-  // When the one after the top goes on.
+  [[nodiscard]] Core top() const { return static_cast<Core>(keys_[1] & kCoreMask); }
+  [[nodiscard]] std::uint64_t first() const { return time_of(keys_[1]); }
+  // When the one after the top goes on: the earliest of those that only the top has beaten.
   [[nodiscard]] std::uint64_t second() const {
-    if (heap_.size() < 2) return kNever;
-    return heap_.size() == 2 ? heap_[1].time : std::min(heap_[1].time, heap_[2].time);
+    std::uint64_t key = kNobody;
+    for (std::size_t at = leaves() + top(); at > 1; at /= 2) key = std::min(key, keys_[at ^ 1]);
+    return time_of(key);
   }
 
  private:
-  struct Item {
-    std::uint64_t time;
-    Core core;
-    [[nodiscard]] bool before(const Item& other) const {
-      return time < other.time || (time == other.time && core < other.core);
-    }
-  };
+  static constexpr unsigned kCoreBits = 12;
+  static constexpr std::uint64_t kCoreMask = (std::uint64_t{1} << kCoreBits) - 1;
+  static constexpr std::uint64_t kLatest = kNever >> kCoreBits;
+  static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
 
-  void put(std::size_t at, Item item) {
-    heap_[at] = item;
-    place_[item.core] = static_cast<std::uint32_t>(at);
+  static std::uint64_t key_of(Core core, std::uint64_t time) {
+    return std::min(time, kLatest) << kCoreBits | core;
   }
-  void up(std::size_t at) {
-    const Item item = heap_[at];
-    for (; at > 0 && item.before(heap_[(at - 1) / 2]); at = (at - 1) / 2) {
-      put(at, heap_[(at - 1) / 2]);
-    }
-    put(at, item);
+  static std::uint64_t time_of(std::uint64_t key) {
+    const std::uint64_t time = key >> kCoreBits;
+    return time == kLatest ? kNever : time;
   }
-  void down(std::size_t at) {
-    const Item item = heap_[at];
-    for (std::size_t child = 2 * at + 1; child < heap_.size(); child = 2 * at + 1) {
-      if (child + 1 < heap_.size() && heap_[child + 1].before(heap_[child])) ++child;
-      if (!heap_[child].before(item)) break;
-      put(at, heap_[child]);
-      at = child;
-    }
-    put(at, item);
+  [[nodiscard]] std::size_t leaves() const { return keys_.size() / 2; }
+
+  void grow() {
+    const std::vector<std::uint64_t> old = keys_;
+    const std::size_t had = leaves();
+    keys_.assign(std::max<std::size_t>(2, 4 * had), kNobody);
+    for (std::size_t core = 0; core < had; ++core)
+      set(static_cast<Core>(core), time_of(old[had + core]));
   }
 
-  std::vector<Item> heap_;
-  std::vector<std::uint32_t> place_;  // in the heap, by core
+  std::vector<std::uint64_t> keys_;  // [1] the root, [2 n] and [2 n + 1] the children of [n]
+  std::size_t cores_ = 0;
 };
 
 }  // namespace sp3::emu::sim
