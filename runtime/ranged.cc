@@ -7,11 +7,12 @@
 //   writer                            the range, from write() to publish; the chunk's entry for the
 //                                     steps between lock and publish, so that of two writers the
 //                                     later to publish has the larger stamp and the other's bytes
-//   resize, destroy                   all ranges; and the header, which everybody has read
+//   resize, destroy                   all ranges, which keeps writers out; and the header, which
+//                                     readers have read
 //
-// A patch may be made for a chunk that is destroyed before commit, and whose slot is another
-// object's by then. Its entry is locked and left as it was: whoever destroyed it has written the
-// header, so validation fails.
+// Who has read the header before it takes its range may make a patch for a chunk that is destroyed
+// before commit, and whose slot is another object's by then. Its entry is locked and left as it was:
+// whoever destroyed it has written that header, so validation fails.
 #include "runtime/ranged.h"
 
 #include <algorithm>
