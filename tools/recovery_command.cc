@@ -3,7 +3,6 @@
 // pool and must end in the same image; afterwards the workload's own check looks at it.
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -25,6 +24,7 @@
 #include "tools/recovery/log_writer.h"
 #include "tools/recovery/rows.h"
 #include "workloads/machine.h"
+#include "workloads/process_usage.h"
 
 namespace sp3::tools {
 
@@ -98,18 +98,6 @@ std::vector<Log> plan_logs(const RecoveryArguments& a) {
   return logs;
 }
 
-std::uint64_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  while (file >> word) {
-    if (word != "MemAvailable:") continue;
-    std::uint64_t kib = 0;
-    file >> kib;
-    return kib << 10;
-  }
-  return ~std::uint64_t{0};
-}
-
 // Of memory, beside a pool that is in memory itself: the homes kept aside, and what recovery takes,
 // which for records of one small write each comes to half of the log.
 std::uint64_t memory_beside(const LogPlan& plan) {
@@ -135,7 +123,7 @@ void require_space(const LogPlan& plan) {
           status.f_bavail * static_cast<std::uint64_t>(status.f_bsize));
   const bool in_memory = status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC;
   require("there is too little memory for recovery",
-          memory_beside(plan) + (in_memory ? plan.pool_size() : 0), available_memory());
+          memory_beside(plan) + (in_memory ? plan.pool_size() : 0), workloads::available_memory());
 }
 
 void require_same(const Log& log, const RecoveryRun& run) {

@@ -4,7 +4,10 @@
 #include <chrono>
 #include <ctime>
 #include <fstream>
+#include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include <malloc.h>
 
@@ -14,18 +17,21 @@ namespace {
 
 constexpr std::chrono::milliseconds kInterval(5);
 
-// The kernel keeps no maximum of this number, only of one that counts mapped files too.
-std::uint64_t anonymous_bytes() {
-  std::ifstream status("/proc/self/status");
+// A number of bytes that the kernel gives in a file of lines "name: kibibytes kB".
+std::optional<std::uint64_t> bytes_in(const char* file, std::string_view name) {
+  std::ifstream lines(file);
   std::string word;
-  while (status >> word) {
-    if (word != "RssAnon:") continue;
+  while (lines >> word) {
+    if (word != name) continue;
     std::uint64_t kib = 0;
-    status >> kib;
+    lines >> kib;
     return kib << 10;
   }
-  return 0;
+  return std::nullopt;
 }
+
+// The kernel keeps no maximum of this number, only of one that counts mapped files too.
+std::uint64_t anonymous_bytes() { return bytes_in("/proc/self/status", "RssAnon:").value_or(0); }
 
 // What was freed before must not be taken for what is allocated now.
 std::uint64_t bytes_at_start() {
@@ -39,6 +45,11 @@ double cpu_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+std::uint64_t available_memory() {
+  return bytes_in("/proc/meminfo", "MemAvailable:")
+      .value_or(std::numeric_limits<std::uint64_t>::max());
 }
 
 MemoryPeak::MemoryPeak()

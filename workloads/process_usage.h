@@ -1,4 +1,4 @@
-// What this process has used: CPU time, and memory at its most.
+// What this process has used, CPU time and memory at its most, and what memory there is.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,10 @@ namespace sp3::workloads {
 // Seconds of CPU of all threads so far. On a machine that others use too, these mean more than the
 // time of day. Thread safety: any.
 double cpu_seconds();
+
+// Bytes of memory that may be asked for before the machine has to swap or kill; the largest number there
+// is where the system does not tell. Thread safety: any.
+std::uint64_t available_memory();
 
 // MemoryPeak watches this process's anonymous memory, every few milliseconds, from a thread of its
 // own. Mapped files, which pools are, do not count.
