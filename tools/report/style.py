@@ -40,6 +40,7 @@ plt.rcParams.update(
         "axes.spines.right": False,
         "legend.frameon": False,
         "figure.dpi": 110,
+        "figure.max_open_warning": 0,  # a page has them all before the first is drawn
         "savefig.bbox": "tight",
         "hatch.linewidth": 0.6,
     }
