@@ -223,7 +223,7 @@ class SessionCore {
   // Across attempts.
   std::uint32_t failed_attempts_ = 0;
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
-  bool slabs_were_freed_ = false;  // for this transaction, by a checkpoint: full is full
+  bool slabs_were_freed_ = false;       // for this transaction, by a checkpoint: full is full
   bool holds_gate_ = false;
   bool announced_ = false;      // to the checkpointer
   bool flush_started_ = false;  // of the record just sealed; only the fence is missing
