@@ -133,9 +133,9 @@ void run_programs(const ComparePlan& plan, CompareResults& results, const std::s
     std::vector<std::string> arguments = program.arguments;
     arguments.insert(arguments.end(), {"--json", part});
     // The table it prints is about this part only, and comes at the end with all others.
-    const NullDevice null;
+    const pool::Descriptor null = open_null_device();
     const int status =
-        wait_for(start_program(kThisProgram, arguments, {{null.fd(), STDOUT_FILENO}}));
+        wait_for(start_program(kThisProgram, arguments, {{null.get(), STDOUT_FILENO}}));
     if (status != 0) {
       throw std::runtime_error(fmt::format("{}: 'sp3 {}' ended with status {}", program.name(),
                                            fmt::join(program.arguments, " "), status));

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -69,11 +70,21 @@ pid_t start_program(const std::string& program, const std::vector<std::string>& 
   return child;
 }
 
-NullDevice::NullDevice() : fd_(::open("/dev/null", O_RDWR | O_CLOEXEC)) {
-  if (fd_ < 0) fail(errno, "/dev/null");
+TellingProgram start_telling(const std::string& program, const std::vector<std::string>& arguments,
+                             int theirs, std::vector<std::pair<int, int>> descriptors) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "pipe2");
+  pool::Descriptor reading(ends[0]);
+  const pool::Descriptor writing(ends[1]);
+  descriptors.emplace_back(writing.get(), theirs);
+  return {start_program(program, arguments, descriptors), std::move(reading)};
 }
 
-NullDevice::~NullDevice() { ::close(fd_); }
+pool::Descriptor open_null_device() {
+  const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (fd < 0) fail(errno, "/dev/null");
+  return pool::Descriptor(fd);
+}
 
 int wait_for(pid_t child) noexcept {
   int status = 0;

@@ -48,6 +48,24 @@ struct OneObject : OnePool {
   }
 };
 
+// A pool with an object of one chunk that nobody has written yet, and a session more.
+struct EmptyObject : OnePool {
+  Session other = pool.session();
+  RangedObject object =
+      session.run([](Transaction& tx) { return RangedObject::create(tx, kChunk, kChunk); });
+
+  // Eight twos.
+  void write_by_other() {
+    other.run([&](Transaction& tx) { object.write(tx, 0, bytes_of(8, 2)); });
+  }
+  // Those, and eight threes behind them.
+  void check_both() {
+    Bytes both = bytes_of(16, 2);
+    std::fill_n(both.begin() + 8, 8, std::byte{3});
+    CHECK(session.run([&](Transaction& tx) { return read(tx, object, 0, 16); }) == both);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a new ranged object is zeros and takes no space until it is written") {
@@ -330,38 +348,28 @@ TEST_CASE("writers of disjoint ranges of one chunk both commit, and neither star
 }
 
 TEST_CASE("an object that another transaction began to fill is not taken for empty") {
-  OnePool one;
-  Session other = one.pool.session();
-  const auto object =
-      one.session.run([&](Transaction& tx) { return RangedObject::create(tx, kChunk, kChunk); });
-  Bytes both = bytes_of(16, 2);
-  std::fill_n(both.begin() + 8, 8, std::byte{3});
+  EmptyObject one;
   bool again = false;
   one.session.run([&](Transaction& tx) {
     // Under the range of a write that is refused, the empty header is seen.
-    CHECK_THROWS_AS(object.write(tx, kChunk, bytes_of(8, 1)), Error);
+    CHECK_THROWS_AS(one.object.write(tx, kChunk, bytes_of(8, 1)), Error);
     if (!std::exchange(again, true)) {
-      other.run([&](Transaction& theirs) { object.write(theirs, 0, bytes_of(8, 2)); });
+      one.write_by_other();
     }
-    CHECK(read(tx, object, 0, 8) == bytes_of(8, 2));
-    object.write(tx, 8, bytes_of(8, 3));
+    CHECK(read(tx, one.object, 0, 8) == bytes_of(8, 2));
+    one.object.write(tx, 8, bytes_of(8, 3));
   });
-  CHECK(one.session.run([&](Transaction& tx) { return read(tx, object, 0, 16); }) == both);
+  one.check_both();
 }
 
 TEST_CASE("a write after one that was refused finds what others have written") {
-  OnePool one;
-  Session other = one.pool.session();
-  const auto object =
-      one.session.run([&](Transaction& tx) { return RangedObject::create(tx, kChunk, kChunk); });
-  Bytes both = bytes_of(16, 2);
-  std::fill_n(both.begin() + 8, 8, std::byte{3});
+  EmptyObject one;
   one.session.run([&](Transaction& tx) {
-    CHECK_THROWS_AS(object.write(tx, kChunk, bytes_of(8, 1)), Error);
-    other.run([&](Transaction& theirs) { object.write(theirs, 0, bytes_of(8, 2)); });
-    object.write(tx, 8, bytes_of(8, 3));
+    CHECK_THROWS_AS(one.object.write(tx, kChunk, bytes_of(8, 1)), Error);
+    one.write_by_other();
+    one.object.write(tx, 8, bytes_of(8, 3));
   });
-  CHECK(one.session.run([&](Transaction& tx) { return read(tx, object, 0, 16); }) == both);
+  one.check_both();
 }
 
 TEST_CASE("a range that another transaction writes cannot be written, locked or viewed") {

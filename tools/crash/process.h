@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "pool/file_system.h"
 #include "tools/crash/protocol.h"
 #include "tools/crash/victim.h"
 
@@ -32,7 +33,7 @@ class VictimProcess {
 
  private:
   pid_t pid_ = -1;
-  int fd_ = -1;
+  pool::Descriptor pipe_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

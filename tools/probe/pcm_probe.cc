@@ -10,7 +10,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
-#include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -66,29 +66,17 @@ std::string why_no_pcm(std::string& program) {
 }
 
 PcmProbe::PcmProbe(const std::string& program) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw std::system_error(errno, std::generic_category(), "pipe2");
-  }
-  fd_ = ends[0];
-  try {
-    const NullDevice null;
-    pid_ = start_program(
-        program, {"0.1", "-nc", "-csv", "-silent"},
-        {{null.fd(), STDIN_FILENO}, {ends[1], STDOUT_FILENO}, {null.fd(), STDERR_FILENO}});
-  } catch (...) {
-    ::close(ends[0]);
-    ::close(ends[1]);
-    throw;
-  }
-  ::close(ends[1]);
+  const pool::Descriptor null = open_null_device();
+  TellingProgram started = start_telling(program, {"0.1", "-nc", "-csv", "-silent"}, STDOUT_FILENO,
+                                         {{null.get(), STDIN_FILENO}, {null.get(), STDERR_FILENO}});
+  pid_ = started.pid;
+  pipe_ = std::move(started.pipe);
   reader_ = std::thread([this] { read_samples(); });
 }
 
 PcmProbe::~PcmProbe() {
   end_program();
   reader_.join();
-  ::close(fd_);
 }
 
 void PcmProbe::end_program() noexcept {
@@ -111,7 +99,7 @@ void PcmProbe::read_samples() {
   std::string text;
   std::array<char, 4096> part{};
   for (;;) {
-    const ssize_t n = ::read(fd_, part.data(), part.size());
+    const ssize_t n = ::read(pipe_.get(), part.data(), part.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return;
     text.append(part.data(), static_cast<std::size_t>(n));

@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include "pool/file_system.h"
 #include "tools/probe/pcm_csv.h"
 #include "workloads/runner.h"
 
@@ -40,7 +41,7 @@ class PcmProbe final : public workloads::Probe {
   void read_samples();
   void end_program() noexcept;
 
-  int fd_ = -1;
+  pool::Descriptor pipe_;
   pid_t pid_ = -1;
   std::mutex mutex_;
   std::vector<Timed> samples_;

@@ -13,11 +13,9 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -180,26 +178,13 @@ void live_and_die(const LogPlan& plan, int descriptor) {
 }
 
 WrittenLog write_log(const std::vector<std::string>& arguments) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw std::system_error(errno, std::generic_category(), "pipe2");
-  }
   constexpr int kDescriptor = 3;
   std::vector<std::string> all = arguments;
   all.insert(all.end(), {"--descriptor", fmt::to_string(kDescriptor)});
-  pid_t child = -1;
-  try {
-    child = start_program(kThisProgram, all, {{ends[1], kDescriptor}});
-  } catch (...) {
-    ::close(ends[0]);
-    ::close(ends[1]);
-    throw;
-  }
-  ::close(ends[1]);
+  const TellingProgram child = start_telling(kThisProgram, all, kDescriptor);
   Report report;
-  const bool told = read_whole(ends[0], report);
-  ::close(ends[0]);
-  const int status = wait_for(child);
+  const bool told = read_whole(child.pipe.get(), report);
+  const int status = wait_for(child.pid);
   if (!told) {
     throw std::runtime_error(
         fmt::format("the process that writes the log ended with status {}", status));
