@@ -30,7 +30,8 @@ workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, boo
   system->populate();
   workloads::RunResult result = workloads::run_workload(*system, cell.spec, zipf, run);
   if (check) {
-    const std::string violation = workloads::check(*system, cell.spec);
+    const std::string violation =
+        workloads::check_run(cell.system, *system, cell.spec, run.threads);
     if (!violation.empty()) {
       throw std::runtime_error(fmt::format("{} on {}: {}", cell.system,
                                            workloads::to_string(cell.spec.kind), violation));

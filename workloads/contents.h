@@ -14,8 +14,8 @@ namespace sp3::workloads {
 
 // One entry of a store.
 struct Item {
-  std::uint64_t key =
-      0;  // sps, ranges: the index; queue: the position, from the front; maps: the key
+  // sps, ranges: the index; queue: the position, from the front; maps: the key.
+  std::uint64_t key = 0;
   std::uint64_t tag = 0;  // of the entry (workloads/entry.h)
   bool intact = false;    // whether all of the entry belongs to the tag
 };

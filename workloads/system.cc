@@ -94,7 +94,7 @@ const std::vector<Entry>& entries() {
        make_runtime<CommitPolicy::conservative>,
        runs_everything},
       {{"nvm-ideal", "same runtime without concurrency control; updates only, not safe", true,
-        false, true},
+        false, true, false},
        make_runtime<CommitPolicy::ideal>,
        only_updates},
       {{"dram-tx", "same runtime without persistence", false, false, true},
@@ -173,6 +173,12 @@ std::string check(System& system, const WorkloadSpec& spec) {
   ContentsCheck contents(spec);
   system.visit([&](const Item& item) { return contents.add(item); });
   return contents.violation();
+}
+
+std::string check_run(std::string_view name, System& system, const WorkloadSpec& spec,
+                      unsigned clients) {
+  const bool whole = clients == 1 || system_info(name).isolates;
+  return whole ? check(system, spec) : system.check_structure();
 }
 
 std::uint64_t data_size(const WorkloadSpec& spec) {

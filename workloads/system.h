@@ -105,6 +105,7 @@ struct SystemInfo {
   bool durable = true;      // whether what it acknowledges survives a crash
   bool has_async = false;   // whether SystemOptions::asynchronous means something
   bool has_ranges = false;  // whether it has ranged objects
+  bool isolates = true;     // whether several clients leave what whole transactions leave
 };
 
 // All systems in this build.
@@ -119,6 +120,10 @@ std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
 // Empty if the structure's invariants hold and its contents are what whole transactions of the
 // workload leave; else a sentence that names the violation.
 std::string check(System& system, const WorkloadSpec& spec);
+// The same after a run by so many clients of the named system; without the contents if it does not
+// isolate them from each other.
+std::string check_run(std::string_view name, System& system, const WorkloadSpec& spec,
+                      unsigned clients);
 
 // Bytes that hold the workload's data, with links, bitmaps and half-full nodes.
 std::uint64_t data_size(const WorkloadSpec& spec);

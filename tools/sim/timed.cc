@@ -83,7 +83,9 @@ TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim
     run.result = workloads::run_workload(system, cell.spec, zipf, cell.run);
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
     run.wall_seconds = wall.count();
-    const std::string violation = check ? workloads::check(system, cell.spec) : std::string();
+    const std::string violation =
+        check ? workloads::check_run(cell.system, system, cell.spec, cell.run.threads)
+              : std::string();
     system.close();
     if (!violation.empty()) throw std::runtime_error(violation);
   });
