@@ -187,6 +187,7 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
                timed ? nlohmann::json(undisturbed_mean_ns(r)) : nlohmann::json()},
               {"flush", to_string(flush.instruction)},
               {"flush_cost_ns", flush.nanoseconds},
+              {"clocks_agree", emu::clock_is_synchronised()},
               {"simulated", false},
               {"commit", workloads::built_from()}});
   add_probed(run, r);
@@ -247,8 +248,12 @@ void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
       any.spec.entries, any.spec.entry_size, any.spec.zipf, any.spec.insert_ratio * 100,
       to_string(any.options.pool.memory), to_string(flush.instruction),
       any.options.pool.latency.nanoseconds, to_string(any.options.pool.latency.model));
-  fmt::print(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n\n",
+  fmt::print(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n",
              flush.nanoseconds, any.spec.seed, any.results.size());
+  if (!emu::clock_is_synchronised()) {
+    fmt::print(out, "the clocks of the cores are not known to agree: who reads much pays for it\n");
+  }
+  fmt::print(out, "\n");
   nlohmann::json rows = nlohmann::json::array();
   for (const Cell& cell : plan.cells) rows.push_back(row_json(cell, flush, {}));
   print_rows(out, rows);

@@ -179,12 +179,7 @@ nlohmann::json to_json_rows(const std::vector<MicroRow>& rows, const SystemOptio
                 {"unit", r.unit},
                 {"note", r.note},
                 {"commit", workloads::built_from()},
-                {"machine",
-                 {{"cpu", machine.cpu},
-                  {"cores", machine.cores},
-                  {"flags", machine.flags},
-                  {"kernel", machine.kernel},
-                  {"compiler", machine.compiler}}}});
+                {"machine", to_json(machine)}});
     all.push_back(row);
   }
   return all;
