@@ -138,6 +138,27 @@ TEST_CASE("A synchronous swap of 128-byte entries flushes six lines with one fen
   CHECK(result.lines_per_tx() < 6.01);  // and one more for the header of each log segment
 }
 
+// A client that waits for log space holds locks that another waits for.
+TEST_CASE("Clients of mnemosyne come to an end though its logs are always full") {
+  WorkloadSpec spec;
+  spec.entries = 4;
+  spec.entry_size = 1024;
+  const TempPath path("systems");
+  SystemOptions options = emulated(path);
+  options.pool_size = 4 << 20;  // logs of sixteen swaps
+  const auto system = make_system("mnemosyne");
+  system->create(spec, options);
+  system->populate();
+  RunOptions run;
+  run.threads = 4;
+  run.operations = 80'000;
+  const RunResult result = run_workload(*system, spec, Zipf(spec.entries, spec.zipf), run);
+  CHECK(result.counters.commits == run.operations);
+  CHECK(result.counters.waits > 0);
+  CHECK(check(*system, spec) == "");
+  system->close();
+}
+
 TEST_CASE("Searches alone write nothing and count their misses") {
   WorkloadSpec spec;
   spec.kind = WorkloadKind::hashtable;

@@ -144,6 +144,14 @@ void Engine::manage_logs() {
   }
 }
 
+void Engine::want_truncation() {
+  // relaxed: whoever misses that it is wanted already only says so again.
+  if (truncation_wanted_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard guard(mutex_);
+  truncation_wanted_.store(true, std::memory_order_relaxed);
+  wanted_.notify_all();
+}
+
 // P3: the time is durable before any head moves: a record that is replayed although a later one of
 // another log is gone would bring back old values. P4: a head is durable before its log is written
 // over.

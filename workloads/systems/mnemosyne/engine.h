@@ -97,6 +97,7 @@ class Engine {
 
   void start_manager();
   void manage_logs();
+  void want_truncation();
   void truncate_logs();
   void recover(const std::string& path);
   [[nodiscard]] std::vector<Record> read_logs() const;

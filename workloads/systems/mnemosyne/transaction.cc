@@ -178,15 +178,15 @@ void Engine::Tx::reserve_log(std::uint64_t words) {
     return client_.tail_ + words - slot.head.load(std::memory_order_acquire);  // (8) pairs with (9)
   };
   if (used() <= capacity / 2) return;
-  // relaxed: whoever misses that it is wanted already only says so again.
-  if (!engine_.truncation_wanted_.load(std::memory_order_relaxed)) {
-    const std::lock_guard guard(engine_.mutex_);
-    engine_.truncation_wanted_.store(true, std::memory_order_relaxed);
-    engine_.wanted_.notify_all();
-  }
+  engine_.want_truncation();
   if (used() <= capacity) return;
   ++client_.counters_.waits;
-  for (emu::Spin spin; used() > capacity;) spin.pause();
+  for (emu::Spin spin; used() > capacity;) {
+    spin.pause();
+    // Again: while another commit was under way the manager may have freed too little for us, and
+    // that one's client may be waiting for a lock of ours by now.
+    engine_.want_truncation();
+  }
 }
 
 void Engine::Tx::write_log(std::uint64_t time) {
