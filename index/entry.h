@@ -56,7 +56,7 @@ constexpr std::uint64_t pack_word1(base::SessionId session, std::uint64_t pointe
   return static_cast<std::uint64_t>(session) << 48 | pointer;
 }
 
-class Entry {
+class alignas(2 * sizeof(std::uint64_t)) Entry {
  public:
   // A consistent, unlocked pair; false if it is locked or changed under our eyes.
   bool try_read(Seen& seen) const noexcept {
@@ -125,11 +125,20 @@ class Entry {
   }
 
   // Installs a version without a lock, for CommitPolicy::ideal only; returns the word1 replaced, so
-  // that each version is retired once even when two sessions race.
+  // that each version is retired once even when two sessions race. Both words at once: the stamp of
+  // one session beside the number of another would name a transaction that never was, and whoever
+  // depends on it would wait for ever.
   std::uint64_t publish_unlocked(std::uint64_t word0, std::uint64_t word1) noexcept {
-    const std::uint64_t old = word1_.exchange(word1, std::memory_order_acq_rel);
-    word0_.store(word0, std::memory_order_release);
-    return old;
+    std::uint64_t old0 = word0_.load(std::memory_order_relaxed);  // relaxed: only guesses
+    std::uint64_t old1 = word1_.load(std::memory_order_relaxed);
+    bool done = false;
+    while (!done) {
+      asm volatile("lock cmpxchg16b %[entry]"
+                   : "=@ccz"(done), [entry] "+m"(*this), "+a"(old0), "+d"(old1)
+                   : "b"(word0), "c"(word1)
+                   : "memory");
+    }
+    return old1;
   }
 
  private:

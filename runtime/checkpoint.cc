@@ -371,6 +371,8 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
 }
 
 void Checkpointer::swing() {
+  // Without concurrency control no lock keeps writers away from an entry.
+  if (pool_.options().policy == CommitPolicy::ideal) return;
   for (const Captured& c : captured_) swing_one(c);
 }
 

@@ -138,6 +138,21 @@ TEST_CASE("A synchronous swap of 128-byte entries flushes six lines with one fen
   CHECK(result.lines_per_tx() < 6.01);  // and one more for the header of each log segment
 }
 
+TEST_CASE("Clients that are not isolated come to an end all the same") {
+  WorkloadSpec spec;
+  spec.entries = 4;
+  const TempPath path("systems");
+  const auto system = make_system("nvm-ideal");
+  system->create(spec, emulated(path));
+  system->populate();
+  RunOptions run;
+  run.threads = 3;
+  run.operations = 150'000;
+  const RunResult result = run_workload(*system, spec, Zipf(spec.entries, spec.zipf), run);
+  CHECK(result.counters.commits == run.operations);
+  system->close();
+}
+
 // A client that waits for log space holds locks that another waits for.
 TEST_CASE("Clients of mnemosyne come to an end though its logs are always full") {
   WorkloadSpec spec;
