@@ -45,6 +45,7 @@ enum class Mutant : std::uint8_t {
   // Reading.
   reads_miss_own_writes,
   reads_not_compared,
+  publishers_not_counted,
   // Ranged objects (runtime/ranged.cc, commit.cc).
   patch_completed_as_seen,
   patch_logs_first_run_only,

@@ -20,11 +20,12 @@ class StampClock {
   [[nodiscard]] base::Stamp now_after_loads() const noexcept {
     return stamp_at(emu::ticks_after_loads());
   }
+  // Whether an earlier moment on one core has a smaller number than a later one on another.
+  [[nodiscard]] bool is_synchronised() const noexcept { return synchronised_; }
   // The snapshot of a reader whose later reads all come after the moment `ticks`
-  // (emu::ticks_before_loads). Without synchronised clocks no version is older than it: every read
-  // revalidates.
+  // (emu::ticks_before_loads). REQUIRES: is_synchronised().
   [[nodiscard]] base::Stamp snapshot_at(std::uint64_t ticks) const noexcept {
-    return synchronised_ ? ticks + shift_ : 0;
+    return ticks + shift_;
   }
 
  private:

@@ -274,6 +274,10 @@ void SessionCore::clear_padding() {
 }
 
 void SessionCore::publish(base::Stamp stamp) {
+  // acq_rel: pairs with revalidate_by_count(). After all locks are taken, before anything is seen.
+  if (!pool_->clock().is_synchronised() && !mutant(Mutant::publishers_not_counted)) [[unlikely]] {
+    pool_->publishers.fetch_add(1, std::memory_order_acq_rel);
+  }
   for (WriteEntry& entry : writes_.entries()) {
     emu::step(emu::Step::commit_publish);
     publish_entry(entry, stamp);

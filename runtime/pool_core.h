@@ -135,6 +135,8 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
 
   // The serial gate: 0, or 1 + the id of the session whose transaction runs alone.
   alignas(base::kCacheLine) std::atomic<std::uint32_t> serial_gate{0};
+  // Only where clocks disagree: how many transactions have begun to publish, locks in hand.
+  alignas(base::kCacheLine) std::atomic<std::uint64_t> publishers{0};
   // No stamp up to this one is in flight any more, or will be taken.
   alignas(base::kCacheLine) std::atomic<base::Stamp> floor;
   std::atomic<std::uint64_t> checkpoint_number;  // of the durable superblock

@@ -2,12 +2,17 @@
 
 #include <bit>
 
+#include "base/scaled.h"
+
 namespace sp3::runtime {
 
 RangedLocks::RangedLocks(RangeLockKind kind, std::size_t owners)
     : domain_(owners + 2) {  // the locks' destructors look at them as guests
   RangeLockOptions options;
   options.domain = &domain_;
+  // Simulated objects are small; some of their ranges are to be wide all the same.
+  options.granule = base::scaled<std::uint64_t>(4096, 64);
+  options.buckets = base::scaled<std::size_t>(256, 64);  // of sixteen locks, for as many sessions
   for (auto& lock : skiplists_) {
     if (kind == RangeLockKind::skiplist) lock = std::make_unique<SkiplistRangeLock>(options);
   }

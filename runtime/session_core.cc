@@ -86,6 +86,7 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
     }
   }
   counters_.commits.add(1);
+  if (failed_attempts_ == 0 && crowding_ > 0) --crowding_;
   return ticket;
 }
 
@@ -242,14 +243,24 @@ void SessionCore::note_conflict(Conflict reason) noexcept {
   }
 }
 
-// Randomised, and longer with every failure, so that two that met do not meet again.
+// Randomised, and longer with every failure, so that two that met do not meet again. Where many meet
+// at one object, all must stay away for about as long as all of them take one after the other; how
+// long that is a session learns from its own failures, and remembers.
 void SessionCore::backoff() {
+  constexpr std::uint32_t kFromFailure = 2;  // a first one tells little
+  constexpr std::uint32_t kMostFailures = 9;
+  const auto most_crowding = base::scaled<std::uint32_t>(12, 0);
+  if (failed_attempts_ >= kFromFailure) crowding_ = std::min(crowding_ + 1, most_crowding);
   random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
-  const std::uint32_t limit = 1U << std::min(failed_attempts_, 9U);
-  // One round too many for a short wait offers the core, once: whoever stands in the way may need it,
-  // but where it does not, every further offer is a system call for nothing.
-  const std::uint64_t rounds = std::min<std::uint64_t>((random_ >> 33) % limit, emu::Spin::kSpins);
-  emu::Spin().pause(rounds);
+  const std::uint32_t doublings = std::max(crowding_, std::min(failed_attempts_, kMostFailures));
+  std::uint64_t rounds = (random_ >> 33) % (std::uint64_t{1} << doublings);
+  while (rounds > 0) {
+    // The last round of a long wait offers the core: whoever stands in the way may need it. Once every
+    // few microseconds: where nobody does, an offer is a system call for nothing.
+    const std::uint64_t some = std::min<std::uint64_t>(rounds, emu::Spin::kSpins);
+    emu::Spin().pause(some);
+    rounds -= some;
+  }
 }
 
 void SessionCore::pass_serial_gate() {

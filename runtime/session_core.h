@@ -92,6 +92,7 @@ class SessionCore {
   // Unwinds a body in mid-flight. Not a std::exception, so that user code is unlikely to catch it.
   struct ConflictSignal {};
   enum class Outcome : std::uint8_t { committed, retry };
+  static constexpr std::uint64_t kNeverCompared = ~std::uint64_t{0};
 
   // The loop (session_core.cc).
   void enter();
@@ -134,6 +135,7 @@ class SessionCore {
   index::Seen observe_patiently(const index::Place& place);
   void admit_to_snapshot(const index::Seen& seen);
   void revalidate();
+  void revalidate_by_count();
   const std::byte* bytes_of(const index::Place& place, const index::Seen& seen,
                             std::uint64_t offset);
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
@@ -208,7 +210,9 @@ class SessionCore {
   bool uses_ranges_ = false;  // it has used a ranged object
   bool doomed_ = false;       // a conflict was signalled; whatever the body does, it is retried
   Conflict doom_ = Conflict::changed;
-  base::Stamp snapshot_ = 0;  // 0 until more than a few objects are read
+  base::Stamp snapshot_ = 0;  // 0 until more than a few objects are read, or if clocks disagree
+  // If clocks disagree: as PoolCore::publishers was when everything read was last compared.
+  std::uint64_t compared_at_ = kNeverCompared;
   std::vector<ReadEntry> reads_;
   WriteSet writes_;
   std::vector<std::uint32_t> lock_order_;
@@ -222,6 +226,7 @@ class SessionCore {
 
   // Across attempts.
   std::uint32_t failed_attempts_ = 0;
+  std::uint32_t crowding_ = 0;  // across transactions: doublings of what is waited after a conflict
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
   bool slabs_were_freed_ = false;       // for this transaction, by a checkpoint: full is full
   bool holds_gate_ = false;

@@ -5,8 +5,10 @@
 // everything read so far is found unchanged and unlocked. A version read
 // later whose stamp is below the snapshot was published by a transaction that held all its locks
 // before that moment, so everything it wrote is visible to us too. For a version at or above it the
-// check is repeated, with a new snapshot. Strict serializability does not rest on this (clocks may
-// lie): commit validates every read again.
+// check is repeated, with a new snapshot. Where the clocks of cores disagree, a count of those who
+// publish stands in for the clock: while it is what it was before the last check, whoever wrote the
+// version had counted itself, and so held all its locks, before that. Strict serializability does
+// not rest on this (clocks may lie): commit validates every read again.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -58,6 +60,7 @@ void SessionCore::start_reading() {
   emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::exchange);
   pool_->epochs().pin(actor_.participant);
   snapshot_ = 0;
+  compared_at_ = kNeverCompared;
   reading_ = true;
 }
 
@@ -164,9 +167,20 @@ void SessionCore::revalidate() {
     if (!reads_still_hold()) conflict(Conflict::changed);
     return;
   }
+  if (!pool_->clock().is_synchronised()) return revalidate_by_count();
   const base::Stamp now = pool_->clock().snapshot_at(emu::ticks_before_loads());
   if (!reads_still_hold()) conflict(Conflict::changed);
   snapshot_ = now;
+}
+
+void SessionCore::revalidate_by_count() {
+  // acquire: pairs with publish(). What those who have counted themselves had locked, we see locked
+  // or changed; and we find the count raised if a version that we have read came after it.
+  const std::uint64_t publishers = pool_->publishers.load(std::memory_order_acquire);
+  if (publishers == compared_at_) return;
+  emu::interleave();
+  if (!reads_still_hold()) conflict(Conflict::changed);
+  compared_at_ = publishers;
 }
 
 // The version's bytes: in DRAM, or at home.

@@ -47,6 +47,7 @@ Case case_of(std::uint64_t seed) {
                                          : kFlushes[choose.one_in(2) ? 0 : choose.below(5)];
   o.policy = choose.one_in(3) ? CommitPolicy::conservative : CommitPolicy::speculative;
   o.locks = choose.one_in(3) ? LockTiming::encounter : LockTiming::commit;
+  o.range_lock = seed % 2 == 0 ? RangeLockKind::grid : RangeLockKind::skiplist;
   // Four or eight segments: with three sessions and the library's own, the log fills up.
   o.geometry = {choose.one_in(2) ? 16U * 1024 : 32U * 1024, 4096, 4096, 3};
   o.recovery.threads = 1;
@@ -72,7 +73,7 @@ std::string Case::describe() const {
              "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}, {} schedule, clocks {}, "
              "{} "
              "memory, "
-             "{}, {}, locks at {}, {} bytes of log, replay by {}{}{}",
+             "{}, {}, locks at {}, ranges in a {}, {} bytes of log, replay by {}{}{}",
              seed, cores, transactions, async ? ", some async" : "",
              checkpoints ? ", checkpoints" : "", blind ? ", blind writes" : "",
              boxes ? ", boxes" : "", reopens ? ", sessions reopened" : "",
@@ -85,7 +86,7 @@ std::string Case::describe() const {
              : slow_clocks ? "apart and slow"
                            : "apart",
              to_string(options.memory), to_string(options.flush), to_string(options.policy),
-             to_string(options.locks), options.geometry.log_size,
+             to_string(options.locks), to_string(options.range_lock), options.geometry.log_size,
              to_string(options.recovery.strategy),
              options.checkpoint.background ? ", background checkpoints" : "",
              options.watermark_ms != 0 ? ", watermarks" : "") +

@@ -65,6 +65,8 @@ constexpr std::array<MutantInfo, kMutants> kTable = {{
    "a transaction of many reads is shown the version before its own update", "reading"},
   {Mutant::reads_not_compared, "reads_not_compared",
    "what was read before is not compared when more is read", "opacity"},
+  {Mutant::publishers_not_counted, "publishers_not_counted",
+   "where clocks disagree, whoever publishes does not say so to those who read", "opacity"},
   {Mutant::patch_completed_as_seen, "patch_completed_as_seen",
    "the rest of a patched chunk is as it was at the write, not at the lock", "step 3"},
   {Mutant::patch_logs_first_run_only, "patch_logs_first_run_only",

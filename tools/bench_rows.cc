@@ -187,7 +187,7 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
                timed ? nlohmann::json(undisturbed_mean_ns(r)) : nlohmann::json()},
               {"flush", to_string(flush.instruction)},
               {"flush_cost_ns", flush.nanoseconds},
-              {"clocks_agree", emu::clock_is_synchronised()},
+              {"clocks_agree", r.clocks_agree},
               {"simulated", false},
               {"commit", workloads::built_from()}});
   add_probed(run, r);
@@ -250,7 +250,7 @@ void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
       any.options.pool.latency.nanoseconds, to_string(any.options.pool.latency.model));
   fmt::print(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n",
              flush.nanoseconds, any.spec.seed, any.results.size());
-  if (!emu::clock_is_synchronised()) {
+  if (!any.results.front().clocks_agree) {
     fmt::print(out, "the clocks of the cores are not known to agree: who reads much pays for it\n");
   }
   fmt::print(out, "\n");

@@ -112,6 +112,7 @@ class Run {
     for (Probe* const probe : options_.probes) probed.push_back(probe->stop());
     if (failure_) std::rethrow_exception(failure_);
     RunResult result = collect(before);
+    result.clocks_agree = emu::clock_is_synchronised();
     result.probed = std::move(probed);
     return result;
   }

@@ -58,6 +58,7 @@ struct RunResult {
   BackgroundCounters background;
   Histogram latency_ticks;           // empty without RunOptions::latency
   std::vector<ProbeReading> probed;  // one of each probe
+  bool clocks_agree = true;          // emu::clock_is_synchronised(), where it ran
 
   [[nodiscard]] double throughput() const;     // operations per second
   [[nodiscard]] double abort_ratio() const;    // aborted attempts per commit
