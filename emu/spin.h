@@ -8,6 +8,8 @@
 
 #include "emu/sim/machine.h"
 #else
+#include <ctime>
+
 #include <sched.h>
 #include <x86intrin.h>
 #endif
@@ -33,6 +35,18 @@ class Spin {
       }
     }
 #endif
+  }
+  // As pause(), for one who is in no hurry: a wait that has become long sleeps, instead of offering
+  // the core again and again.
+  void rest() noexcept {
+#ifndef SP3_SIMULATED
+    if (is_long()) {
+      const timespec length{.tv_sec = 0, .tv_nsec = 50'000};
+      ::nanosleep(&length, nullptr);
+      return;
+    }
+#endif
+    pause();
   }
   // As pause(), in a loop that waits for what somebody tells changed(on), or for ticks() to pass
   // `deadline`. Simulated cores that only measure time skip the rounds in which nothing can happen.

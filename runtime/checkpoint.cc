@@ -421,7 +421,7 @@ void Checkpointer::wait_for_grace() {
   const auto target = pool_.epochs().current() + 2;
   emu::Spin spin;
   while (pool_.epochs().current() < target) {
-    if (!pool_.epochs().try_advance()) spin.pause();
+    if (!pool_.epochs().try_advance()) spin.rest();
   }
 }
 

@@ -177,35 +177,73 @@ void Persister::raise_persisted(SessionShared& session, std::uint64_t number, ba
   raise_to(session.persisted, number);
 }
 
+// Whether all predecessors of an item are committed. Else *blocked_on is one that is not, unless the
+// item itself is committed by now.
+bool Persister::may_commit(const SessionShared& session, const log::PendingItem& item,
+                           std::uint64_t done, base::Tid* blocked_on) const {
+  if (mutant(Mutant::committed_when_persisted)) return true;
+  for (std::uint32_t i = 0; i < item.dependencies; ++i) {
+    const base::Tid tid = session.ring.dependency(item.first_dependency + i);
+    // Checked before the dependency is used: what we read is the item's only while that waits.
+    if (session.committed.load(std::memory_order_acquire) != done) return false;
+    if (tid.session == session.id || is_committed(tid)) continue;
+    *blocked_on = tid;
+    return false;
+  }
+  return true;
+}
+
+// Which of the items after `done` can be committed. `end` says why no more, unless `done` is not
+// where the session is any more.
+Persister::Ahead Persister::look_ahead(const SessionShared& session, std::uint64_t done,
+                                       base::Tid* blocked_on) const {
+  Ahead ahead{.upto = done, .stamp = 0, .end = {}};
+  while (true) {
+    const std::uint64_t next = ahead.upto + 1;
+    const auto is_beyond = [&](const std::atomic<std::uint64_t>& reached) {
+      return next > reached.load(std::memory_order_acquire);
+    };
+    if (is_beyond(session.sealed)) {
+      ahead.end = Advanced::everything;
+      return ahead;
+    }
+    if (is_beyond(session.persisted)) {
+      ahead.end = Advanced::not_persisted;
+      return ahead;
+    }
+    if (is_beyond(session.published)) {
+      ahead.end = Advanced::everything;
+      return ahead;
+    }
+    emu::touch(emu::Line::session_ring, session.id, emu::Access::load);
+    const log::PendingItem item = session.ring.read(next);
+    const bool may = may_commit(session, item, done, blocked_on);
+    // What we read is item `next`'s only while it waits.
+    if (session.committed.load(std::memory_order_acquire) != done) return ahead;
+    if (!may) {
+      ahead.end = Advanced::blocked;
+      return ahead;
+    }
+    ahead.upto = next;
+    ahead.stamp = item.stamp;
+  }
+}
+
 Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocked_on) {
   while (true) {
     std::uint64_t done = session.committed.load(std::memory_order_acquire);
-    const std::uint64_t next = done + 1;
-    if (next > session.sealed.load(std::memory_order_acquire)) return Advanced::everything;
-    if (next > session.persisted.load(std::memory_order_acquire)) return Advanced::not_persisted;
-    if (next > session.published.load(std::memory_order_acquire)) return Advanced::everything;
-    emu::touch(emu::Line::session_ring, session.id, emu::Access::load);
-    const log::PendingItem item = session.ring.read(next);
-    bool free = true;
-    for (std::uint32_t i = 0; i < item.dependencies && free; ++i) {
-      const base::Tid tid = session.ring.dependency(item.first_dependency + i);
-      // Checked before the dependency is used: what we read is item `next`'s only while it waits.
-      if (session.committed.load(std::memory_order_acquire) != done) break;
-      if (mutant(Mutant::committed_when_persisted)) break;
-      if (tid.session != session.id && !is_committed(tid)) {
-        *blocked_on = tid;
-        free = false;
-      }
+    // All that can be committed at once, so that a group tells the others once.
+    const Ahead ahead = look_ahead(session, done, blocked_on);
+    if (ahead.upto != done) {
+      emu::step(emu::Step::commit_committed);
+      // Stamp before number: who sees the number may reuse the slot, and must then find the stamp
+      // raised.
+      emu::touch(emu::Line::session_committed, session.id, emu::Access::exchange);
+      raise_to(session.mark.committed_stamp, ahead.stamp);
+      emu::interleave();
+      session.committed.compare_exchange_strong(done, ahead.upto, std::memory_order_acq_rel);
     }
-    if (session.committed.load(std::memory_order_acquire) != done) continue;
-    if (!free) return Advanced::blocked;
-    emu::step(emu::Step::commit_committed);
-    // Stamp before number: who sees the number may reuse the slot, and must then find the stamp
-    // raised.
-    emu::touch(emu::Line::session_committed, session.id, emu::Access::exchange);
-    raise_to(session.mark.committed_stamp, item.stamp);
-    emu::interleave();
-    session.committed.compare_exchange_strong(done, next, std::memory_order_acq_rel);
+    if (ahead.end) return *ahead.end;
   }
 }
 

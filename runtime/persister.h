@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/counter.h"
@@ -91,6 +92,14 @@ class Persister {
   emu::IoStatus flush_items(SessionShared& session, std::uint64_t from, std::uint64_t upto,
                             bool owner, Actor& actor, std::uint64_t* reached,
                             base::Lsn* reached_lsn);
+  struct Ahead {
+    std::uint64_t upto;           // the last item that can be committed
+    base::Stamp stamp;            // its stamp
+    std::optional<Advanced> end;  // why no more
+  };
+  Ahead look_ahead(const SessionShared& session, std::uint64_t done, base::Tid* blocked_on) const;
+  bool may_commit(const SessionShared& session, const log::PendingItem& item, std::uint64_t done,
+                  base::Tid* blocked_on) const;
   void help_once(base::Tid tid, Actor& actor, bool patient);
 
   emu::Memory& memory_;
