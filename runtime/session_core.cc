@@ -245,12 +245,15 @@ void SessionCore::note_conflict(Conflict reason) noexcept {
 
 // Randomised, and longer with every failure, so that two that met do not meet again. Where many meet
 // at one object, all must stay away for about as long as all of them take one after the other; how
-// long that is a session learns from its own failures, and remembers.
+// long that is a session learns from its own failures, and remembers. Not under `conservative`: there
+// they wait for a flush, and its end is best not missed.
 void SessionCore::backoff() {
   constexpr std::uint32_t kFromFailure = 2;  // a first one tells little
-  constexpr std::uint32_t kMostFailures = 9;
+  constexpr std::uint32_t kMostFailures = 8;
   const auto most_crowding = base::scaled<std::uint32_t>(12, 0);
-  if (failed_attempts_ >= kFromFailure) crowding_ = std::min(crowding_ + 1, most_crowding);
+  if (failed_attempts_ >= kFromFailure && pool_->options().policy != CommitPolicy::conservative) {
+    crowding_ = std::min(crowding_ + 1, most_crowding);
+  }
   random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
   const std::uint32_t doublings = std::max(crowding_, std::min(failed_attempts_, kMostFailures));
   std::uint64_t rounds = (random_ >> 33) % (std::uint64_t{1} << doublings);

@@ -135,7 +135,7 @@ index::Seen SessionCore::observe_patiently(const index::Place& place) {
   emu::Spin spin;
   while (!place.entry().try_read(seen)) {
     if (spin.rounds() >= kLockSpins) conflict(Conflict::locked);
-    spin.pause();
+    spin.pause(1 + spin.rounds() / 2);  // the holder needs the line too: look less and less often
   }
   return seen;
 }
@@ -274,7 +274,7 @@ std::optional<SessionCore::Conflict> SessionCore::try_lock_patiently(WriteEntry&
       if (found == entry.seen.word0) continue;
     }
     if (spin.rounds() >= kLockSpins) return Conflict::locked;
-    spin.pause();
+    spin.pause(1 + spin.rounds() / 2);
   }
   entry.locked = true;
   return std::nullopt;
