@@ -152,6 +152,22 @@ PoolCore::~PoolCore() {
     return;
   }
   stop_background();
+  free_versions();
+}
+
+// Where no checkpoint came last (after an error, or because nothing is logged) entries still lead to
+// versions in DRAM. Those from the depot's chunks go with it, large ones one by one.
+void PoolCore::free_versions() noexcept {
+  for (std::uint32_t number = 0; number < layout().slabs; ++number) {
+    index::Slab* slab = slabs_.at(number);
+    if (slab == nullptr || VersionPool::is_pooled(slab->type_size)) continue;
+    for (std::uint32_t slot = 0; slot < slab->slots; ++slot) {
+      index::Seen seen;
+      // Unlocked, since no session is open any more.
+      if (!slab->entry(slot).try_read(seen) || seen.at_home() || seen.destroyed()) continue;
+      VersionPool::free_large(depot_, seen.version(), slab->type_size);
+    }
+  }
 }
 
 void PoolCore::start() {

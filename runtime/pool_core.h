@@ -151,6 +151,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   void start();
   void ensure_root();
   void stop_background() noexcept;
+  void free_versions() noexcept;
   RangedLocks& make_ranged_locks();
 
   const Options options_;

@@ -85,6 +85,13 @@ class VersionPool {
   void free_all();
   [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }
 
+  // Whether blocks of so many bytes belong to the depot's chunks, and go with it.
+  static bool is_pooled(std::size_t bytes) noexcept { return lines_of(bytes) <= kPooledLines; }
+  // A block of so many bytes that is not pooled. REQUIRES: nobody looks at it any more.
+  static void free_large(VersionDepot& depot, std::byte* block, std::size_t bytes) noexcept {
+    depot.free_large(block, lines_of(bytes) * 64);
+  }
+
  private:
   struct Retired {
     std::byte* block;
