@@ -16,7 +16,7 @@
 //
 // Thread safety: a participant number belongs to one thread at a time; everything else by any
 // thread.
-// Progress: pin and unpin are wait-free; try_advance fails while someone is pinned at an older
+// Progress: pin and unpin are wait-free (pin announces itself three times at most); try_advance fails while someone is pinned at an older
 // epoch.
 #pragma once
 
@@ -50,12 +50,23 @@ class EpochDomain {
   }
 
   // REQUIRES: who is admitted and not pinned.
-  void pin(std::size_t who) noexcept {
+  void pin(std::size_t who) noexcept { pin_at(who, global_.load(std::memory_order_acquire)); }
+
+  // The same for one that has read the epoch before; it may have lost its core since.
+  void pin_at(std::size_t who, Epoch epoch) noexcept {
     SP3_ASSERT(who < limit_.load(std::memory_order_relaxed) &&
                slots_[who].pinned.load(std::memory_order_relaxed) == kUnpinned);
-    // (1) seq_cst, store buffering: our announcement is visible before we read any shared pointer,
-    // or try_advance (2) would miss us. An epoch that is stale by now only delays the next advance.
-    slots_[who].pinned.exchange(global_.load(std::memory_order_acquire), std::memory_order_seq_cst);
+    while (true) {
+      // (1) seq_cst, store buffering: our announcement is visible before we read any shared pointer,
+      // or try_advance (2) would miss us.
+      slots_[who].pinned.exchange(epoch, std::memory_order_seq_cst);
+      // A stale epoch holds back all advances but one that had passed us already. But then we are
+      // not pinned at an epoch that bounds the current one, and retirement_epoch_of would be too old.
+      const Epoch now = global_.load(std::memory_order_seq_cst);
+      if (now == epoch) [[likely]]
+        return;
+      epoch = now;
+    }
   }
 
   void unpin(std::size_t who) noexcept {

@@ -109,6 +109,24 @@ TEST_CASE("the epoch advances past everyone but those pinned at an older one") {
   CHECK(epochs.current() == start + 4);
 }
 
+TEST_CASE("who loses its core between reading the epoch and pinning retires late enough") {
+  EpochDomain epochs(2);
+  epochs.admit(0);
+  epochs.admit(1);
+  const EpochDomain::Epoch early = epochs.current();
+  for (int i = 0; i < 5; ++i) REQUIRE(epochs.try_advance());
+  epochs.pin(1);  // a reader of what 0 will retire
+  epochs.pin_at(0, early);
+  const EpochDomain::Epoch retired = epochs.retirement_epoch_of(0);
+  epochs.unpin(0);
+  CHECK(retired > epochs.current());
+  while (epochs.try_advance()) {
+  }
+  CHECK_FALSE(EpochDomain::may_free(retired, epochs.current()));
+  epochs.unpin(1);
+  while (!EpochDomain::may_free(retired, epochs.current())) REQUIRE(epochs.try_advance());
+}
+
 TEST_CASE("what was pinned before is never freed under its reader") {
   constexpr std::size_t kThreads = 4;
   EpochDomain epochs(kThreads);
