@@ -22,7 +22,9 @@ TEST_CASE("The peak of memory outlives what caused it, and what was there before
   auto during = filled();
   const std::uint64_t held = peak.bytes();
   CHECK(held > kBytes / 2);
+#ifndef __SANITIZE_THREAD__  // it keeps four bytes and more for each
   CHECK(held < 2 * kBytes);
+#endif
   during.reset();
   CHECK(peak.bytes() >= held);
 }
