@@ -16,8 +16,8 @@
 //
 // Thread safety: a participant number belongs to one thread at a time; everything else by any
 // thread.
-// Progress: pin and unpin are wait-free (pin announces itself three times at most); try_advance fails while someone is pinned at an older
-// epoch.
+// Progress: pin and unpin are wait-free (pin announces itself three times at most); try_advance
+// fails while someone is pinned at an older epoch.
 #pragma once
 
 #include <atomic>

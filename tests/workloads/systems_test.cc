@@ -23,22 +23,31 @@ SystemOptions emulated(const TempPath& path) {
   return options;
 }
 
+// Runs so many operations in a new store of so many bytes, and checks what they leave.
+RunResult run_all(const std::string& name, const WorkloadSpec& spec, unsigned threads,
+                  std::uint64_t operations, std::uint64_t pool_size) {
+  const TempPath path("systems");
+  SystemOptions options = emulated(path);
+  options.pool_size = pool_size;
+  const auto system = make_system(name);
+  system->create(spec, options);
+  system->populate();
+  RunOptions run;
+  run.threads = threads;
+  run.operations = operations;
+  RunResult result = run_workload(*system, spec, Zipf(spec.entries, spec.zipf), run);
+  CAPTURE(name, to_string(spec.kind), threads);
+  CHECK(check_run(name, *system, spec, threads) == "");
+  system->close();
+  CHECK(result.operations == operations);
+  CHECK(result.counters.commits == operations);
+  return result;
+}
+
 // Runs some operations and checks the structure and the counters.
 RunResult run(const std::string& name, const WorkloadSpec& spec, unsigned threads) {
-  const TempPath path("systems");
-  const auto system = make_system(name);
-  system->create(spec, emulated(path));
-  system->populate();
-  const Zipf zipf(spec.entries, spec.zipf);
-  RunOptions options;
-  options.threads = threads;
-  options.operations = 4000;
-  RunResult result = run_workload(*system, spec, zipf, options);
+  RunResult result = run_all(name, spec, threads, 4000, 64 << 20);
   CAPTURE(name, to_string(spec.kind), threads);
-  CHECK(check(*system, spec) == "");
-  system->close();
-  CHECK(result.operations == 4000);
-  CHECK(result.counters.commits == 4000);
   CHECK(result.latency_ticks.count() == 4000);
   CHECK(result.throughput() > 0);
   CHECK(result.latency_ns(0.5) <= result.latency_ns(0.99));
@@ -144,16 +153,7 @@ TEST_CASE("A synchronous swap of 128-byte entries flushes six lines with one fen
 TEST_CASE("Clients that are not isolated come to an end all the same") {
   WorkloadSpec spec;
   spec.entries = 4;
-  const TempPath path("systems");
-  const auto system = make_system("nvm-ideal");
-  system->create(spec, emulated(path));
-  system->populate();
-  RunOptions run;
-  run.threads = 3;
-  run.operations = 150'000;
-  const RunResult result = run_workload(*system, spec, Zipf(spec.entries, spec.zipf), run);
-  CHECK(result.counters.commits == run.operations);
-  system->close();
+  run_all("nvm-ideal", spec, 3, 150'000, 64 << 20);
 }
 #endif
 
@@ -162,20 +162,8 @@ TEST_CASE("Clients of mnemosyne come to an end though its logs are always full")
   WorkloadSpec spec;
   spec.entries = 4;
   spec.entry_size = 1024;
-  const TempPath path("systems");
-  SystemOptions options = emulated(path);
-  options.pool_size = 4 << 20;  // logs of sixteen swaps
-  const auto system = make_system("mnemosyne");
-  system->create(spec, options);
-  system->populate();
-  RunOptions run;
-  run.threads = 4;
-  run.operations = 80'000;
-  const RunResult result = run_workload(*system, spec, Zipf(spec.entries, spec.zipf), run);
-  CHECK(result.counters.commits == run.operations);
-  CHECK(result.counters.waits > 0);
-  CHECK(check(*system, spec) == "");
-  system->close();
+  // Logs of sixteen swaps.
+  CHECK(run_all("mnemosyne", spec, 4, 80'000, 4 << 20).counters.waits > 0);
 }
 
 TEST_CASE("Searches alone write nothing and count their misses") {
