@@ -113,14 +113,20 @@ std::uint64_t Caches::access(Core core, std::uint64_t name, Access access, std::
   return cost;
 }
 
-std::uint64_t Caches::make(Core core, std::uint64_t name) {
+std::uint64_t Caches::make(Core core, std::uint64_t name, std::uint64_t now) {
   Line& line = find(name);
   const auto self = static_cast<std::uint16_t>(core + 1);
-  if (line.owner != self || line.shared) ++line.version;
+  std::uint64_t cost = costs_.hit;
+  if (line.shared || line.owner != self) {
+    const bool at_hand =
+        line.shared || (line.owner != kNobody && has(line.owner - 1U, line.id, line.version));
+    ++line.version;
+    if (at_hand) cost = transfer(line, now);
+  }
   take(core, line.id, line.version);
   line.owner = self;
   line.shared = false;
-  return costs_.hit;
+  return cost;
 }
 
 }  // namespace sp3::emu::sim

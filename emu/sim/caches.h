@@ -42,8 +42,9 @@ class Caches {
   // name_of().
   std::uint64_t access(Core core, std::uint64_t line, Access access, std::uint64_t now,
                        bool further);
-  // A line is made anew in memory that the core has at hand: nothing is fetched.
-  std::uint64_t make(Core core, std::uint64_t line);
+  // A line is made anew, in memory that was used for the like of it before: nothing is fetched, but who
+  // has what was there must give it up.
+  std::uint64_t make(Core core, std::uint64_t line, std::uint64_t now);
 
  private:
   static constexpr std::uint32_t kFirst = 768;        // lines: 48 KiB

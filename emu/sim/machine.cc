@@ -113,8 +113,9 @@ void Machine::touch(std::uint8_t line, std::uint64_t which, std::uint8_t access,
   event(Event::touch, which << 8 | std::uint64_t{line} << 2 | access, cost);
 }
 
-// An object's new version is made in memory that its writer has freed not long before, so what it
-// costs is that others lose theirs, later.
+// An object's new version is made in memory that its writer has freed not long before. That was some
+// other version, which cores had read and written as they did the one that is replaced now: so what
+// is charged is what it takes to get the lines of that one.
 std::uint64_t Machine::lines_cost(std::uint8_t line, std::uint64_t which, std::uint8_t access,
                                   std::uint64_t bytes) noexcept {
   const auto kind = static_cast<Line>(line);
@@ -126,7 +127,7 @@ std::uint64_t Machine::lines_cost(std::uint8_t line, std::uint64_t which, std::u
   std::uint64_t cost = 0;
   for (std::uint64_t i = 0; i * 64 < bytes; ++i) {
     cost += kind == Line::version && how == Caches::Access::store
-                ? caches_->make(core_, first + i)
+                ? caches_->make(core_, first + i, time() + cost)
                 : caches_->access(core_, first + i, how, time() + cost, i != 0);
   }
   return cost;

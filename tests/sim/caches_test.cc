@@ -32,6 +32,10 @@ struct Cores : Caches {
     now += 1'000'000;  // so that no transfer waits for another
     return access(core, line, how, now, false);
   }
+  std::uint64_t make(Core core, std::uint64_t line) {
+    now += 1'000'000;
+    return Caches::make(core, line, now);
+  }
   std::uint64_t now = 0;
 };
 
@@ -98,13 +102,24 @@ TEST_CASE("what was written and has left its core's caches comes from memory") {
   CHECK(cores.load(1, 1) == 100);
 }
 
-TEST_CASE("what is made anew is fetched by nobody, and others lose theirs") {
+TEST_CASE("what is made anew is fetched by nobody, but taken from those who have it") {
   Cores cores;
   CHECK(cores.make(0, 7) == 1);
-  CHECK(cores.load(0, 7) == 1);
-  CHECK(cores.load(1, 7) == 10'000);
   CHECK(cores.make(0, 7) == 1);
   CHECK(cores.load(1, 7) == 10'000);
+  CHECK(cores.make(0, 7) == 10'000);
+  CHECK(cores.make(0, 7) == 1);
+  CHECK(cores.load(1, 7) == 10'000);  // it was lost
+  SECTION("by its last writer") {
+    CHECK(cores.make(1, 7) == 10'000);
+    CHECK(cores.make(1, 7) == 1);
+    CHECK(cores.make(0, 7) == 10'000);
+  }
+  SECTION("unless it has left the caches") {
+    cores.make(1, 7);
+    for (std::uint64_t line = 8; line <= 4096 * 8 + 8; ++line) cores.load(1, line);
+    CHECK(cores.make(0, 7) == 1);
+  }
 }
 
 }  // namespace sp3::test

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -18,30 +17,15 @@
 #include "tools/command.h"
 #include "tools/micro_runtime.h"
 #include "tools/sim/arguments.h"
+#include "tools/sim/calibrate.h"
 
 namespace sp3::tools {
 namespace {
 
 using emu::sim::Costs;
-using Measured = std::map<std::string, double>;  // nanoseconds
 
 std::uint32_t to_cost(double ns) {
   return static_cast<std::uint32_t>(std::llround(std::max(0.0, ns) * 1000));
-}
-
-Measured read_measured(const std::string& file, nlohmann::json& machine) {
-  Measured measured;
-  try {
-    std::ifstream in(file);
-    const auto rows = nlohmann::json::parse(in);
-    for (const auto& row : rows) {
-      measured[row.at("micro").get<std::string>()] = row.at("value").get<double>();
-      machine = row.at("machine");
-    }
-  } catch (const nlohmann::json::exception& error) {
-    throw UsageError(fmt::format("--calibrate: {}: {}", file, error.what()));
-  }
-  return measured;
 }
 
 double at(const Measured& measured, const std::string& name) {
@@ -132,11 +116,33 @@ void take_instructions(const Measured& m, Costs& costs) {
 
 }  // namespace
 
+Measured measured_in(const nlohmann::json& rows) {
+  Measured measured;
+  for (const auto& row : rows) {
+    measured[row.at("micro").get<std::string>()] = row.at("value").get<double>();
+  }
+  return measured;
+}
+
+Costs costs_from(const Measured& measured) {
+  Costs costs;
+  take_hardware(measured, costs);
+  take_instructions(measured, costs);
+  return costs;
+}
+
 int run_calibration(const SimArguments& a) {
   CostsFile costs;
-  const Measured measured = read_measured(a.calibrate, costs.machine);
-  take_hardware(measured, costs.costs);
-  take_instructions(measured, costs.costs);
+  Measured measured;
+  try {
+    std::ifstream in(a.calibrate);
+    const auto rows = nlohmann::json::parse(in);
+    measured = measured_in(rows);
+    costs.machine = rows.at(0).at("machine");
+  } catch (const nlohmann::json::exception& error) {
+    throw UsageError(fmt::format("--calibrate: {}: {}", a.calibrate, error.what()));
+  }
+  costs.costs = costs_from(measured);
   const Measured simulated = simulate(costs.costs);
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   fmt::print(out, "{:<12} {:>10} {:>10}\n", "", "native ns", "simulated");

@@ -57,7 +57,8 @@ void add_cost_options(CLI::App& app, SimArguments& a) {
   app.add_option("--calibrate", a.calibrate,
                  "make costs of what sp3 micro --calibrate --json measured, for --json FILE");
   app.add_flag("--validate", a.validate,
-               "all workloads natively and simulated, on 1 and 2 cores, side by side");
+               "all workloads natively and simulated, on 1 and 2 cores, side by side; without "
+               "--costs calibrated meanwhile");
   app.add_flag("--sensitivity", a.sensitivity,
                "which conclusions survive each cost halved, and increased by half");
 }

@@ -1,0 +1,21 @@
+// What microbenchmarks measured, and the costs that follow from it.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "emu/sim/costs.h"
+
+namespace sp3::tools {
+
+using Measured = std::map<std::string, double>;  // by name of the microbenchmark; nanoseconds
+
+// Of the rows of `sp3 micro --calibrate --json`. Throws nlohmann::json::exception.
+Measured measured_in(const nlohmann::json& rows);
+
+// Throws UsageError if something was not measured.
+emu::sim::Costs costs_from(const Measured& measured);
+
+}  // namespace sp3::tools
