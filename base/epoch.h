@@ -63,7 +63,7 @@ class EpochDomain {
       // A stale epoch holds back all advances but one that had passed us already. But then we are
       // not pinned at an epoch that bounds the current one, and retirement_epoch_of would be too old.
       const Epoch now = global_.load(std::memory_order_seq_cst);
-      if (now == epoch) [[likely]]
+      if (now == epoch || mutant(Mutant::pinned_epoch_not_read_again)) [[likely]]
         return;
       epoch = now;
     }

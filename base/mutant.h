@@ -53,6 +53,7 @@ enum class Mutant : std::uint8_t {
   // Reclamation.
   replaced_version_retired_as_seen,
   epoch_advances_past_readers,
+  pinned_epoch_not_read_again,
   versions_freed_two_epochs_early,
   // Checkpoint.
   checkpoint_floor_not_stored,

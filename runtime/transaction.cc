@@ -57,8 +57,9 @@ std::uint32_t size8_of(const detail::TypeInfo& type) {
 void SessionCore::start_reading() {
   emu::step(emu::Step::epoch_pin);
   emu::touch(emu::Line::epoch_global, 0, emu::Access::load);
+  const base::EpochDomain::Epoch epoch = pool_->epochs().current();
   emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::exchange);
-  pool_->epochs().pin(actor_.participant);
+  pool_->epochs().pin_at(actor_.participant, epoch);
   snapshot_ = 0;
   compared_at_ = kNeverCompared;
   reading_ = true;

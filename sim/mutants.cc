@@ -77,6 +77,8 @@ constexpr std::array<MutantInfo, kMutants> kTable = {{
    "publish retires the version that was read, not the one it replaces", "reclamation"},
   {Mutant::epoch_advances_past_readers, "epoch_advances_past_readers",
    "the epoch advances whoever is pinned", "reclamation"},
+  {Mutant::pinned_epoch_not_read_again, "pinned_epoch_not_read_again",
+   "who was slow to pin stays at an epoch long past", "reclamation"},
   {Mutant::versions_freed_two_epochs_early, "versions_freed_two_epochs_early",
    "what is retired is freed in the same epoch", "reclamation"},
   {Mutant::checkpoint_floor_not_stored, "checkpoint_floor_not_stored",

@@ -73,6 +73,8 @@ constexpr auto kKnown = std::to_array<KnownMutant>({
    "!freed_twice"},
   {Mutant::epoch_advances_past_readers, {Kind::skewed, 1},
    "a version changed under its reader"},
+  {Mutant::pinned_epoch_not_read_again, {Kind::explored, 1181},
+   "a version changed under its reader"},
   {Mutant::versions_freed_two_epochs_early, {Kind::contended, 1},
    "a version changed under its reader"},
   {Mutant::checkpoint_floor_not_stored, {Kind::contended, 10},

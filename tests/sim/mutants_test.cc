@@ -16,7 +16,7 @@
 namespace sp3::test {
 namespace {
 
-constexpr std::uint64_t kLastSeed = 1000;
+constexpr std::uint64_t kLastSeed = 5000;
 
 bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;

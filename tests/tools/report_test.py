@@ -192,7 +192,18 @@ class PageTest(unittest.TestCase):
             for t in (1, 24)
             for c, size in ((1000, 2**30), (5000, 2**30), (0, 10 * 2**30))
         ]  # fmt: skip
+        about_the_simulator = [
+            {"workload": "sps", "system": "sp3", "cores": 1, "native_mean_ns": 123.4,
+             "simulated_mean_ns": 100.2, "ratio": 1.231},
+            {"workload": "sps", "system": "sp3", "cores": 2, "native_mean_ns": 140.0,
+             "simulated_mean_ns": 100.0, "ratio": 1.4},
+        ] + [
+            {"workload": "sps", "systems": ["sp3", "nvm-tx"], "cores": [1, 16], "cost": cost,
+             "factor": factor, "gain": gain, "speedup": 10.0, "same_order": gain > 1}
+            for cost, factor, gain in (("", 1, 2.0), ("fetch", 0.5, 0.875), ("fetch", 1.5, 2.625))
+        ]  # fmt: skip
         content = some_rows() + some_rows(simulated=True) + locks + recoveries
+        content += about_the_simulator
         self.report({"rows": content, "skipped": ["lmdb on sps: it has no arrays"]})
         pictures = {path.name for path in (self.folder / "out").glob("*.png")}
         for figure in ("figure-2", "figure-5", "figure-6", "figure-7", "latency"):
@@ -210,7 +221,7 @@ class PageTest(unittest.TestCase):
         self.assertTrue(all(r.startswith(("data:", "#")) for r in page.references))
         shown = " ".join(page.text)
         for words in ("17.23 ×", "around 30 s", "it has no arrays", "12.3 µs", "abc<1>",
-                      "2,750,123", "0.062"):
+                      "2,750,123", "0.062", "1 of 2 within 30 %", "0.88 to 2.62", "fetch × 0.5"):
             self.assertIn(words, shown)
 
     def test_results_of_one_thread_and_one_system_make_a_page_too(self):

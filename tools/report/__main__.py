@@ -45,6 +45,10 @@ def sections_of(results):
         drawn = lock_figures.over_threads(results.locks) + lock_figures.over_height(results.locks)
         table = tables.lock_counts(results.locks)
         sections.append(("Range locks", [], drawn, [table] if table else []))
+    listed = [tables.validation(results.validations), tables.sensitivity(results.sensitivities)]
+    if any(listed):
+        title = "The simulator beside the machine"
+        sections.append((title, [], [], [table for table in listed if table]))
     sections.append(("Sources", [], [], [tables.machines(results)]))
     return sections
 

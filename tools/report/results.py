@@ -7,6 +7,8 @@ known by its members:
   transactions  "system" and "throughput_tx_per_s"
   locks         "lock" and "pairs_per_s" (or "instructions_per_pair")
   recovery      "recovery_seconds", with "threads", "checkpoint_ms" and "log_bytes"
+  validation    "native_mean_ns" beside "simulated_mean_ns" (`sp3 sim --validate`)
+  sensitivity   "cost", with its "factor" and the "gain" and "speedup" found (`sp3 sim --sensitivity`)
 """
 
 import json
@@ -106,6 +108,8 @@ class Results:
     rows: list = field(default_factory=list)  # transactions
     locks: list = field(default_factory=list)
     recoveries: list = field(default_factory=list)
+    validations: list = field(default_factory=list)
+    sensitivities: list = field(default_factory=list)
     skipped: list = field(default_factory=list)  # reasons, as the files give them
     files: list = field(default_factory=list)
 
@@ -167,11 +171,17 @@ def sort_row(results, row, where):
     elif "recovery_seconds" in row:
         needed = ["threads", "checkpoint_ms", "log_bytes"]
         target = results.recoveries
+    elif "native_mean_ns" in row:
+        needed = ["workload", "system", "cores", "simulated_mean_ns", "ratio"]
+        target = results.validations
+    elif "factor" in row:
+        needed = ["workload", "cost", "gain", "speedup", "same_order", "systems", "cores"]
+        target = results.sensitivities
     elif "lock" in row:
         needed = ["workload", "threads", "max_height"]
         target = results.locks
     else:
-        raise BadInput(f"{where}: neither transactions, locks nor recovery")
+        raise BadInput(f"{where}: neither transactions, locks, recovery nor about the simulator")
     missing = [name for name in needed if name not in row]
     if missing:
         raise BadInput(f"{where}: without {', '.join(missing)}")

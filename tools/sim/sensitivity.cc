@@ -92,6 +92,18 @@ int run_sensitivity(const SimArguments& a) {
     double low_gain = base.gain, high_gain = base.gain;
     double low_speedup = base.speedup, high_speedup = base.speedup;
     std::string changed;
+    const auto tell = [&](const char* cost, double factor, const Conclusions& found) {
+      json.push_back({{"workload", workloads::to_string(kind)},
+                      {"systems", q.systems},
+                      {"cores", {q.few, q.many}},
+                      {"cost", cost},
+                      {"factor", factor},
+                      {"gain", found.gain},
+                      {"speedup", found.speedup},
+                      {"throughputs", found.throughputs},
+                      {"same_order", same_order(base, found)}});
+    };
+    tell("", 1, base);
     for (const emu::sim::NamedCost& cost : emu::sim::kNamedCosts) {
       progress.show(fmt::format("{}, {}", workloads::to_string(kind), cost.name), done++, total);
       if (costs.costs.*(cost.value) == 0) continue;
@@ -104,13 +116,7 @@ int run_sensitivity(const SimArguments& a) {
         low_speedup = std::min(low_speedup, found.speedup);
         high_speedup = std::max(high_speedup, found.speedup);
         if (!same_order(base, found)) changed += fmt::format(" {}={}", cost.name, factor);
-        json.push_back({{"workload", workloads::to_string(kind)},
-                        {"cost", cost.name},
-                        {"factor", factor},
-                        {"gain", found.gain},
-                        {"speedup", found.speedup},
-                        {"throughputs", found.throughputs},
-                        {"same_order", same_order(base, found)}});
+        tell(cost.name, factor, found);
       }
     }
     progress.clear();
