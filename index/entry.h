@@ -132,7 +132,7 @@ class alignas(2 * sizeof(std::uint64_t)) Entry {
     std::uint64_t old0 = word0_.load(std::memory_order_relaxed);  // relaxed: only guesses
     std::uint64_t old1 = word1_.load(std::memory_order_relaxed);
     bool done = false;
-    while (!done) {
+    while (!done) {  // NOLINT(bugprone-infinite-loop): the instruction sets it
       asm volatile("lock cmpxchg16b %[entry]"
                    : "=@ccz"(done), [entry] "+m"(*this), "+a"(old0), "+d"(old1)
                    : "b"(word0), "c"(word1)

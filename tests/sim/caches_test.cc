@@ -98,7 +98,7 @@ TEST_CASE("a first level holds 48 KiB, a second 2 MiB, and the least recently us
 TEST_CASE("what was written and has left its core's caches comes from memory") {
   Cores cores;
   cores.store(0, 1);
-  for (std::uint64_t line = 2; line <= 4096 * 8 + 1; ++line) cores.load(0, line);
+  for (std::uint64_t line = 2; line <= std::uint64_t{4096} * 8 + 1; ++line) cores.load(0, line);
   CHECK(cores.load(1, 1) == 100);
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("what is made anew is fetched by nobody, but taken from those who have
   }
   SECTION("unless it has left the caches") {
     cores.make(1, 7);
-    for (std::uint64_t line = 8; line <= 4096 * 8 + 8; ++line) cores.load(1, line);
+    for (std::uint64_t line = 8; line <= std::uint64_t{4096} * 8 + 8; ++line) cores.load(1, line);
     CHECK(cores.make(0, 7) == 1);
   }
 }

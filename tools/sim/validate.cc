@@ -40,6 +40,7 @@ nlohmann::json run_natively(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), (directory / "sp3").string());
   arguments.insert(arguments.end(), {"--json", json.string()});
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   const pid_t child = ::fork();
