@@ -7,8 +7,8 @@
 // the simulated checkpointer has a core of its own, which here would be one of the two.
 //
 // Such a machine is also faster or slower from one minute to the next. So, unless costs were given,
-// the calibration's microbenchmarks run in turn with the workloads. What others do only ever takes
-// time: of all rounds the best counts, for the workloads as for the microbenchmarks.
+// the calibration's microbenchmarks run in turn with the workloads, and of each the median counts.
+// (The best would be another machine: microbenchmarks are shorter, and luckier.)
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -93,8 +93,10 @@ std::vector<std::string> bench_arguments(const SimArguments& a, const std::strin
           "3"};
 }
 
-double least(const std::vector<double>& values) {
-  return *std::min_element(values.begin(), values.end());
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 // What was measured natively, round by round.
@@ -108,9 +110,9 @@ struct Native {
   std::map<Key, NativeCell> cells;
   std::map<std::string, std::vector<double>> micros;
 
-  [[nodiscard]] Measured micros_at_best() const {
+  [[nodiscard]] Measured medians() const {
     Measured measured;
-    for (const auto& [name, values] : micros) measured[name] = least(values);
+    for (const auto& [name, values] : micros) measured[name] = median(values);
     return measured;
   }
 };
@@ -146,7 +148,7 @@ int run_validation(const SimArguments& a) {
   Progress progress;
   const Native native = run_rounds(a, calibrates, progress);
   emu::sim::Costs costs =
-      calibrates ? costs_from(native.micros_at_best()) : read_costs(a.costs_file).costs;
+      calibrates ? costs_from(native.medians()) : read_costs(a.costs_file).costs;
   apply_factors(costs, a.factors);
   const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
   StoreArguments store = a.store;
@@ -167,9 +169,8 @@ int run_validation(const SimArguments& a) {
     cell.spec.kind = workloads::workload_from_name(workload);
     cell.run.threads = threads;
     const workloads::RunResult simulated = run_timed(cell, zipf, costs, false).result;
-    const double native_ns = least(native.cells.at(key).mean_ns);
-    const std::vector<double>& throughputs = native.cells.at(key).throughput;
-    const double native_throughput = *std::max_element(throughputs.begin(), throughputs.end());
+    const double native_ns = median(native.cells.at(key).mean_ns);
+    const double native_throughput = median(native.cells.at(key).throughput);
     const double simulated_ns = undisturbed_mean_ns(simulated);
     const double ratio = native_ns / simulated_ns;  // of throughputs, were nobody else there
     progress.clear();
