@@ -88,6 +88,26 @@ class SimTest(CommandTest):
             json.dump({"costs_ns": slow["costs_ns"]}, out)
         self.assertEqual(self.rows(*run, "--costs", file)[0]["trace_hash"], slow["trace_hash"])
 
+    def test_each_cost_is_varied_and_what_follows_is_told(self):
+        rows = self.rows("--sensitivity", "--workload", "sps", "--cores", "1,2")
+        self.assertEqual((rows[0]["cost"], rows[0]["factor"], rows[0]["same_order"]), ("", 1, True))
+        self.assertEqual({row["factor"] for row in rows[1:]}, {0.5, 1.5})
+        for row in rows:
+            self.assertEqual((row["systems"], row["cores"]), (["sp3", "nvm-tx"], [1, 2]))
+            self.assertGreater(row["gain"], 0)
+            self.assertGreater(row["speedup"], 0)
+
+    def test_native_and_simulated_runs_stand_side_by_side(self):
+        costs = os.path.join(self.directory.name, "costs.json")
+        with open(costs, "w", encoding="utf-8") as file:
+            json.dump({"costs_ns": {"fence": 1e6}}, file)
+        rows = self.rows("--validate", "--workload", "sps", "--system", "sp3", "--costs", costs)
+        self.assertEqual([row["cores"] for row in rows], [1, 2])
+        for row in rows:
+            self.assertGreater(row["simulated_mean_ns"], 1e6)  # no native fence takes a millisecond
+            self.assertLess(row["ratio"], 1)
+            self.assertEqual(len(row["ratios"]), 3)
+
     def test_a_campaign_counts_what_it_checked(self):
         found = self.campaign("--crash", "--seeds", "2-3", "--case-transactions", "2")
         for count in CAMPAIGN_COUNTS:

@@ -7,15 +7,15 @@
 // the simulated checkpointer has a core of its own, which here would be one of the two.
 //
 // Such a machine is also faster or slower from one minute to the next. So, unless costs were given,
-// the calibration's microbenchmarks run in turn with the workloads, and of each the median counts.
-// (The best would be another machine: microbenchmarks are shorter, and luckier.)
+// they are measured again before each run of a workload, which is then simulated with them, and what
+// counts of several rounds is the median ratio.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <tuple>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -61,14 +61,15 @@ nlohmann::json run_natively(std::vector<std::string> arguments) {
   return rows;
 }
 
-std::vector<std::string> bench_arguments(const SimArguments& a, const std::string& threads) {
+std::vector<std::string> bench_arguments(const SimArguments& a, workloads::WorkloadKind kind,
+                                         unsigned threads) {
   return {"bench",
           "--workload",
-          a.workloads,
+          std::string(workloads::to_string(kind)),
           "--system",
           a.systems,
           "--threads",
-          threads,
+          std::to_string(threads),
           "--entries",
           std::to_string(a.spec.entries),
           "--entry-size",
@@ -99,95 +100,109 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// What was measured natively, round by round.
-struct NativeCell {
-  std::vector<double> mean_ns;
-  std::vector<double> throughput;
+// One cell of the table: what each round found.
+struct Compared {
+  std::string workload;
+  std::string system;
+  unsigned cores = 1;
+  std::vector<double> native_ns;
+  std::vector<double> native_throughput;
+  std::vector<double> simulated_ns;
+  std::vector<double> simulated_throughput;
+  std::vector<double> ratio;  // native over simulated time: of throughputs, were nobody else there
 };
-struct Native {
-  using Key = std::tuple<unsigned, std::string, std::string>;  // threads, workload, system
-  std::vector<Key> order;
-  std::map<Key, NativeCell> cells;
-  std::map<std::string, std::vector<double>> micros;
 
-  [[nodiscard]] Measured medians() const {
-    Measured measured;
-    for (const auto& [name, values] : micros) measured[name] = median(values);
-    return measured;
+class Validation {
+ public:
+  explicit Validation(const SimArguments& a)
+      : a_(a), given_(read_costs(a.costs_file).costs), zipf_(a.spec.entries, a.spec.zipf) {
+    store_ = a.store;
+    store_.path = "/simulated";
+    store_.checkpoint_ms = 0;
+    store_.pool_size = "512M";
   }
-};
 
-Native run_rounds(const SimArguments& a, bool calibrates, Progress& progress) {
-  Native native;
-  const unsigned rounds = std::max(a.repeat, 3U);
-  for (unsigned round = 0; round < rounds; ++round) {
-    progress.show("native runs", round, rounds);
-    for (const std::string threads : {"1", "2"}) {
-      if (calibrates) {
-        for (const auto& [name, value] : measured_in(run_natively({"micro", "--calibrate"}))) {
-          native.micros[name].push_back(value);
-        }
-      }
-      for (const auto& row : run_natively(bench_arguments(a, threads))) {
-        const Native::Key key{parse_threads(threads), row.at("workload"), row.at("system")};
-        NativeCell& cell = native.cells[key];
-        if (cell.mean_ns.empty()) native.order.push_back(key);
-        cell.mean_ns.push_back(row.at("latency_undisturbed_mean_ns"));
-        cell.throughput.push_back(row.at("throughput_tx_per_s"));
-      }
+  // Of one workload under all systems.
+  void compare(workloads::WorkloadKind kind, unsigned cores) {
+    emu::sim::Costs costs = given_;
+    if (a_.costs_file.empty()) {
+      costs = costs_from(measured_in(run_natively({"micro", "--calibrate"})));
+    }
+    apply_factors(costs, a_.factors);
+    for (const auto& row : run_natively(bench_arguments(a_, kind, cores))) {
+      Cell cell{row.at("system"), a_.spec, a_.run, system_options(store_), {}};
+      cell.spec.kind = kind;
+      cell.run.threads = cores;
+      const workloads::RunResult simulated = run_timed(cell, zipf_, costs, false).result;
+      Compared& found = cell_of(row.at("workload"), row.at("system"), cores);
+      found.native_ns.push_back(row.at("latency_undisturbed_mean_ns"));
+      found.native_throughput.push_back(row.at("throughput_tx_per_s"));
+      found.simulated_ns.push_back(undisturbed_mean_ns(simulated));
+      found.simulated_throughput.push_back(simulated.throughput());
+      found.ratio.push_back(found.native_ns.back() / found.simulated_ns.back());
     }
   }
-  progress.clear();
-  return native;
-}
+
+  [[nodiscard]] const std::vector<Compared>& cells() const { return cells_; }
+
+ private:
+  Compared& cell_of(const std::string& workload, const std::string& system, unsigned cores) {
+    const auto found = std::find_if(cells_.begin(), cells_.end(), [&](const Compared& cell) {
+      return cell.workload == workload && cell.system == system && cell.cores == cores;
+    });
+    return found != cells_.end()
+               ? *found
+               : cells_.emplace_back(Compared{workload, system, cores, {}, {}, {}, {}, {}});
+  }
+
+  const SimArguments& a_;
+  const emu::sim::Costs given_;
+  const workloads::Zipf zipf_;
+  StoreArguments store_;
+  std::vector<Compared> cells_;
+};
 
 }  // namespace
 
 int run_validation(const SimArguments& a) {
-  const bool calibrates = a.costs_file.empty();
+  const std::vector<workloads::WorkloadKind> kinds = parse_workloads(a.workloads);
+  const unsigned rounds = std::max(a.repeat, 3U);
+  Validation validation(a);
   Progress progress;
-  const Native native = run_rounds(a, calibrates, progress);
-  emu::sim::Costs costs =
-      calibrates ? costs_from(native.medians()) : read_costs(a.costs_file).costs;
-  apply_factors(costs, a.factors);
-  const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
-  StoreArguments store = a.store;
-  store.path = "/simulated";
-  store.checkpoint_ms = 0;
-  store.pool_size = "512M";
-  nlohmann::json results = nlohmann::json::array();
+  std::size_t done = 0;
+  for (unsigned round = 0; round < rounds; ++round) {
+    for (const unsigned cores : {1U, 2U}) {
+      for (const workloads::WorkloadKind kind : kinds) {
+        progress.show(fmt::format("{}, {} cores", workloads::to_string(kind), cores), done++,
+                      rounds * 2 * kinds.size());
+        validation.compare(kind, cores);
+      }
+    }
+  }
+  progress.clear();
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   fmt::print(out, "{:<10} {:<8} {:>5} | {:>9} {:>9} | {:>9} {:>9} {:>7}\n", "", "", "", "native",
              "simulated", "native", "simulated", "");
   fmt::print(out, "{:<10} {:<8} {:>5} | {:>9} {:>9} | {:>9} {:>9} {:>7}\n", "workload", "system",
              "cores", "ktx/s", "ktx/s", "mean ns", "mean ns", "ratio");
   std::size_t within = 0;
-  for (const Native::Key& key : native.order) {
-    const auto& [threads, workload, system] = key;
-    progress.show("simulated runs", results.size(), native.order.size());
-    Cell cell{system, a.spec, a.run, system_options(store), {}};
-    cell.spec.kind = workloads::workload_from_name(workload);
-    cell.run.threads = threads;
-    const workloads::RunResult simulated = run_timed(cell, zipf, costs, false).result;
-    const double native_ns = median(native.cells.at(key).mean_ns);
-    const double native_throughput = median(native.cells.at(key).throughput);
-    const double simulated_ns = undisturbed_mean_ns(simulated);
-    const double ratio = native_ns / simulated_ns;  // of throughputs, were nobody else there
-    progress.clear();
-    fmt::print(out, "{:<10} {:<8} {:>5} | {:>9.1f} {:>9.1f} | {:>9.0f} {:>9.0f} {:>7.2f}\n",
-               workload, system, threads, native_throughput / 1000, simulated.throughput() / 1000,
-               native_ns, simulated_ns, ratio);
-    std::fflush(out);
+  nlohmann::json results = nlohmann::json::array();
+  for (const Compared& cell : validation.cells()) {
+    const double ratio = median(cell.ratio);
     within += ratio > 1 - kTolerated && ratio < 1 + kTolerated ? 1 : 0;
-    results.push_back({{"workload", workload},
-                       {"system", system},
-                       {"cores", threads},
-                       {"native_tx_per_s", native_throughput},
-                       {"simulated_tx_per_s", simulated.throughput()},
-                       {"native_mean_ns", native_ns},
-                       {"simulated_mean_ns", simulated_ns},
+    fmt::print(out, "{:<10} {:<8} {:>5} | {:>9.1f} {:>9.1f} | {:>9.0f} {:>9.0f} {:>7.2f}\n",
+               cell.workload, cell.system, cell.cores, median(cell.native_throughput) / 1000,
+               median(cell.simulated_throughput) / 1000, median(cell.native_ns),
+               median(cell.simulated_ns), ratio);
+    results.push_back({{"workload", cell.workload},
+                       {"system", cell.system},
+                       {"cores", cell.cores},
+                       {"native_tx_per_s", median(cell.native_throughput)},
+                       {"simulated_tx_per_s", median(cell.simulated_throughput)},
+                       {"native_mean_ns", median(cell.native_ns)},
+                       {"simulated_mean_ns", median(cell.simulated_ns)},
                        {"ratio", ratio},
-                       {"native_rounds_ns", native.cells.at(key).mean_ns}});
+                       {"ratios", cell.ratio}});
   }
   fmt::print(out, "{} of {} within 30 %\n", within, results.size());
   if (!a.json.empty()) write_output(a.json, results.dump(2) + "\n");
