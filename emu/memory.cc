@@ -116,11 +116,11 @@ FlushInstruction choose_flush(const std::string& path, MemoryKind kind, FlushIns
 // Maps the first pages of the log for writing, so that the commit path does not fault on them: on
 // tmpfs a first touch took 1 us (12 us where the hypervisor faults too) instead of 0.03. The log is
 // used from its start and its segments are used again, so the first part is what counts; and
-// opening a pool must stay quick however large its log is: this reaches some 80 MiB. Kernels before
-// 5.14 refuse, no harm done.
-void populate_log(std::byte* log, std::uint64_t length) noexcept {
+// opening a pool must stay quick however large its log is: 20 ms reach some 80 MiB, or 7 where the
+// hypervisor faults. Kernels before 5.14 refuse, no harm done.
+void populate_log(std::byte* log, std::uint64_t length, std::uint32_t milliseconds) noexcept {
   constexpr std::uint64_t kChunk = std::uint64_t{2} << 20;
-  const std::uint64_t budget = ticks_from_nanoseconds(20e6);
+  const std::uint64_t budget = ticks_from_nanoseconds(1e6 * milliseconds);
   const std::uint64_t start = ticks();
   for (std::uint64_t at = 0; at < length && ticks() - start < budget; at += kChunk) {
     const std::uint64_t bytes = length - at < kChunk ? length - at : kChunk;
@@ -190,7 +190,7 @@ std::unique_ptr<Memory> Memory::map(int fd, const std::string& path, std::uint64
     m.log_ = cold.image.data();
   } else if (!read_only) {
     m.log_ = m.writable_ + m.log_offset_;
-    populate_log(m.log_, m.log_length_);
+    populate_log(m.log_, m.log_length_, options.prefault_ms);
   } else {
     m.log_ = cold.view.data() + m.log_offset_;  // log_view() works; a store would fault
   }

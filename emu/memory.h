@@ -65,6 +65,7 @@ struct MemoryOptions {
   std::uint64_t log_offset =
       0;  // the log region: only ranges inside it may use log_store/log_flush
   std::uint64_t log_length = 0;
+  std::uint32_t prefault_ms = 20;  // as sp3::Options
 };
 
 // Tests: the `countdown`-th fence or log_flush from now on fails with `error` (errno), as do all

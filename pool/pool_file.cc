@@ -76,6 +76,7 @@ emu::MemoryOptions PoolFile::memory_options(const Layout& layout, const Options&
   memory.latency = options.latency;
   memory.log_offset = layout.log_offset;
   memory.log_length = layout.log_bytes;
+  memory.prefault_ms = options.prefault_ms;
   return memory;
 }
 

@@ -100,7 +100,7 @@ pool::SuperblockImage next_generation(const pool::PoolFile& file) {
 }  // namespace
 
 pool::SuperblockImage start_generation(pool::PoolFile& file) {
-  const pool::SuperblockImage image = next_generation(file);
+  pool::SuperblockImage image = next_generation(file);
   auto directory =
       pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(), file.current_copy());
   write_both(file, directory, nullptr, image);

@@ -10,7 +10,7 @@
 namespace sp3::recovery {
 namespace {
 
-constexpr std::uint64_t kRecordsPerStretch = 16 * 1024;
+constexpr std::uint64_t kRecordsPerStretch = std::uint64_t{16} * 1024;
 
 struct Carving {
   log::WriteView write;

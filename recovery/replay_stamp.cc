@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint64_t kLogAhead = 32;
 constexpr std::uint64_t kHomeAhead = 16;
 constexpr std::uint64_t kRing = 64;
-constexpr std::uint64_t kProgressEvery = 64 * 1024;
+constexpr std::uint64_t kProgressEvery = std::uint64_t{64} * 1024;
 
 void ask_for_log(const std::byte* at) {
   __builtin_prefetch(at);

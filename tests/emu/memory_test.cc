@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string>
 
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +46,33 @@ MemoryOptions emulated(FlushInstruction flush, Latency latency = {}) {
   return options;
 }
 
+// How often a store to each page of the log had to wait for the system to map it.
+long faults_of_first_stores(std::uint32_t prefault_ms) {
+  const ScratchFile file;
+  MemoryOptions options = emulated(FlushInstruction::automatic);
+  options.prefault_ms = prefault_ms;
+  const std::unique_ptr<Memory> memory = file.map(options);
+  const std::uint64_t value = 1;
+  const auto faults = [] {
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_minflt + usage.ru_majflt;
+  };
+  const long before = faults();
+  for (std::uint64_t at = 0; at < ScratchFile::kLogLength; at += 4096) {
+    memory->log_store(kLog + at, &value, sizeof value, false);
+  }
+  return faults() - before;
+}
+
+bool kernel_populates() {
+  void* const page =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool populated = madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
+  munmap(page, 4096);
+  return populated;
+}
+
 ErrorCode error_of(const ScratchFile& file, const MemoryOptions& options) {
   try {
     (void)file.map(options);
@@ -58,6 +87,12 @@ ErrorCode error_of(const ScratchFile& file, const MemoryOptions& options) {
 }
 
 }  // namespace
+
+TEST_CASE("pages of the log that were mapped ahead cost no fault") {
+  const long pages = ScratchFile::kLogLength / 4096;
+  CHECK(faults_of_first_stores(0) >= pages / 2);
+  if (kernel_populates()) CHECK(faults_of_first_stores(1000) <= 2);
+}
 
 TEST_CASE("what every instruction flushed is in the view, in the log view and in the file") {
   for (const auto instruction : available()) {

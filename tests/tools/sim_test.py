@@ -106,7 +106,7 @@ class SimTest(CommandTest):
         for row in rows:
             self.assertGreater(row["simulated_mean_ns"], 1e6)  # no native fence takes a millisecond
             self.assertLess(row["ratio"], 1)
-            self.assertEqual(len(row["ratios"]), 3)
+            self.assertEqual(len(row["native_rounds_ns"]), 3)
 
     def test_a_campaign_counts_what_it_checked(self):
         found = self.campaign("--crash", "--seeds", "2-3", "--case-transactions", "2")

@@ -31,6 +31,8 @@ void Heap::create(const std::filesystem::path& path, const std::string& layout, 
                   bool emulated) {
   std::optional<emu::AssumePersistent> assume;
   if (emulated) assume.emplace();
+  int prefault = emulated ? 1 : 0;  // as the other systems' pages are (Options::prefault_ms)
+  require(pmemobj_ctl_set(nullptr, "prefault.at_create", &prefault) == 0, "prefault.at_create");
   pool_ = pmemobj_create(path.c_str(), layout.c_str(), bytes, kMode);
   if (pool_ == nullptr) fail("pmemobj_create");
   base_ = reinterpret_cast<std::byte*>(pool_);

@@ -64,6 +64,7 @@ std::unique_ptr<emu::Memory> StoreFile::map(const Options& options, FlushInstruc
   wanted.latency = options.latency;
   wanted.log_offset = 0;
   wanted.log_length = size_;
+  wanted.prefault_ms = options.prefault_ms;
   return emu::Memory::map(file_.get(), path_, size_, wanted);
 }
 
