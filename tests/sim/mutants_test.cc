@@ -42,9 +42,12 @@ std::string page_row(base::Mutant mutant, const Trial& trial, std::string_view c
 }
 
 bool is_caught(const Verdict& verdict, const KnownMutant& row) {
-  // A sanitizer may be faster than the check.
-  return verdict.caught &&
-         (contains(verdict.what, row.check) || contains(verdict.what, "Sanitizer"));
+  if (!verdict.caught) return false;
+    // A sanitizer may be faster than the check, or an assertion that only unoptimised builds have.
+#ifndef NDEBUG
+  if (contains(verdict.what, "Assertion")) return true;
+#endif
+  return contains(verdict.what, row.check) || contains(verdict.what, "Sanitizer");
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ TEST_CASE("cases of rich seeds: structures, failing disks, or both") {
   const sim::CrashCounts n =
       crash_all("rich", {sim::kFirstRichSeed, sim::kFirstRichSeed + 7}, options);
   CHECK(n.structures > 2000 / kLess);
-  CHECK(n.failed > 0);
+  // The one case that sanitizers have time for has a sound disk; failing_io_test.cc fails them all.
+  if (kShare == 1) CHECK(n.failed > 0);
 }
 
 }  // namespace sp3::test

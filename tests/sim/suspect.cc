@@ -70,7 +70,9 @@ Verdict try_mutant(base::Mutant mutant, const Trial& trial) {
   if (WIFEXITED(status)) {
     verdict.caught = !verdict.what.empty();
   } else {
-    verdict.caught = verdict.what.find("invariant violated") != std::string::npos;
+    // An assertion of the library, or one of the containers' own, which unoptimised builds have.
+    verdict.caught = verdict.what.find("invariant violated") != std::string::npos ||
+                     verdict.what.find("Assertion `") != std::string::npos;
     if (!verdict.caught) verdict.what += fmt::format("ended by signal {}", WTERMSIG(status));
   }
   return verdict;
