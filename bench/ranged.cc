@@ -43,8 +43,8 @@ Options emulated(std::uint32_t latency_ns) {
   return options;
 }
 
-// The `number`-th value, written to each of `places` in turn: never what is there already, or an object would
-// find that nothing has changed, and log nothing.
+// The `number`-th value, written to each of `places` in turn: never what is there already, or an
+// object would find that nothing has changed, and log nothing.
 std::byte fresh(std::uint64_t number, std::uint64_t places) {
   return static_cast<std::byte>(number + number / places);
 }

@@ -7,11 +7,6 @@
 
 namespace sp3::tools {
 
-namespace {
-// All of the log, however long it takes: a run shall measure a system, not the first touch of a page.
-constexpr std::uint32_t kPrefaultMs = 60'000;
-}  // namespace
-
 void add_memory_options(CLI::App& command, StoreArguments& a) {
   command.add_option("--memory", a.memory, "emulated, file or dax")->capture_default_str();
   command.add_option(
@@ -71,7 +66,6 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
   o.pool.locks = parse_enum("--locks", a.locks, LockTiming::encounter);
   o.pool.range_lock = parse_enum("--range-lock", a.range_lock, RangeLockKind::grid);
   o.pool.async.group_records = a.group;
-  o.pool.prefault_ms = kPrefaultMs;
   o.pool.checkpoint.interval_ms = a.checkpoint_ms;
   if (a.durability != "sync" && a.durability != "async") {
     throw UsageError("--durability: wanted sync or async, found '" + a.durability + "'");

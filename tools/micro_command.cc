@@ -14,6 +14,7 @@
 #include "emu/clock.h"
 #include "tools/bench_options.h"
 #include "tools/command.h"
+#include "tools/median.h"
 #include "tools/pool_remover.h"
 #include "workloads/entry.h"
 #include "workloads/floor.h"
@@ -36,11 +37,6 @@ struct MicroArguments {
   bool calibrate = false;
   std::string json;
 };
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[(values.size() - 1) / 2];
-}
 
 // A workload on sp3, on a fresh pool.
 workloads::RunResult run_sp3(const SystemOptions& options, workloads::WorkloadKind kind,

@@ -71,6 +71,11 @@ bool Caches::has(Core core, std::uint32_t id, std::uint32_t version) {
   return its.first[id % kFirst] == wanted || std::find(set.begin(), set.end(), wanted) != set.end();
 }
 
+bool Caches::others_have(const Line& line, std::uint16_t self) {
+  return line.shared || (line.owner != kNobody && line.owner != self &&
+                         has(line.owner - 1U, line.id, line.version));
+}
+
 std::uint64_t Caches::transfer(Line& line, std::uint64_t now) const {
   line.free_at = std::max(line.free_at, now) + costs_.transfer;
   return line.free_at - now;
@@ -86,7 +91,7 @@ std::uint64_t Caches::access(Core core, std::uint64_t name, Access access, std::
   std::uint64_t cost = access == Access::exchange ? costs_.exchange : 0;
   if (stores && (line.shared || dirty_elsewhere)) {
     // Whoever has it, has it no longer.
-    const bool at_hand = dirty_elsewhere ? has(line.owner - 1U, id, line.version) : true;
+    const bool at_hand = others_have(line, self);
     ++line.version;
     take(core, id, line.version);
     cost += at_hand ? transfer(line, now) : further ? costs_.fetch_next : costs_.fetch;
@@ -96,7 +101,7 @@ std::uint64_t Caches::access(Core core, std::uint64_t name, Access access, std::
       cost += costs_.hit;
     } else if (where == Where::second) {
       cost += costs_.near;
-    } else if (dirty_elsewhere && has(line.owner - 1U, id, line.version)) {
+    } else if (dirty_elsewhere && others_have(line, self)) {
       cost += transfer(line, now);
     } else {
       cost += further ? costs_.fetch_next : costs_.fetch;
@@ -118,8 +123,7 @@ std::uint64_t Caches::make(Core core, std::uint64_t name, std::uint64_t now) {
   const auto self = static_cast<std::uint16_t>(core + 1);
   std::uint64_t cost = costs_.hit;
   if (line.shared || line.owner != self) {
-    const bool at_hand =
-        line.shared || (line.owner != kNobody && has(line.owner - 1U, line.id, line.version));
+    const bool at_hand = others_have(line, self);
     ++line.version;
     if (at_hand) cost = transfer(line, now);
   }

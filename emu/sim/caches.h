@@ -42,8 +42,8 @@ class Caches {
   // name_of().
   std::uint64_t access(Core core, std::uint64_t line, Access access, std::uint64_t now,
                        bool further);
-  // A line is made anew, in memory that was used for the like of it before: nothing is fetched, but who
-  // has what was there must give it up.
+  // A line is made anew, in memory that was used for the like of it before: nothing is fetched, but
+  // who has what was there must give it up.
   std::uint64_t make(Core core, std::uint64_t line, std::uint64_t now);
 
  private:
@@ -87,6 +87,8 @@ class Caches {
   OfCore& make_core(Core core);
   Where take(Core core, std::uint32_t id, std::uint32_t version);
   [[nodiscard]] bool has(Core core, std::uint32_t id, std::uint32_t version);
+  // Whether a core but `self` (its number + 1) has the line, and could hand it over.
+  [[nodiscard]] bool others_have(const Line& line, std::uint16_t self);
   std::uint64_t transfer(Line& line, std::uint64_t now) const;
 
   const Costs costs_;

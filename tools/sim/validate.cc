@@ -7,9 +7,9 @@
 // the simulated checkpointer has a core of its own, which here would be one of the two.
 //
 // Such a machine is also faster or slower from one minute to the next. So, unless costs were given,
-// they are measured again before each run of a workload, which is then simulated with them. What others
-// do only ever takes time: of three runs the fastest counts, as of three measurements of each cost. And
-// of several rounds the median ratio.
+// they are measured again before each run of a workload, which is then simulated with them. What
+// others do only ever takes time: of three runs the fastest counts, as of three measurements of each
+// cost. And of several rounds the median ratio.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "tools/command.h"
+#include "tools/median.h"
 #include "tools/progress.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/calibrate.h"
@@ -93,12 +94,6 @@ std::vector<std::string> bench_arguments(const SimArguments& a, workloads::Workl
           "512M",  // a log that such a run does not fill by half
           "--seconds",
           "0.1"};
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // One cell of the table: what each round found.
