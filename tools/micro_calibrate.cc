@@ -4,6 +4,7 @@
 // Everything is measured in turn, and all again `repeat` times. The lower quartile counts: what others
 // do on the machine only ever adds.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
@@ -83,15 +84,29 @@ double at_rank(std::vector<double> values, double fraction) {
   return values[static_cast<std::size_t>(static_cast<double>(values.size() - 1) * fraction)];
 }
 
-// One line, there and back between two threads, in bursts so short that in most of them neither
-// loses its core.
+// A block of lines, there and back between two threads, in bursts so short that in most of them
+// neither loses its core. Who has its turn reads and writes all of the block, then gives the turn to
+// the other by its first line.
+template <std::size_t kLines>
 double transfer_ns() {
   constexpr std::uint64_t kBursts = 301;
   constexpr std::uint64_t kRounds = 50;
-  alignas(kLine) std::atomic<std::uint64_t> turn{0};
+  struct alignas(kLine) SharedLine {
+    std::atomic<std::uint64_t> word{0};
+  };
+  std::array<SharedLine, kLines> block;
+  std::atomic<std::uint64_t>& turn = block[0].word;
+  // relaxed: the turn orders them.
+  const auto use_the_rest = [&block] {
+    for (std::size_t line = 1; line < kLines; ++line) {
+      std::atomic<std::uint64_t>& word = block[line].word;
+      word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+  };
   std::thread other([&] {
     for (std::uint64_t i = 0; i < kBursts * kRounds; ++i) {
       while (turn.load(std::memory_order_acquire) != 2 * i + 1) _mm_pause();
+      use_the_rest();
       turn.store(2 * i + 2, std::memory_order_release);
     }
   });
@@ -99,6 +114,7 @@ double transfer_ns() {
   std::uint64_t i = 0;
   for (std::uint64_t burst = 0; burst < kBursts; ++burst) {
     bursts.push_back(ns_each(kRounds, [&] {
+      use_the_rest();
       turn.store(2 * i + 1, std::memory_order_release);
       while (turn.load(std::memory_order_acquire) != 2 * i + 2) _mm_pause();
       ++i;
@@ -136,7 +152,8 @@ class Calibration {
     measure_memory();
     measure_instructions();
     measure_flushes();
-    add("transfer", transfer_ns());
+    add("transfer", transfer_ns<1>());
+    add("transfer_block_of_4", transfer_ns<4>());
     add("wake", wake_ns());
     for (const RuntimeMicro& row : run_runtime_micros(options_.path, options_.pool, 50'000)) {
       add(row.name, row.ns);

@@ -76,8 +76,8 @@ bool Caches::others_have(const Line& line, std::uint16_t self) {
                          has(line.owner - 1U, line.id, line.version));
 }
 
-std::uint64_t Caches::transfer(Line& line, std::uint64_t now) const {
-  line.free_at = std::max(line.free_at, now) + costs_.transfer;
+std::uint64_t Caches::transfer(Line& line, std::uint64_t now, bool further) const {
+  line.free_at = std::max(line.free_at, now) + (further ? costs_.transfer_next : costs_.transfer);
   return line.free_at - now;
 }
 
@@ -94,7 +94,7 @@ std::uint64_t Caches::access(Core core, std::uint64_t name, Access access, std::
     const bool at_hand = others_have(line, self);
     ++line.version;
     take(core, id, line.version);
-    cost += at_hand ? transfer(line, now) : further ? costs_.fetch_next : costs_.fetch;
+    cost += at_hand ? transfer(line, now, further) : further ? costs_.fetch_next : costs_.fetch;
   } else {
     const Where where = take(core, id, line.version);
     if (where == Where::first) {
@@ -102,7 +102,7 @@ std::uint64_t Caches::access(Core core, std::uint64_t name, Access access, std::
     } else if (where == Where::second) {
       cost += costs_.near;
     } else if (dirty_elsewhere && others_have(line, self)) {
-      cost += transfer(line, now);
+      cost += transfer(line, now, further);
     } else {
       cost += further ? costs_.fetch_next : costs_.fetch;
     }
@@ -118,14 +118,14 @@ std::uint64_t Caches::access(Core core, std::uint64_t name, Access access, std::
   return cost;
 }
 
-std::uint64_t Caches::make(Core core, std::uint64_t name, std::uint64_t now) {
+std::uint64_t Caches::make(Core core, std::uint64_t name, std::uint64_t now, bool further) {
   Line& line = find(name);
   const auto self = static_cast<std::uint16_t>(core + 1);
   std::uint64_t cost = costs_.hit;
   if (line.shared || line.owner != self) {
     const bool at_hand = others_have(line, self);
     ++line.version;
-    if (at_hand) cost = transfer(line, now);
+    if (at_hand) cost = transfer(line, now, further);
   }
   take(core, line.id, line.version);
   line.owner = self;

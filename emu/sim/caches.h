@@ -38,13 +38,13 @@ class Caches {
 
   explicit Caches(const Costs& costs);
 
-  // What the access costs that begins `now`. `further`: the line follows one just accessed. `line` is a
-  // name_of().
+  // What the access costs that begins `now`. `further`: the line follows one just accessed, and what
+  // it takes to get it overlaps with that. `line` is a name_of().
   std::uint64_t access(Core core, std::uint64_t line, Access access, std::uint64_t now,
                        bool further);
   // A line is made anew, in memory that was used for the like of it before: nothing is fetched, but
   // who has what was there must give it up.
-  std::uint64_t make(Core core, std::uint64_t line, std::uint64_t now);
+  std::uint64_t make(Core core, std::uint64_t line, std::uint64_t now, bool further);
 
  private:
   static constexpr std::uint32_t kFirst = 768;        // lines: 48 KiB
@@ -89,7 +89,7 @@ class Caches {
   [[nodiscard]] bool has(Core core, std::uint32_t id, std::uint32_t version);
   // Whether a core but `self` (its number + 1) has the line, and could hand it over.
   [[nodiscard]] bool others_have(const Line& line, std::uint16_t self);
-  std::uint64_t transfer(Line& line, std::uint64_t now) const;
+  std::uint64_t transfer(Line& line, std::uint64_t now, bool further) const;
 
   const Costs costs_;
   std::array<std::vector<Chunk>, kSpaces> chunks_;

@@ -19,7 +19,8 @@ struct Costs {
   std::uint32_t fetch = 60'000;     // from beyond the core's own caches
   std::uint32_t fetch_next = 8000;  // each further line of one object
   std::uint32_t transfer = 60'000;  // one that another core wrote last, or that it must give up
-  std::uint32_t exchange = 10'000;  // a locked instruction, beyond its line
+  std::uint32_t transfer_next = 10'000;  // each further line of one object that does
+  std::uint32_t exchange = 10'000;       // a locked instruction, beyond its line
   // Persistent memory.
   std::uint32_t store_line = 4000;
   std::uint32_t flush_line = 40'000;
@@ -54,6 +55,7 @@ inline constexpr NamedCost kNamedCosts[] = {
     {"fetch", &Costs::fetch},
     {"fetch_next", &Costs::fetch_next},
     {"transfer", &Costs::transfer},
+    {"transfer_next", &Costs::transfer_next},
     {"exchange", &Costs::exchange},
     {"store_line", &Costs::store_line},
     {"flush_line", &Costs::flush_line},

@@ -127,7 +127,7 @@ std::uint64_t Machine::lines_cost(std::uint8_t line, std::uint64_t which, std::u
   std::uint64_t cost = 0;
   for (std::uint64_t i = 0; i * 64 < bytes; ++i) {
     cost += kind == Line::version && how == Caches::Access::store
-                ? caches_->make(core_, first + i, time() + cost)
+                ? caches_->make(core_, first + i, time() + cost, i != 0)
                 : caches_->access(core_, first + i, how, time() + cost, i != 0);
   }
   return cost;

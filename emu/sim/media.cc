@@ -99,6 +99,36 @@ void Media::list(std::uint32_t unit) {
   pending_units_.push_back(unit);
 }
 
+// A store that changes nothing can make no difference later: its word has that value already, once
+// all before it is there, and a later piece of its group does not rest on it.
+inline void Media::store_word(Core core, std::uint64_t word, std::uint64_t value,
+                              std::uint64_t mask, bool non_temporal) {
+  std::uint64_t before = 0;
+  std::memcpy(&before, now_.data() + word * 8, 8);
+  const std::uint64_t after = merge(before, value, mask);
+  if (after == before) return;
+  std::memcpy(now_.data() + word * 8, &after, 8);
+  const auto number = static_cast<std::uint32_t>(word * 8 / unit_);
+  const auto place = static_cast<std::uint16_t>(word - std::uint64_t{number} * (unit_ / 8));
+  Unit& unit = units_[number];
+  CoreState& state = core_state(core);
+  const bool same = !unit.group_closed && !unit.pieces.empty() && unit.pieces.back().core == core &&
+                    unit.group_epoch == state.fences;
+  if (!same) {
+    ++unit.groups;
+    unit.group_closed = false;
+    unit.group_epoch = state.fences;
+  }
+  unit.pieces.push_back({sequence_++, value, mask, unit.groups, place,
+                         static_cast<std::uint16_t>(core), non_temporal});
+  if (non_temporal && (state.streamed.empty() || state.streamed.back() != number)) {
+    state.streamed.push_back(number);
+  }
+  list(number);
+  differ(number);
+  ++version_;
+}
+
 void Media::store(Core core, std::uint64_t offset, const void* from, std::size_t bytes,
                   bool non_temporal) {
   SP3_CHECK(offset <= size_ && bytes <= size_ - offset);
@@ -118,11 +148,13 @@ void Media::store(Core core, std::uint64_t offset, const void* from, std::size_t
     const std::uint64_t in_word = offset % 8;
     const std::size_t part = std::min<std::size_t>(8 - in_word, bytes);
     std::uint64_t value = 0;
-    std::uint64_t mask = 0;
-    std::array<std::byte, 8> ones{};
-    std::fill_n(ones.begin() + static_cast<std::ptrdiff_t>(in_word), part, std::byte{0xff});
-    std::memcpy(reinterpret_cast<std::byte*>(&value) + in_word, source, part);
-    std::memcpy(&mask, ones.data(), 8);
+    std::uint64_t mask = ~std::uint64_t{0};
+    if (part == 8) {  // nearly always: worth being fast
+      std::memcpy(&value, source, 8);
+    } else {
+      std::memcpy(reinterpret_cast<std::byte*>(&value) + in_word, source, part);
+      mask = ((std::uint64_t{1} << part * 8) - 1) << in_word * 8;
+    }
     store_word(core, offset / 8, value, mask, non_temporal);
     offset += part;
     source += part;
@@ -133,36 +165,6 @@ void Media::store(Core core, std::uint64_t offset, const void* from, std::size_t
 void Media::fill_zero(Core core, std::uint64_t offset, std::size_t bytes) {
   const std::vector<std::byte> zeros(bytes);
   store(core, offset, zeros.data(), bytes, false);
-}
-
-// A store that changes nothing can make no difference later: its word has that value already, once
-// all before it is there, and a later piece of its group does not rest on it.
-void Media::store_word(Core core, std::uint64_t word, std::uint64_t value, std::uint64_t mask,
-                       bool non_temporal) {
-  const auto number = static_cast<std::uint32_t>(word * 8 / unit_);
-  const auto place = static_cast<std::uint16_t>(word - std::uint64_t{number} * (unit_ / 8));
-  std::uint64_t before = 0;
-  std::memcpy(&before, now_.data() + word * 8, 8);
-  const std::uint64_t after = merge(before, value, mask);
-  if (after == before) return;
-  std::memcpy(now_.data() + word * 8, &after, 8);
-  Unit& unit = units_[number];
-  CoreState& state = core_state(core);
-  const bool same = !unit.group_closed && !unit.pieces.empty() && unit.pieces.back().core == core &&
-                    unit.group_epoch == state.fences;
-  if (!same) {
-    ++unit.groups;
-    unit.group_closed = false;
-    unit.group_epoch = state.fences;
-  }
-  unit.pieces.push_back({sequence_++, value, mask, unit.groups, place,
-                         static_cast<std::uint16_t>(core), non_temporal});
-  if (non_temporal && (state.streamed.empty() || state.streamed.back() != number)) {
-    state.streamed.push_back(number);
-  }
-  list(number);
-  differ(number);
-  ++version_;
 }
 
 // A lost sector is to be written once more: all of what loads find there.

@@ -21,6 +21,7 @@ Costs digits() {
   costs.fetch_next = 1000;
   costs.transfer = 10'000;
   costs.exchange = 100'000;
+  costs.transfer_next = 1'000'000;
   return costs;
 }
 
@@ -29,12 +30,12 @@ struct Cores : Caches {
   std::uint64_t load(Core core, std::uint64_t line) { return at(core, line, Access::load); }
   std::uint64_t store(Core core, std::uint64_t line) { return at(core, line, Access::store); }
   std::uint64_t at(Core core, std::uint64_t line, Access how) {
-    now += 1'000'000;  // so that no transfer waits for another
+    now += 10'000'000;  // so that no transfer waits for another
     return access(core, line, how, now, false);
   }
   std::uint64_t make(Core core, std::uint64_t line) {
-    now += 1'000'000;
-    return Caches::make(core, line, now);
+    now += 10'000'000;
+    return Caches::make(core, line, now, false);
   }
   std::uint64_t now = 0;
 };
@@ -58,6 +59,15 @@ TEST_CASE("what another core wrote last is transferred, and then both have it") 
   CHECK(cores.load(1, 7) == 1);
   CHECK(cores.load(0, 7) == 1);
   CHECK(cores.load(2, 7) == 100);
+}
+
+TEST_CASE("transfers of lines that follow one another overlap") {
+  Cores cores;
+  for (std::uint64_t line = 7; line < 9; ++line) cores.store(0, line);
+  CHECK(cores.load(1, 7) == 10'000);
+  CHECK(cores.access(1, 8, Access::load, cores.now, true) == 1'000'000);
+  CHECK(cores.store(0, 7) == 10'000);
+  CHECK(cores.access(0, 8, Access::store, cores.now, true) == 1'000'000);
 }
 
 TEST_CASE("a store takes the line from all who share it") {
@@ -114,6 +124,9 @@ TEST_CASE("what is made anew is fetched by nobody, but taken from those who have
     CHECK(cores.make(1, 7) == 10'000);
     CHECK(cores.make(1, 7) == 1);
     CHECK(cores.make(0, 7) == 10'000);
+  }
+  SECTION("which overlaps with what was just taken") {
+    CHECK(static_cast<Caches&>(cores).make(0, 7, cores.now + 100'000, true) == 1'000'000);
   }
   SECTION("unless it has left the caches") {
     cores.make(1, 7);

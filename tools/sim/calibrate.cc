@@ -59,6 +59,7 @@ void take_hardware(const Measured& m, Costs& costs) {
   costs.fetch = to_cost(at(m, "fetch") - at(m, "hit"));
   costs.fetch_next = to_cost((at(m, "fetch_block_of_4") - at(m, "fetch")) / 3);
   costs.transfer = to_cost(at(m, "transfer"));
+  costs.transfer_next = to_cost((at(m, "transfer_block_of_4") - at(m, "transfer")) / 3);
   costs.exchange = to_cost(at(m, "exchange"));
   costs.clock = to_cost(at(m, "clock"));
   costs.pause = to_cost(at(m, "pause"));
