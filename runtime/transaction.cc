@@ -232,7 +232,7 @@ inline const std::byte* SessionCore::read_version(std::uint64_t offset,
                                                   const detail::TypeInfo& type) {
   const index::Place place = locate(offset, type);
   const index::Seen seen = observe(place);
-  reads_.push_back({&place.entry(), offset, seen});
+  reads_.emplace_back(&place.entry(), offset, seen);
   admit_to_snapshot(seen);
   return bytes_of(place, seen, offset);
 }

@@ -68,17 +68,8 @@ class RbTree {
   // The value of `key`, as of now, valid (and unchanged by later writes) to the end of the
   // transaction; null if there is none.
   [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
-    for (Ptr<Node> at = tx.read(header_).root; at;) {
-      const Node& node = tx.read(at);
-      if (key < node.key) {
-        at = node.child[left];
-      } else if (node.key < key) {
-        at = node.child[right];
-      } else {
-        return &node.value;
-      }
-    }
-    return nullptr;
+    const Found found = search(tx, key, [](Ptr<Node>, unsigned) {});
+    return found.at ? &found.node->value : nullptr;
   }
 
   // A copy of the value of `key`.
@@ -194,7 +185,28 @@ class RbTree {
     unsigned size_ = 0;
   };
 
+  struct Found {
+    Ptr<Node> at;
+    const Node* node = nullptr;
+  };
+
   explicit RbTree(Ptr<Header> header) noexcept : header_(header) {}
+
+  // The node with `key`, if there is one. Calls step(node, side) for each node above it, or above
+  // where it would be.
+  template <class Step>
+  Found search(Transaction& tx, const K& key, Step&& step) const {
+    Ptr<Node> at = tx.read(header_).root;
+    while (at) {
+      const Node& node = tx.read(at);
+      // No jump depends on the side: nobody can foretell it, and half of such jumps would go wrong.
+      const auto side = static_cast<unsigned>(node.key < key);
+      if ((side | static_cast<unsigned>(key < node.key)) == 0) return {at, &node};
+      step(at, side);
+      at = node.child[side];
+    }
+    return {};
+  }
 
   // Each of these reads anew: a reference from before a write would show the old version.
   static Ptr<Node> child(Transaction& tx, Ptr<Node> node, unsigned side) {

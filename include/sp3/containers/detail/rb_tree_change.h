@@ -13,15 +13,10 @@ template <Storable K, Storable V>
 requires detail::Ordered<K>
 bool RbTree<K, V>::insert_or_assign(Transaction& tx, const K& key, const V& value) const {
   Path path;
-  for (Ptr<Node> at = tx.read(header_).root; at;) {
-    const Node& node = tx.read(at);
-    const unsigned side = node.key < key ? right : left;
-    if (side == left && !(key < node.key)) {
-      tx.write(at).value = value;
-      return false;
-    }
-    path.push(at, side);
-    at = node.child[side];
+  const Found found = search(tx, key, [&](Ptr<Node> at, unsigned side) { path.push(at, side); });
+  if (found.at) {
+    tx.write(found.at).value = value;
+    return false;
   }
   const std::uint64_t red = path.size() == 0 ? 0 : 1;
   const Ptr<Node> node = tx.make<Node>(key, std::array<Ptr<Node>, 2>{}, red, value);
@@ -71,18 +66,11 @@ template <Storable K, Storable V>
 requires detail::Ordered<K>
 bool RbTree<K, V>::erase(Transaction& tx, const K& key) const {
   Path path;
-  Ptr<Node> at = tx.read(header_).root;
-  while (at) {
-    const Node& node = tx.read(at);
-    const unsigned side = node.key < key ? right : left;
-    if (side == left && !(key < node.key)) break;
-    path.push(at, side);
-    at = node.child[side];
-  }
-  if (!at) return false;
+  const Found found = search(tx, key, [&](Ptr<Node> at, unsigned side) { path.push(at, side); });
+  if (!found.at) return false;
   bool removed_red = false;
-  const Ptr<Node> orphan = unlink(tx, path, at, removed_red);
-  tx.destroy(at);
+  const Ptr<Node> orphan = unlink(tx, path, found.at, removed_red);
+  tx.destroy(found.at);
   if (!removed_red) repair_black(tx, path, orphan);
   return true;
 }
