@@ -246,16 +246,20 @@ void SessionCore::note_conflict(Conflict reason) noexcept {
 // Randomised, and longer with every failure, so that two that met do not meet again. Where many meet
 // at one object, all must stay away for about as long as all of them take one after the other; how
 // long that is a session learns from its own failures, and remembers. Not under `conservative`: there
-// they wait for a flush, and its end is best not missed.
+// they wait for a flush, and its end is best not missed; but who holds a lock through one may have
+// given its core away meanwhile, so that in the end waits are long enough to offer ours.
 void SessionCore::backoff() {
   constexpr std::uint32_t kFromFailure = 2;  // a first one tells little
   constexpr std::uint32_t kMostFailures = 8;
+  constexpr std::uint32_t kMostForFlush = 10;
   const auto most_crowding = base::scaled<std::uint32_t>(12, 0);
-  if (failed_attempts_ >= kFromFailure && pool_->options().policy != CommitPolicy::conservative) {
+  const bool conservative = pool_->options().policy == CommitPolicy::conservative;
+  if (failed_attempts_ >= kFromFailure && !conservative) {
     crowding_ = std::min(crowding_ + 1, most_crowding);
   }
   random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
-  const std::uint32_t doublings = std::max(crowding_, std::min(failed_attempts_, kMostFailures));
+  const std::uint32_t most = conservative ? kMostForFlush : kMostFailures;
+  const std::uint32_t doublings = std::max(crowding_, std::min(failed_attempts_, most));
   std::uint64_t rounds = (random_ >> 33) % (std::uint64_t{1} << doublings);
   while (rounds > 0) {
     // The last round of a long wait offers the core: whoever stands in the way may need it. Once every
