@@ -31,7 +31,7 @@ class Spin {
       if (++rounds_ < kSpins) {
         _mm_pause();
       } else {
-        sched_yield();
+        offer();
       }
     }
 #endif
@@ -56,6 +56,14 @@ class Spin {
     if (sim::machine().is_timed()) return sim::machine().poll(on, deadline);
 #endif
     pause();
+  }
+  // Gives up the core, if anybody else wants it.
+  static void offer() noexcept {
+#ifdef SP3_SIMULATED
+    sim::machine().pause(0, 1);
+#else
+    sched_yield();
+#endif
   }
   [[nodiscard]] std::uint32_t rounds() const noexcept { return rounds_; }
   // Long enough that whoever we wait for has probably lost its core.

@@ -247,19 +247,17 @@ void SessionCore::note_conflict(Conflict reason) noexcept {
 // at one object, all must stay away for about as long as all of them take one after the other; how
 // long that is a session learns from its own failures, and remembers. Not under `conservative`: there
 // they wait for a flush, and its end is best not missed; but who holds a lock through one may have
-// given its core away meanwhile, so that in the end waits are long enough to offer ours.
+// given its core away meanwhile, so in the end ours is offered.
 void SessionCore::backoff() {
   constexpr std::uint32_t kFromFailure = 2;  // a first one tells little
   constexpr std::uint32_t kMostFailures = 8;
-  constexpr std::uint32_t kMostForFlush = 10;
   const auto most_crowding = base::scaled<std::uint32_t>(12, 0);
   const bool conservative = pool_->options().policy == CommitPolicy::conservative;
   if (failed_attempts_ >= kFromFailure && !conservative) {
     crowding_ = std::min(crowding_ + 1, most_crowding);
   }
   random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
-  const std::uint32_t most = conservative ? kMostForFlush : kMostFailures;
-  const std::uint32_t doublings = std::max(crowding_, std::min(failed_attempts_, most));
+  const std::uint32_t doublings = std::max(crowding_, std::min(failed_attempts_, kMostFailures));
   std::uint64_t rounds = (random_ >> 33) % (std::uint64_t{1} << doublings);
   while (rounds > 0) {
     // The last round of a long wait offers the core: whoever stands in the way may need it. Once every
@@ -268,6 +266,7 @@ void SessionCore::backoff() {
     emu::Spin().pause(some);
     rounds -= some;
   }
+  if (conservative && failed_attempts_ > kMostFailures) emu::Spin::offer();
 }
 
 void SessionCore::pass_serial_gate() {
