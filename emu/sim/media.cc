@@ -197,7 +197,7 @@ void Media::flush(Core core, std::uint64_t offset, std::size_t bytes, bool at_on
     if (units_[unit].pieces.empty()) continue;
     units_[unit].group_closed = true;
     if (at_once) {
-      retire(unit, sequence_, ~Core{0});
+      retire(unit, sequence_);
     } else {
       core_state(core).flushed.push_back({unit, sequence_});
     }
@@ -215,16 +215,16 @@ void Media::fence(Core core) {
       upto = piece.sequence + 1;
       piece.non_temporal = false;
     }
-    if (upto != 0) retire(unit, upto, core);
+    if (upto != 0) retire(unit, upto);
   }
   state.streamed.clear();
-  for (const Flushed& flushed : state.flushed) retire(flushed.unit, flushed.upto, core);
+  for (const Flushed& flushed : state.flushed) retire(flushed.unit, flushed.upto);
   state.flushed.clear();
 }
 
 void Media::end_sync(std::uint64_t begun) {
   const std::vector<std::uint32_t> units = pending_units_;
-  for (const std::uint32_t unit : units) retire(unit, begun, ~Core{0});
+  for (const std::uint32_t unit : units) retire(unit, begun);
 }
 
 void Media::fail_sync(std::uint64_t begun, Random& choose) {
@@ -233,7 +233,7 @@ void Media::fail_sync(std::uint64_t begun, Random& choose) {
     Unit& unit = units_[number];
     if (unit.pieces.empty()) continue;
     const std::uint64_t fate = choose.below(3);
-    if (fate == 0) retire(number, begun, ~Core{0});
+    if (fate == 0) retire(number, begun);
     // What was stored to since the sync began is to be written again as a whole.
     if (fate != 1 || unit.pieces.back().sequence >= begun) continue;
     unit.pieces.clear();
@@ -245,7 +245,7 @@ void Media::fail_sync(std::uint64_t begun, Random& choose) {
 
 // Media catches up with the unit's pieces before `upto`, but not past a non-temporal store that is
 // still in its core's buffers.
-void Media::retire(std::uint32_t number, std::uint64_t upto, Core /*fenced*/) {
+void Media::retire(std::uint32_t number, std::uint64_t upto) {
   Unit& unit = units_[number];
   std::size_t done = 0;
   while (done < unit.pieces.size() && unit.pieces[done].sequence < upto &&

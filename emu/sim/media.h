@@ -134,7 +134,7 @@ class Media {
   CoreState& core_state(Core core);
   void store_word(Core core, std::uint64_t word, std::uint64_t value, std::uint64_t mask,
                   bool non_temporal);
-  void retire(std::uint32_t unit, std::uint64_t upto, Core fenced);
+  void retire(std::uint32_t unit, std::uint64_t upto);
   void set_certain(std::uint32_t unit, const std::byte* bytes);
   void copy_unit(const Media& base, std::uint32_t unit);
   void note_change(std::uint32_t unit);

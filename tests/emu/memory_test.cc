@@ -90,8 +90,15 @@ ErrorCode error_of(const ScratchFile& file, const MemoryOptions& options) {
 
 TEST_CASE("pages of the log that were mapped ahead cost no fault") {
   const long pages = ScratchFile::kLogLength / 4096;
-  CHECK(faults_of_first_stores(0) >= pages / 2);
-  if (kernel_populates()) CHECK(faults_of_first_stores(1000) <= 2);
+  const long unmapped = faults_of_first_stores(0);
+  CHECK(unmapped >= pages / 2);
+  if (!kernel_populates()) return;
+  const long mapped = faults_of_first_stores(1000);
+#ifdef __SANITIZE_THREAD__
+  CHECK(mapped + pages / 2 <= unmapped);  // its own memory of these pages faults as well
+#else
+  CHECK(mapped <= 2);
+#endif
 }
 
 TEST_CASE("what every instruction flushed is in the view, in the log view and in the file") {
