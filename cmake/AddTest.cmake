@@ -8,6 +8,12 @@
 # the test runs on the simulated machine: it is linked with sp3_sim_lab instead of the library.
 include(Catch)
 
+# What sanitizers want to be told in the environment of every test.
+set(sp3_test_environment "")
+if(SP3_SANITIZE STREQUAL "tsan")
+  set(sp3_test_environment "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
+endif()
+
 function(sp3_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "FULL;SIMULATED" "TIMEOUT" "SOURCES;LIBS;LABELS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
@@ -45,9 +51,8 @@ function(sp3_discover_tests name timeout labels)
   string(REPEAT "\\" 5 escape)
   list(JOIN labels "${escape};" labels)
   set(properties LABELS "${labels}" TIMEOUT ${timeout})
-  if(SP3_SANITIZE STREQUAL "tsan")
-    list(APPEND properties
-      ENVIRONMENT "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
+  if(sp3_test_environment)
+    list(APPEND properties ENVIRONMENT "${sp3_test_environment}")
   endif()
   catch_discover_tests(${name} TEST_PREFIX "${name}/" ${ARGN} PROPERTIES ${properties})
 endfunction()
