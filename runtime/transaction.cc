@@ -198,7 +198,7 @@ inline const std::byte* SessionCore::bytes_of(const index::Place& place, const i
 void SessionCore::fail_on_free_slot(const index::Place& place, const index::Seen& seen,
                                     std::uint64_t offset) {
   // What we know about the object is part of what must be consistent.
-  reads_.push_back({&place.entry(), offset, seen});
+  reads_.emplace_back(&place.entry(), offset, seen);
   fail(ErrorCode::destroyed_object, "the object was destroyed, or never made", offset, "an object",
        "a free slot");
 }
@@ -352,7 +352,7 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
   if (free.empty()) {
     // A batch, so that the table's mutex is no hot spot; few of what is large.
     const auto most = base::scaled<std::uint64_t>(32, 2);
-    constexpr std::uint64_t kBatchBytes = 64 * 1024;
+    constexpr std::uint64_t kBatchBytes = std::uint64_t{64} * 1024;
     const std::uint64_t batch =
         std::min(most, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
     try {

@@ -13,6 +13,10 @@
 namespace sp3::runtime {
 
 struct ReadEntry {
+  // So that a vector makes it in place: copied from the stack, it would wait for its own stores.
+  ReadEntry(index::Entry* read, std::uint64_t object, const index::Seen& found) noexcept
+      : entry(read), offset(object), seen(found) {}
+
   index::Entry* entry;
   std::uint64_t offset;  // the object's Ptr
   index::Seen seen;      // at the read

@@ -213,7 +213,7 @@ TEST_CASE("model line charges at least its latency for every line") {
       file.map(emulated(FlushInstruction::automatic, {LatencyModel::line, 2000, 0}));
   FlushCounts counts;
   const std::uint64_t start = ticks();
-  REQUIRE(memory->log_flush(kLog, 6 * 64, false, counts).ok());
+  REQUIRE(memory->log_flush(kLog, std::size_t{6} * 64, false, counts).ok());
   CHECK(ticks() - start >= ticks_from_nanoseconds(6 * 2000) - 6);
   CHECK(counts.lines == 6);
 }
@@ -224,8 +224,8 @@ TEST_CASE("models fence and yield charge at least one latency and the lines' ban
     INFO(to_string(model));
     const auto memory = file.map(emulated(FlushInstruction::automatic, {model, 20000, 1000}));
     FlushCounts counts;
-    memory->flush(0, 5 * 64, counts);
-    memory->flush(8192, 3 * 64, counts);
+    memory->flush(0, std::size_t{5} * 64, counts);
+    memory->flush(8192, std::size_t{3} * 64, counts);
     const std::uint64_t start = ticks();
     REQUIRE(memory->fence(counts).ok());
     CHECK(ticks() - start >= ticks_from_nanoseconds(20000 + 8 * 1000) - 16);

@@ -19,9 +19,9 @@ namespace sp3::test {
 
 class ScratchFile {
  public:
-  static constexpr std::uint64_t kSize = 256 * 1024;
-  static constexpr std::uint64_t kLogOffset = 64 * 1024;
-  static constexpr std::uint64_t kLogLength = 64 * 1024;
+  static constexpr std::uint64_t kSize = std::uint64_t{256} * 1024;
+  static constexpr std::uint64_t kLogOffset = std::uint64_t{64} * 1024;
+  static constexpr std::uint64_t kLogLength = std::uint64_t{64} * 1024;
 
   ScratchFile() : path_("emu") {
     fd_ = open(path_.string().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -66,7 +66,7 @@ class ScratchFile {
 inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
   std::vector<std::byte> made(bytes);
   for (std::size_t i = 0; i < bytes; ++i) {
-    made[i] = static_cast<std::byte>((i * 7 + (i >> 8) * 13 + seed * 31) % 255 + 1);
+    made[i] = static_cast<std::byte>((i * 7 + (i >> 8) * 13 + std::size_t{seed} * 31) % 255 + 1);
   }
   return made;
 }

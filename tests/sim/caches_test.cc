@@ -91,7 +91,7 @@ TEST_CASE("a line that everybody wants goes from core to core, one after the oth
 
 TEST_CASE("a first level holds 48 KiB, a second 2 MiB, and the least recently used goes") {
   constexpr std::uint64_t kFirst = 768;
-  constexpr std::uint64_t kSecond = 4096 * 8;
+  constexpr std::uint64_t kSecond = std::uint64_t{4096} * 8;
   Cores cores;
   for (std::uint64_t line = 1; line <= kFirst; ++line) cores.load(0, line);
   CHECK(cores.load(0, 1) == 1);

@@ -179,7 +179,7 @@ int run_validation(const SimArguments& a) {
     for (const unsigned cores : {1U, 2U}) {
       for (const workloads::WorkloadKind kind : kinds) {
         progress.show(fmt::format("{}, {} cores", workloads::to_string(kind), cores), done++,
-                      rounds * 2 * kinds.size());
+                      std::size_t{rounds} * 2 * kinds.size());
         validation.compare(kind, cores);
       }
     }
