@@ -41,15 +41,10 @@ struct BenchArguments {
   std::string json;
 };
 
-// All of the log, however long it takes: a run shall measure a system, not the first touch of a
-// page.
-constexpr std::uint32_t kPrefaultMs = 60'000;
-
 // Systems that share a workload and a number of threads are neighbours: they alternate.
 Plan make_plan(const BenchArguments& a) {
   Plan plan;
-  SystemOptions options = system_options(a.store);
-  options.pool.prefault_ms = kPrefaultMs;
+  const SystemOptions options = system_options(a.store);
   for (const workloads::WorkloadKind kind : parse_workloads(a.workloads)) {
     for (const std::string& threads : split_list("--threads", a.threads)) {
       for (const std::string& system : split_list("--system", a.systems)) {

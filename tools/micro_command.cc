@@ -13,6 +13,7 @@
 
 #include "emu/clock.h"
 #include "tools/bench_options.h"
+#include "tools/bench_run.h"
 #include "tools/command.h"
 #include "tools/median.h"
 #include "tools/pool_remover.h"
@@ -41,21 +42,14 @@ struct MicroArguments {
 // A workload on sp3, on a fresh pool.
 workloads::RunResult run_sp3(const SystemOptions& options, workloads::WorkloadKind kind,
                              unsigned threads, double seconds, bool latency) {
-  const PoolRemover remover(options.path);
   workloads::WorkloadSpec spec;
   spec.kind = kind;
-  const workloads::Zipf zipf(spec.entries, spec.zipf);
-  const auto system = workloads::make_system("sp3");
-  system->create(spec, options);
-  system->populate();
   const workloads::RunOptions run{.threads = threads,
                                   .seconds = seconds,
                                   .operations = 0,
                                   .warmup_seconds = 0.2,
                                   .latency = latency};
-  workloads::RunResult result = workloads::run_workload(*system, spec, zipf, run);
-  system->close();
-  return result;
+  return run_once({"sp3", spec, run, options, {}}, workloads::Zipf(spec.entries, spec.zipf), false);
 }
 
 // SPS beside a loop that only writes and flushes as many lines, alternating.

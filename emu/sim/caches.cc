@@ -76,7 +76,8 @@ bool Caches::others_have(const Line& line, std::uint16_t self) {
                          has(line.owner - 1U, line.id, line.version));
 }
 
-std::uint64_t Caches::transfer(Line& line, std::uint64_t now, bool further) const {
+std::uint64_t Caches::bring(Line& line, bool from_a_core, std::uint64_t now, bool further) const {
+  if (!from_a_core) return further ? costs_.fetch_next : costs_.fetch;
   line.free_at = std::max(line.free_at, now) + (further ? costs_.transfer_next : costs_.transfer);
   return line.free_at - now;
 }
@@ -94,17 +95,15 @@ std::uint64_t Caches::access(Core core, std::uint64_t name, Access access, std::
     const bool at_hand = others_have(line, self);
     ++line.version;
     take(core, id, line.version);
-    cost += at_hand ? transfer(line, now, further) : further ? costs_.fetch_next : costs_.fetch;
+    cost += bring(line, at_hand, now, further);
   } else {
     const Where where = take(core, id, line.version);
     if (where == Where::first) {
       cost += costs_.hit;
     } else if (where == Where::second) {
       cost += costs_.near;
-    } else if (dirty_elsewhere && others_have(line, self)) {
-      cost += transfer(line, now, further);
     } else {
-      cost += further ? costs_.fetch_next : costs_.fetch;
+      cost += bring(line, dirty_elsewhere && others_have(line, self), now, further);
     }
   }
   if (stores) {
@@ -125,7 +124,7 @@ std::uint64_t Caches::make(Core core, std::uint64_t name, std::uint64_t now, boo
   if (line.shared || line.owner != self) {
     const bool at_hand = others_have(line, self);
     ++line.version;
-    if (at_hand) cost = transfer(line, now, further);
+    if (at_hand) cost = bring(line, at_hand, now, further);
   }
   take(core, line.id, line.version);
   line.owner = self;

@@ -89,7 +89,8 @@ class Caches {
   [[nodiscard]] bool has(Core core, std::uint32_t id, std::uint32_t version);
   // Whether a core but `self` (its number + 1) has the line, and could hand it over.
   [[nodiscard]] bool others_have(const Line& line, std::uint16_t self);
-  std::uint64_t transfer(Line& line, std::uint64_t now, bool further) const;
+  // Getting the line from a core that has it, after whoever asked before; or from beyond.
+  std::uint64_t bring(Line& line, bool from_a_core, std::uint64_t now, bool further) const;
 
   const Costs costs_;
   std::array<std::vector<Chunk>, kSpaces> chunks_;

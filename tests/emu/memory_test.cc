@@ -8,7 +8,6 @@
 #include <string>
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 
 #include "emu/flush.h"
 #include "tests/emu/scratch_file.h"
+#include "tests/support/page_faults.h"
 
 using namespace sp3;
 using namespace sp3::emu;
@@ -53,16 +53,11 @@ long faults_of_first_stores(std::uint32_t prefault_ms) {
   options.prefault_ms = prefault_ms;
   const std::unique_ptr<Memory> memory = file.map(options);
   const std::uint64_t value = 1;
-  const auto faults = [] {
-    rusage usage{};
-    getrusage(RUSAGE_THREAD, &usage);
-    return usage.ru_minflt + usage.ru_majflt;
-  };
-  const long before = faults();
+  const long before = test::page_faults();
   for (std::uint64_t at = 0; at < ScratchFile::kLogLength; at += 4096) {
     memory->log_store(kLog + at, &value, sizeof value, false);
   }
-  return faults() - before;
+  return test::page_faults() - before;
 }
 
 bool kernel_populates() {

@@ -11,10 +11,10 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "tests/support/page_faults.h"
 #include "tools/probe/pcm_csv.h"
 #include "tools/probe/pcm_probe.h"
 #include "tools/probe/perf_probe.h"
@@ -150,12 +150,7 @@ TEST_CASE("Why pcm-memory cannot be asked is said in one line, or it is there") 
 // Touches so many pages for the first time, and returns how often that faulted: sanitizers have memory
 // of their own for them.
 double fault(std::size_t pages) {
-  const auto faults = [] {
-    rusage usage{};
-    ::getrusage(RUSAGE_THREAD, &usage);
-    return static_cast<double>(usage.ru_minflt + usage.ru_majflt);
-  };
-  const double before = faults();
+  const long before = test::page_faults();
   const std::size_t bytes = pages * 4096;
   void* const memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -163,7 +158,7 @@ double fault(std::size_t pages) {
   ::madvise(memory, bytes, MADV_NOHUGEPAGE);
   std::memset(memory, 1, bytes);
   ::munmap(memory, bytes);
-  return faults() - before;
+  return static_cast<double>(test::page_faults() - before);
 }
 
 TEST_CASE("Counters hold what later threads did between start and stop, or a note says why not") {
