@@ -1,13 +1,14 @@
 // Mapped kinds need little beyond the inline paths of memory.h. The file kind is here:
 //
-//   log_store --> image (DRAM) --log_flush: pwrite--> page cache --fence: fdatasync--> disk
-//   store -----> shared mapping = page cache ------------------fence: fdatasync--> disk
+//   log_store --> image (DRAM) --log_flush: BlockWriter--> disk, or by way of the page cache
+//   store -----> shared mapping = page cache --fence: fdatasync--> disk
 //
 // The log does not go through the mapping because then each fdatasync would write whole folios of
-// the page cache, a megabyte for one record; pwrite of fresh blocks dirties just those blocks.
+// the page cache, a megabyte for one record; writing fresh blocks touches just those blocks.
 #include "emu/memory.h"
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 
 #include <sp3/error.h>
 
+#include "emu/block_writer.h"
 #include "emu/mapping.h"
 #include "emu/shared_sync.h"
 #include "emu/word_copy.h"
@@ -44,19 +46,6 @@ int injected_failure() noexcept {
 int sync_data(int fd) noexcept {
   while (fdatasync(fd) != 0) {
     if (errno != EINTR) return errno;
-  }
-  return 0;
-}
-
-int write_all(int fd, const std::byte* from, std::uint64_t bytes, std::uint64_t offset) noexcept {
-  while (bytes > 0) {
-    const ssize_t written = pwrite(fd, from, bytes, static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    if (written == 0) return EIO;  // no progress and no reason given
-    from += written;
-    offset += static_cast<std::uint64_t>(written);
-    bytes -= static_cast<std::uint64_t>(written);
   }
   return 0;
 }
@@ -138,7 +127,9 @@ struct Memory::Cold {
   SharedSync sync;
   Mapping view;
   Mapping writable;
-  Mapping image;  // file: of the log
+  // file:
+  Mapping image;  // of the log
+  std::optional<BlockWriter> log_writer;
 };
 
 Memory::Memory() = default;
@@ -188,6 +179,8 @@ std::unique_ptr<Memory> Memory::map(int fd, const std::string& path, std::uint64
   if (m.writes_blocks_) {
     if (m.log_length_ != 0) cold.image = Mapping::of_zeros(path, m.log_length_);
     m.log_ = cold.image.data();
+    cold.log_writer.emplace(fd, m.log_offset_, kFileBlock,
+                            options.write_through && !read_only && m.log_length_ != 0);
   } else if (!read_only) {
     m.log_ = m.writable_ + m.log_offset_;
     populate_log(m.log_, m.log_length_, options.prefault_ms);
@@ -241,7 +234,7 @@ void Memory::flush_slowly(FlushInstruction instruction, std::byte* first,
   }
 }
 
-// file: the blocks that hold the range go from the image to the page cache.
+// file: the blocks that hold the range go from the image to the file.
 IoStatus Memory::log_flush_checked(std::uint64_t offset, std::size_t bytes, bool streamed,
                                    FlushCounts& counts) noexcept {
   if (const int error = injected_failure()) return {error};
@@ -253,9 +246,14 @@ IoStatus Memory::log_flush_checked(std::uint64_t offset, std::size_t bytes, bool
   }
   const std::uint64_t first = base::round_down(offset, kFileBlock);
   const std::uint64_t length = base::round_up(offset + bytes, kFileBlock) - first;
-  if (const int error = write_all(cold_->fd, log_at(first), length, first)) return {error};
+  const BlockWriter& writer = *cold_->log_writer;
+  if (const int error = writer.write(log_at(first), length, first)) return {error};
   counts.lines += length / base::kCacheLine;
-  counts.pending_lines += length / base::kCacheLine;
+  if (writer.writes_through()) {
+    ++counts.fences;
+  } else {
+    counts.pending_lines += length / base::kCacheLine;
+  }
   return {};
 }
 

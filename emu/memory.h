@@ -12,13 +12,14 @@
 //   dax       stores to the mapping, cache-line flushes, sfence.
 //   emulated  likewise on a DRAM-backed file, plus timed latency.
 //   file      stores to the mapping (homes, metadata) or to a DRAM image of the log; log_flush
-//             writes whole blocks of the image with pwrite; fence is one fdatasync, shared by all
-//             threads that wait for one.
+//             writes whole blocks of the image, durable at once where the file system lets writes
+//             through; fence is one fdatasync, if there is anything else to make durable, shared by
+//             all threads that wait for one.
 //
 // Thread safety: all members by any thread; racing stores to the same bytes are the caller's bug. A
 // FlushCounts belongs to one thread at a time.
-// Progress: mapped kinds are wait-free (and wait as long as the latency model says); fences of the
-// file kind block for at most two fdatasyncs.
+// Progress: mapped kinds are wait-free (and wait as long as the latency model says); of the file kind
+// log_flush blocks for its own write, and fence for at most two fdatasyncs.
 //
 // The commit path (log_store, log_flush, fence) is inline: on mapped kinds it compiles to the copy,
 // the flush instructions and the fence, behind a few predictable branches.
@@ -44,9 +45,11 @@ namespace sp3::emu {
 
 // What flushes and fences cost, counted by whoever calls for them.
 struct FlushCounts {
-  // 64-byte lines flushed (file: 64-byte units written by pwrite; none: lines handed to flush).
+  // 64-byte lines flushed (file: 64-byte units of log written; none: lines handed to flush).
   std::uint64_t lines = 0;
-  std::uint64_t fences = 0;  // fences that had something to order (file: fdatasync waited for)
+  // Fences that had something to order (file: writes through to the disk, and fdatasyncs, waited
+  // for).
+  std::uint64_t fences = 0;
   // Lines flushed since the last fence; kept by Memory. A fence orders what was flushed with the
   // same FlushCounts, and does nothing when that is nothing.
   std::uint64_t pending_lines = 0;
@@ -66,6 +69,7 @@ struct MemoryOptions {
       0;  // the log region: only ranges inside it may use log_store/log_flush
   std::uint64_t log_length = 0;
   std::uint32_t prefault_ms = 20;  // as sp3::Options
+  bool write_through = true;       // file: the log goes past the page cache if it can
 };
 
 // Tests: the `countdown`-th fence or log_flush from now on fails with `error` (errno), as do all

@@ -15,7 +15,7 @@ namespace sp3 {
 enum class MemoryKind : std::uint8_t {
   automatic,  // dax where libpmem says the file is persistent memory, else file
   dax,        // persistent memory, flushed by the CPU; survives power loss
-  // any file: the log by pwrite + fdatasync, homes by the checkpointer; survives power loss
+  // any file: the log by writes through to the disk, homes by the checkpointer; survives power loss
   file,
   emulated,  // a DRAM-backed mapping with real flush instructions and timed latency; survives a
              // crash of the process, not of the machine

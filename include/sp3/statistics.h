@@ -21,7 +21,7 @@ struct SessionStatistics {
   std::uint64_t log_bytes = 0;            // bytes of sealed records, padding included
   // cache lines (file: 64-byte units) flushed by commits of this session
   std::uint64_t lines = 0;
-  // fences (file: fdatasync calls waited for) by commits of this session
+  // fences (file: writes through to the disk, or fdatasyncs, waited for) by commits of this session
   std::uint64_t fences = 0;
   std::uint64_t helped_lines = 0;   // lines flushed for other sessions
   std::uint64_t helped_fences = 0;  // fences for other sessions

@@ -1,4 +1,4 @@
-// The file kind: the log's image, pwrite, and the shared fdatasync.
+// The file kind: the log's image, how its blocks get to the file, and the shared fdatasync.
 #include "emu/memory.h"
 
 #include <atomic>
@@ -8,8 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 
+#include "emu/block_writer.h"
 #include "emu/shared_sync.h"
 #include "tests/emu/scratch_file.h"
 
@@ -22,6 +25,29 @@ namespace {
 constexpr std::uint64_t kLog = ScratchFile::kLogOffset;
 constexpr std::uint64_t kBlock = Memory::kFileBlock;
 const std::vector<std::byte> kZeroBlock(kBlock);
+
+MemoryOptions file_options(bool write_through) {
+  MemoryOptions options;
+  options.kind = MemoryKind::file;
+  options.write_through = write_through;
+  return options;
+}
+
+// Descriptors of this process, other than its own, through which a write to the file is durable and leaves no
+// copy in the page cache.
+int descriptors_that_write_through(const ScratchFile& file) {
+  struct stat wanted {};
+  REQUIRE(fstat(file.fd(), &wanted) == 0);
+  int found = 0;
+  for (int fd = 0; fd < 256; ++fd) {
+    struct stat status {};
+    if (fstat(fd, &status) != 0 || status.st_ino != wanted.st_ino || status.st_dev != wanted.st_dev)
+      continue;
+    const int flags = fcntl(fd, F_GETFL);
+    found += (flags & O_DSYNC) != 0 && (flags & O_DIRECT) != 0 ? 1 : 0;
+  }
+  return found;
+}
 }  // namespace
 
 TEST_CASE("file memory: stored log bytes are in the image only until they are flushed") {
@@ -40,7 +66,70 @@ TEST_CASE("file memory: stored log bytes are in the image only until they are fl
   CHECK(std::memcmp(memory->view() + kLog, data.data(), data.size()) == 0);
   CHECK(counts.lines == kBlock / 64);
   CHECK(counts.fences == 1);
-  CHECK(memory->syncs() == 1);
+}
+
+TEST_CASE("file memory: blocks in the page cache become durable by a sync, others need none") {
+  const ScratchFile file;
+  const bool write_through = GENERATE(false, true);
+  const auto memory = file.map(file_options(write_through));
+  const bool through = descriptors_that_write_through(file) == 1;
+  if (!write_through) CHECK_FALSE(through);
+  if (write_through && !through) WARN("this file system does not let writes through");
+  const auto data = pattern(3 * kBlock, 6);
+  memory->log_store(kLog + kBlock, data.data(), data.size(), false);
+  FlushCounts counts;
+  for (std::uint64_t n = 1; n <= 3; ++n) {
+    REQUIRE(memory->log_flush(kLog + n * kBlock, 64, false, counts).ok());
+    CHECK(counts.lines == n * kBlock / 64);
+    CHECK(counts.fences == (through ? n : n - 1));
+    CHECK((counts.pending_lines == 0) == through);
+    REQUIRE(memory->fence(counts).ok());
+    CHECK(counts.fences == n);
+    CHECK(counts.pending_lines == 0);
+  }
+  CHECK(memory->syncs() == (through ? 0 : 3));
+  CHECK(file.read(kLog + kBlock, data.size()) == data);
+  CHECK(std::memcmp(memory->view() + kLog + kBlock, data.data(), data.size()) == 0);
+}
+
+TEST_CASE("file memory: the view and the page cache follow what is written past them") {
+  const ScratchFile file;
+  const auto memory = file.map(MemoryKind::file);
+  FlushCounts counts;
+  for (unsigned round = 0; round < 4; ++round) {
+    const auto data = pattern(kBlock, round);
+    // Both have the block now, as it was.
+    const auto before = file.read(kLog, kBlock);
+    REQUIRE(std::memcmp(memory->view() + kLog, before.data(), kBlock) == 0);
+    memory->log_store(kLog, data.data(), data.size(), false);
+    REQUIRE(memory->log_flush(kLog, kBlock, false, counts).ok());
+    REQUIRE(memory->fence(counts).ok());
+    CHECK(file.read(kLog, kBlock) == data);
+    CHECK(std::memcmp(memory->view() + kLog, data.data(), kBlock) == 0);
+  }
+}
+
+TEST_CASE("a block writer takes the page cache where blocks cannot be read past it") {
+  const ScratchFile file;
+  const auto data = pattern(kBlock, 7);
+  const auto write_by = [&](const BlockWriter& writer) {
+    REQUIRE(writer.write(data.data(), data.size(), kLog) == 0);
+    CHECK(file.read(kLog, kBlock) == data);
+  };
+  SECTION("none was asked for") {
+    const BlockWriter writer(file.fd(), kLog, kBlock, false);
+    CHECK_FALSE(writer.writes_through());
+    write_by(writer);
+  }
+  SECTION("there is no such block") {
+    const BlockWriter writer(file.fd(), ScratchFile::kSize, kBlock, true);
+    CHECK_FALSE(writer.writes_through());
+    write_by(writer);
+  }
+  SECTION("there is no such file") {
+    CHECK_FALSE(BlockWriter(-1, kLog, kBlock, true).writes_through());
+  }
+  CHECK(descriptors_that_write_through(file) == 0);
 }
 
 TEST_CASE("file memory: a flush writes the whole blocks of its range and no others") {
