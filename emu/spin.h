@@ -40,11 +40,7 @@ class Spin {
   // the core again and again.
   void rest() noexcept {
 #ifndef SP3_SIMULATED
-    if (is_long()) {
-      const timespec length{.tv_sec = 0, .tv_nsec = 50'000};
-      ::nanosleep(&length, nullptr);
-      return;
-    }
+    if (is_long()) return sleep();
 #endif
     pause();
   }
@@ -65,6 +61,13 @@ class Spin {
     sched_yield();
 #endif
   }
+#ifndef SP3_SIMULATED
+  // Lets somebody else have the core, for 50 us and what the kernel adds.
+  static void sleep() noexcept {
+    const timespec length{.tv_sec = 0, .tv_nsec = 50'000};
+    ::nanosleep(&length, nullptr);
+  }
+#endif
   [[nodiscard]] std::uint32_t rounds() const noexcept { return rounds_; }
   // Long enough that whoever we wait for has probably lost its core.
   [[nodiscard]] bool is_long() const noexcept {

@@ -13,6 +13,7 @@
 // - Readers of the home copy: a version is captured only if the entry points away from home, so
 //   from then until we swing it back nobody new reads the home; one grace period after the capture
 //   nobody old does.
+// - Who else wants the core: in the background it works in short bursts, while there is time.
 // - Letting go: superblock A, then B, then the entries swing home, then versions and segments are
 //   reused.
 #include "runtime/checkpoint.h"
@@ -62,11 +63,13 @@ Checkpointer::~Checkpointer() {
 
 void Checkpointer::run(bool last) {
   const std::lock_guard guard(running_);
+  in_background_ = false;
   run_locked(last);
 }
 
 void Checkpointer::run_unless_done(std::uint64_t since) {
   const std::lock_guard guard(running_);
+  in_background_ = false;
   if (count_.get() == since) run_locked(false);
 }
 
@@ -183,6 +186,7 @@ bool Checkpointer::collect_from_index() {
     if (slab == nullptr) continue;
     emu::step(emu::Step::checkpoint_collect);
     for (std::uint32_t slot = 0; slot < slab->slots; ++slot) {
+      if (slot % 64 == 0) breathe();
       if (slab->entry(slot).points_home()) continue;
       names_of(*slab)[slot / 64] |= std::uint64_t{1} << (slot % 64);
     }
@@ -212,6 +216,7 @@ void Checkpointer::collect_session(SessionShared& session, base::Stamp floor) {
          run.first_lsn});
   }
   const base::Lsn end = log::for_each_record(runs, head, upto, [&](const log::RecordView& record) {
+    breathe();
     if (record.stamp() > floor) return;
     head = record.lsn() + 1;
     record.for_each_write([&](const log::WriteView& write) { name(write.slot); });
@@ -251,6 +256,7 @@ void Checkpointer::capture_slab(index::Slab& slab, const pool::Bitmap& named) {
     for (std::uint64_t bits = named[word]; bits != 0; bits &= bits - 1) {
       capture({&slab, static_cast<std::uint32_t>(word * 64) +
                           static_cast<std::uint32_t>(std::countr_zero(bits))});
+      breathe();
       if (batch_.size() >= kBatchBytes) finish_batch();
     }
   }
@@ -300,6 +306,7 @@ void Checkpointer::finish_batch() {
 void Checkpointer::write_batch_home() {
   emu::Memory& memory = pool_.memory();
   for (const Captured& c : batch_captured_) {
+    breathe();
     emu::step(emu::Step::checkpoint_home);
     if (!c.seen.destroyed()) {
       memory.store(c.offset, batch_.data() + c.copy, c.size8);
@@ -373,7 +380,10 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
 void Checkpointer::swing() {
   // Without concurrency control no lock keeps writers away from an entry.
   if (pool_.options().policy == CommitPolicy::ideal) return;
-  for (const Captured& c : captured_) swing_one(c);
+  for (const Captured& c : captured_) {
+    breathe();
+    swing_one(c);
+  }
 }
 
 // The home copy is the newest version: let the entry say so, and retire the DRAM copy.
@@ -454,6 +464,21 @@ void Checkpointer::request() noexcept {
   changed_.notify_all();
 }
 
+void Checkpointer::run_in_background() {
+  const std::lock_guard guard(running_);
+  in_background_ = true;
+  run_locked(false);
+}
+
+// Whether nobody waits for this checkpoint, nor will soon for log space.
+bool Checkpointer::at_leisure() {
+  if (!in_background_) return false;
+  const log::SegmentPool& segments = pool_.segments();
+  if (segments.used() > segments.total() / 4 * 3) return false;
+  const std::lock_guard guard(mutex_);
+  return !stopping_;
+}
+
 void Checkpointer::work() {
   const std::uint32_t interval_ms = pool_.options().checkpoint.interval_ms;
   std::unique_lock lock(mutex_);
@@ -468,7 +493,7 @@ void Checkpointer::work() {
     requested_ = false;
     lock.unlock();
     try {
-      if (pool_.has_news()) run();
+      if (pool_.has_news()) run_in_background();
     } catch (const std::exception&) {
       return;  // the pool is poisoned; everyone who waits is told by the persister
     }

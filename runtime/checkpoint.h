@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/counter.h"
+#include "emu/pace.h"
 #include "emu/threads.h"
 #include "index/slab_table.h"
 #include "pool/superblock.h"
@@ -59,6 +60,7 @@ class Checkpointer {
     std::uint32_t size8;
   };
 
+  void run_in_background();
   void run_locked(bool last);
   void run_steps(bool last);
   base::Stamp raise_floor();
@@ -83,6 +85,11 @@ class Checkpointer {
   void wait_for_grace();
   void fence();
   void work();
+  [[nodiscard]] bool at_leisure();
+  // Between two pieces of work, however small.
+  void breathe() noexcept {
+    pace_.breathe([this] { return at_leisure(); });
+  }
   void note_dirty(index::Slab* slab);
 
   PoolCore& pool_;
@@ -90,6 +97,8 @@ class Checkpointer {
   emu::Mutex running_;  // held by run()
 
   // Of the checkpoint in progress; guarded by running_.
+  bool in_background_ = false;
+  emu::Pace pace_;
   std::vector<pool::Bitmap> named_;         // by slab: slots that may have to go home
   std::vector<std::uint32_t> named_slabs_;  // slabs with a bitmap in named_
   std::vector<Captured> batch_captured_;

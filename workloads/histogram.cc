@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace sp3::workloads {
 
@@ -35,6 +36,11 @@ double Histogram::mean_of_smallest(double fraction) const {
     seen += count;
   }
   return seen == 0 ? 0 : sum / static_cast<double>(seen);
+}
+
+std::uint64_t Histogram::count_above(std::uint64_t value) const {
+  const auto first = counts_.begin() + static_cast<std::ptrdiff_t>(bucket_of(value)) + 1;
+  return std::accumulate(first, counts_.end(), std::uint64_t{0});
 }
 
 }  // namespace sp3::workloads

@@ -33,6 +33,8 @@ class Histogram {
   // The mean of that smallest `fraction` of all values, each taken as its bucket's upper end: free of
   // the few that say when others had the core. 0 if nothing was recorded.
   [[nodiscard]] double mean_of_smallest(double fraction) const;
+  // How many are larger, those in the bucket of `value` left out.
+  [[nodiscard]] std::uint64_t count_above(std::uint64_t value) const;
 
  private:
   static constexpr unsigned kSubBits = 6;

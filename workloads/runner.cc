@@ -52,6 +52,10 @@ double RunResult::latency_ns(double fraction) const {
   return emu::nanoseconds_from_ticks(latency_ticks.percentile(fraction));
 }
 double RunResult::longest_ns() const { return emu::nanoseconds_from_ticks(latency_ticks.max()); }
+double RunResult::slower_per_s(double nanoseconds) const {
+  const std::uint64_t above = latency_ticks.count_above(emu::ticks_from_nanoseconds(nanoseconds));
+  return static_cast<double>(above) / seconds;
+}
 
 namespace {
 

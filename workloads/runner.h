@@ -66,6 +66,7 @@ struct RunResult {
   [[nodiscard]] double lines_per_tx() const;
   [[nodiscard]] double latency_ns(double fraction) const;
   [[nodiscard]] double longest_ns() const;
+  [[nodiscard]] double slower_per_s(double nanoseconds) const;  // operations that took longer
 };
 
 // REQUIRES: system was created and populated for the same spec; `zipf` is over spec.entries.

@@ -73,3 +73,15 @@ TEST_CASE("the mean of the smallest values leaves the largest out") {
   CHECK(histogram.mean_of_smallest(0.33) == Approx(10));
   CHECK(histogram.mean_of_smallest(1.0) > 10'000);
 }
+
+TEST_CASE("what lies above a value is counted") {
+  Histogram histogram;
+  CHECK(histogram.count_above(0) == 0);
+  for (const std::uint64_t value : {3U, 5U, 5U, 70'000U, 90'000U}) histogram.record(value);
+  CHECK(histogram.count_above(2) == 5);
+  CHECK(histogram.count_above(3) == 4);
+  CHECK(histogram.count_above(5) == 2);
+  CHECK(histogram.count_above(69'000) == 2);
+  CHECK(histogram.count_above(80'000) == 1);
+  CHECK(histogram.count_above(~std::uint64_t{0}) == 0);
+}
