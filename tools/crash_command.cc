@@ -69,6 +69,9 @@ void check(const CrashArguments& a) {
   if (parse_memory(a.memory) == MemoryKind::automatic) {
     throw UsageError("--memory: wanted emulated, file or dax");
   }
+  if (!a.path.empty() && !std::filesystem::is_directory(a.path)) {
+    throw UsageError("--path: wanted a directory, found '" + a.path + "'");
+  }
 }
 
 // None: both.

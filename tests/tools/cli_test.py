@@ -79,7 +79,7 @@ class CliTest(CommandTest):
             ["lockbench", "--repeat", "0"], ["lockbench", "--threads", "0"],
             ["lockbench", "--workload", "uncontended", "--held", "70000"],
             ["crash-test", "--durability", "never"], ["crash-test", "--threads", "99"],
-            ["crash-test", "--workload", "heap"],
+            ["crash-test", "--workload", "heap"], ["crash-test", "--path", "/nowhere"],
         ):
             with self.subTest(arguments=arguments):
                 self.complaint(*arguments, code=USAGE)
