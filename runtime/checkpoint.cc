@@ -61,15 +61,23 @@ Checkpointer::~Checkpointer() {
   orphans_.free_all();
 }
 
-void Checkpointer::run(bool last) {
-  const std::lock_guard guard(running_);
+// For those who wait for the checkpoint: one in the background makes haste for them.
+std::unique_lock<emu::Mutex> Checkpointer::take_turn() {
+  // relaxed, both: seen soon enough.
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  std::unique_lock turn(running_);
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
   in_background_ = false;
+  return turn;
+}
+
+void Checkpointer::run(bool last) {
+  const auto turn = take_turn();
   run_locked(last);
 }
 
 void Checkpointer::run_unless_done(std::uint64_t since) {
-  const std::lock_guard guard(running_);
-  in_background_ = false;
+  const auto turn = take_turn();
   if (count_.get() == since) run_locked(false);
 }
 
@@ -472,7 +480,8 @@ void Checkpointer::run_in_background() {
 
 // Whether nobody waits for this checkpoint, nor will soon for log space.
 bool Checkpointer::at_leisure() {
-  if (!in_background_) return false;
+  // relaxed: as in take_turn().
+  if (!in_background_ || waiting_.load(std::memory_order_relaxed) != 0) return false;
   const log::SegmentPool& segments = pool_.segments();
   if (segments.used() > segments.total() / 4 * 3) return false;
   const std::lock_guard guard(mutex_);

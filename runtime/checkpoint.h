@@ -9,8 +9,10 @@
 // Source: paper section III-D; docs/RECOVERY.md has the numbered flushes and what relies on each.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/counter.h"
@@ -60,6 +62,7 @@ class Checkpointer {
     std::uint32_t size8;
   };
 
+  std::unique_lock<emu::Mutex> take_turn();
   void run_in_background();
   void run_locked(bool last);
   void run_steps(bool last);
@@ -94,7 +97,8 @@ class Checkpointer {
 
   PoolCore& pool_;
   Actor actor_;
-  emu::Mutex running_;  // held by run()
+  emu::Mutex running_;                // held by run()
+  std::atomic<unsigned> waiting_{0};  // for running_
 
   // Of the checkpoint in progress; guarded by running_.
   bool in_background_ = false;
