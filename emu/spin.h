@@ -44,6 +44,16 @@ class Spin {
 #endif
     pause();
   }
+  // As pause(), for one who may wait for somebody without a core: offers its own after `rounds`.
+  void pause_or_offer([[maybe_unused]] std::uint32_t rounds) noexcept {
+#ifndef SP3_SIMULATED
+    if (rounds_ >= rounds) {
+      rounds_ += kSpins / 16;  // about what it lasts
+      return offer();
+    }
+#endif
+    pause();
+  }
   // As pause(), in a loop that waits for what somebody tells changed(on), or for ticks() to pass
   // `deadline`. Simulated cores that only measure time skip the rounds in which nothing can happen.
   void pause_until_changed([[maybe_unused]] const void* on,

@@ -31,6 +31,10 @@ using base::mutant;
 
 namespace {
 
+// Looks at a predecessor before a waiter offers its core: longer than a fence takes, as a rule, and no
+// longer, since with more threads than cores the predecessor's owner may want that core.
+constexpr std::uint32_t kWaitingRounds = 32;
+
 void raise_to(std::atomic<std::uint64_t>& number, std::uint64_t to) noexcept {
   std::uint64_t now = number.load(std::memory_order_relaxed);
   // release: what the number stands for happened before it.
@@ -276,7 +280,7 @@ void Persister::wait(base::Tid tid, Actor& actor) {
     help_once(tid, actor, !spin.is_long());
     if (is_committed(tid)) return;
     emu::step(emu::Step::commit_wait);
-    spin.pause();
+    spin.pause_or_offer(kWaitingRounds);
   }
 }
 
