@@ -226,6 +226,7 @@ TEST_CASE("concurrent waiters share syncs, and each gets one that started after 
   });
   std::atomic<bool> lost{false};
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (std::uint64_t i = 0; i < kWaits; ++i) {
@@ -251,6 +252,7 @@ TEST_CASE("a failed sync is reported to all its waiters and to everyone after it
   CHECK(sync.wait() == 0);
   std::atomic<int> failed{0};
   std::vector<std::thread> threads;
+  threads.reserve(6);
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&] { failed += sync.wait() == ENOSPC ? 1 : 0; });
   }
@@ -267,6 +269,7 @@ TEST_CASE("file memory: threads that fence at once are all durable") {
   constexpr unsigned kRecords = 4;
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (unsigned t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       FlushCounts counts;
@@ -282,7 +285,7 @@ TEST_CASE("file memory: threads that fence at once are all durable") {
   }
   for (auto& thread : threads) thread.join();
   CHECK(failures == 0);
-  CHECK(memory->syncs() <= kThreads * kRecords);
+  CHECK(memory->syncs() <= std::uint64_t{kThreads} * kRecords);
   for (unsigned i = 0; i < kThreads * kRecords; ++i) {
     CHECK(file.read(kLog + i * kBlock, kBlock) == pattern(kBlock, i));
   }
