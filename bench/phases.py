@@ -58,8 +58,7 @@ def measure(arguments, workload, system, threads):
         subprocess.run(["perf", "record", "-e", "cpu-clock", "-F", "5000", "-o", str(data)] + bench,
                        check=True, capture_output=True)
         row = json.loads(result.read_text())[0]
-        # Only what was sampled in the run's own seconds: its end is the end of the samples, but for
-        # the removal of the pool.
+        # Leaves out making and filling the pool, warming up, and removing the pool.
         report = subprocess.run(["perf", "report", "-i", str(data), "--no-children", "--stdio",
                                  "--time", "40%-95%", "-s", "sym"],
                                 check=True, capture_output=True, text=True).stdout

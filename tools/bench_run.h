@@ -11,8 +11,9 @@ namespace sp3::tools {
 // What one flushed line and one fence cost on this memory, emulated latency included.
 FlushCost measure_flush(const workloads::SystemOptions& options);
 
-// Makes the store, with all of its log mapped, fills it, runs, and removes it. With `check`, throws std::runtime_error if the
-// structure or its contents are wrong afterwards. `probes` names what counts beside it.
+// Makes the store, with all of its log mapped, fills it, runs, and removes it. With `check`, throws
+// std::runtime_error if the structure or its contents are wrong afterwards. `probes` names what
+// counts beside it.
 workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check,
                               const std::vector<std::string>& probes = {});
 

@@ -33,8 +33,8 @@ MemoryOptions file_options(bool write_through) {
   return options;
 }
 
-// Descriptors of this process, other than its own, through which a write to the file is durable and leaves no
-// copy in the page cache.
+// How many descriptors this process has through which a write to the file is durable at once and
+// leaves no copy in the page cache.
 int descriptors_that_write_through(const ScratchFile& file) {
   struct stat wanted {};
   REQUIRE(fstat(file.fd(), &wanted) == 0);
