@@ -36,6 +36,7 @@
 
 #include "base/align.h"
 #include "base/assert.h"
+#include "base/prefetch.h"
 #ifndef SP3_SIMULATED
 #include "emu/flush.h"
 #include "emu/latency.h"
@@ -125,7 +126,7 @@ class Memory {
   // that is about to be stored to; populate maps the pages of a range for storing, where stores
   // would otherwise fault on each.
   void prefetch_store(std::uint64_t offset) const noexcept {
-    __builtin_prefetch(writable_ + offset, 1);
+    base::prefetch_for_write(writable_ + offset);
   }
   void populate(std::uint64_t offset, std::size_t bytes) noexcept;
   void flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept;

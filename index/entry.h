@@ -25,6 +25,7 @@
 #include <cstdint>
 
 #include "base/assert.h"
+#include "base/prefetch.h"
 #include "base/tid.h"
 #include "emu/touch.h"
 
@@ -79,7 +80,7 @@ class alignas(2 * sizeof(std::uint64_t)) Entry {
   }
 
   // Asks for the line as a writer, so that locking it after reading need not ask again.
-  void prefetch_for_lock() const noexcept { __builtin_prefetch(this, 1); }
+  void prefetch_for_lock() const noexcept { base::prefetch_for_write(this); }
 
   // Where the newest version seems to be, for a prefetch; null for the home copy.
   [[nodiscard]] const std::byte* newest_version() const noexcept {

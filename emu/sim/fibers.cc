@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <cxxabi.h>
 
@@ -13,6 +14,13 @@
 #endif
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
+// ThreadSanitizer keeps a call stack of each fiber, by what functions tell it when they begin and end.
+// One that tells it to change fibers must not be among them: it would begin on one stack and end on
+// another.
+#define SP3_CHANGES_FIBERS [[gnu::no_sanitize("thread")]]
+extern "C" void __tsan_func_exit();  // what a function tells it when it ends
+#else
+#define SP3_CHANGES_FIBERS
 #endif
 
 namespace sp3::emu::sim {
@@ -46,6 +54,30 @@ StackPool& stacks() {
   return pool;
 }
 
+#if defined(__SANITIZE_THREAD__)
+// What ThreadSanitizer knows fibers by. They are used again: with every number that it has ever given,
+// the clock of each atomic variable grows, and one is as good for it as another, since a switch orders
+// what is before it and after it.
+class ThreadSanitizerFibers {
+ public:
+  void* take() {
+    if (free_.empty()) return __tsan_create_fiber(0);
+    void* const fiber = free_.back();
+    free_.pop_back();
+    return fiber;
+  }
+  void give(void* fiber) { free_.push_back(fiber); }
+
+ private:
+  std::vector<void*> free_;
+};
+
+ThreadSanitizerFibers& thread_sanitizer_fibers() {
+  static ThreadSanitizerFibers pool;
+  return pool;
+}
+#endif
+
 // What Boost.Context wants of a stack allocator.
 struct PooledStack {
   context::stack_context allocate() { return stacks().take(); }
@@ -57,7 +89,7 @@ struct PooledStack {
 Fibers::~Fibers() {
   for (Fiber& fiber : fibers_) {
 #if defined(__SANITIZE_THREAD__)
-    if (fiber.ended) __tsan_destroy_fiber(fiber.thread_sanitizer);
+    if (fiber.ended) thread_sanitizer_fibers().give(fiber.thread_sanitizer);
 #endif
     // Destroying an unfinished one would unwind it, through code that believes in a live machine. No
     // memory for one of them ends the program, which is meant.
@@ -77,7 +109,7 @@ void Fibers::add(std::function<void()> body) {
   fiber.stack_bytes = stack.size;
   fiber.stack = static_cast<const char*>(stack.sp) - stack.size;
 #if defined(__SANITIZE_THREAD__)
-  fiber.thread_sanitizer = __tsan_create_fiber(0);
+  fiber.thread_sanitizer = thread_sanitizer_fibers().take();
 #endif
   fiber.context = context::fiber(
       std::allocator_arg, context::preallocated(stack.sp, stack.size, stack), allocator,
@@ -88,11 +120,17 @@ void Fibers::add(std::function<void()> body) {
         fiber.ended = true;
         return start_switch(kOutside, nullptr);
       });
+#if defined(__SANITIZE_THREAD__)
+  // For the function of Boost's that has begun, and will go on, on the other stack and not return.
+  __tsan_func_exit();
+#endif
 }
 
 // What is kept of the running fiber, and told to the sanitizers, when `next` takes over. `fake` null:
-// the running one ends.
-context::fiber Fibers::start_switch(std::size_t next, [[maybe_unused]] void** fake) {
+// the running one ends; ThreadSanitizer hears of that later, since the functions that end with it are
+// still on its stack.
+SP3_CHANGES_FIBERS context::fiber Fibers::start_switch(std::size_t next,
+                                                       [[maybe_unused]] void** fake) {
   Fiber& to = at(next);
   at(running_).exceptions = std::exchange(current_exceptions_, to.exceptions);
   came_from_ = std::exchange(running_, next);
@@ -101,15 +139,18 @@ context::fiber Fibers::start_switch(std::size_t next, [[maybe_unused]] void** fa
 #endif
 #if defined(__SANITIZE_THREAD__)
   if (came_from_ == kOutside) outside_.thread_sanitizer = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(to.thread_sanitizer, 0);
+  if (fake != nullptr) __tsan_switch_to_fiber(to.thread_sanitizer, 0);
 #endif
   return std::move(to.context);
 }
 
 // `from`: whoever was left for this one, so that it can be gone back to.
-void Fibers::finish_switch(context::fiber&& from, [[maybe_unused]] void* fake) {
+SP3_CHANGES_FIBERS void Fibers::finish_switch(context::fiber&& from, [[maybe_unused]] void* fake) {
   Fiber& left = at(came_from_);
   left.context = std::move(from);
+#if defined(__SANITIZE_THREAD__)
+  if (left.ended) __tsan_switch_to_fiber(at(running_).thread_sanitizer, 0);
+#endif
 #if defined(__SANITIZE_ADDRESS__)
   const void* stack = nullptr;
   std::size_t bytes = 0;
