@@ -67,7 +67,7 @@ struct SessionShared {
 
   alignas(base::kCacheLine) std::atomic<std::uint64_t> persisted{0};
   std::atomic<base::Lsn> persisted_lsn{0};
-  // A hint that somebody is flushing; whoever sets it does so by a locked RMW (runtime/persist.cc).
+  // A hint that somebody is flushing; whoever sets it does so by a locked RMW (persister.cc).
   std::atomic<bool> flushing{false};
 
   alignas(base::kCacheLine) std::atomic<base::Stamp> announced{kIdle};

@@ -7,7 +7,6 @@
 
 #include "tools/pool_remover.h"
 #include "tools/probe/probes.h"
-#include "workloads/floor.h"
 
 namespace sp3::tools {
 
@@ -16,11 +15,16 @@ namespace {
 constexpr std::uint32_t kPrefaultMs = 60'000;
 }  // namespace
 
-FlushCost measure_flush(const workloads::SystemOptions& o) {
+workloads::FloorResult measure_floor(const workloads::SystemOptions& o, unsigned lines,
+                                     double seconds) {
   const std::filesystem::path scratch = std::filesystem::path(o.path) += ".scratch";
   const PoolRemover remover(scratch);
-  const workloads::FloorResult floor =
-      workloads::measure_floor(scratch, o.pool.memory, o.pool.latency, o.pool.flush, 1, 0.05);
+  return workloads::measure_floor(scratch, o.pool.memory, o.pool.latency, o.pool.flush, lines,
+                                  seconds);
+}
+
+FlushCost measure_flush(const workloads::SystemOptions& o) {
+  const workloads::FloorResult floor = measure_floor(o, 1, 0.05);
   return {floor.ns_per_write, floor.flush};
 }
 

@@ -5,8 +5,13 @@
 #include <vector>
 
 #include "tools/bench_rows.h"
+#include "workloads/floor.h"
 
 namespace sp3::tools {
+
+// The floor of the memory that a store with these options would have, in a file beside it.
+workloads::FloorResult measure_floor(const workloads::SystemOptions& options, unsigned lines,
+                                     double seconds);
 
 // What one flushed line and one fence cost on this memory, emulated latency included.
 FlushCost measure_flush(const workloads::SystemOptions& options);

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -20,10 +19,9 @@
 #include <sched.h>
 
 #include "emu/clock.h"
+#include "tools/bench_run.h"
 #include "tools/micro.h"
 #include "tools/micro_runtime.h"
-#include "tools/pool_remover.h"
-#include "workloads/floor.h"
 #include "workloads/rng.h"
 #include "workloads/workload.h"
 
@@ -208,12 +206,10 @@ class Calibration {
   }
 
   void measure_flushes() {
-    const std::filesystem::path scratch = std::filesystem::path(options_.path) += ".scratch";
-    const PoolRemover remover(scratch);
+    workloads::SystemOptions plain = options_;
+    plain.pool.latency = {};
     for (const unsigned lines : {1U, 2U, 4U, 8U, 16U}) {
-      const workloads::FloorResult floor = workloads::measure_floor(
-          scratch, options_.pool.memory, {}, options_.pool.flush, lines, 0.05);
-      add("flush_" + std::to_string(lines), floor.ns_per_write);
+      add("flush_" + std::to_string(lines), measure_floor(plain, lines, 0.05).ns_per_write);
     }
   }
 

@@ -18,7 +18,6 @@
 #include "tools/median.h"
 #include "tools/pool_remover.h"
 #include "workloads/entry.h"
-#include "workloads/floor.h"
 #include "workloads/machine.h"
 #include "workloads/runner.h"
 
@@ -54,15 +53,12 @@ workloads::RunResult run_sp3(const SystemOptions& options, workloads::WorkloadKi
 
 // SPS beside a loop that only writes and flushes as many lines, alternating.
 std::vector<MicroRow> measure_floor_ratio(const SystemOptions& options, const MicroArguments& a) {
-  const std::filesystem::path scratch = std::filesystem::path(options.path) += ".scratch";
-  const PoolRemover remover(scratch);
   std::vector<double> transactions, writes, ratios;
   unsigned lines = 0;
   for (unsigned r = 0; r < a.repeat; ++r) {
     const auto sps = run_sp3(options, workloads::WorkloadKind::sps, 1, a.seconds, false);
     lines = std::max(1U, static_cast<unsigned>(std::lround(sps.lines_per_tx())));
-    const auto floor = workloads::measure_floor(scratch, options.pool.memory, options.pool.latency,
-                                                options.pool.flush, lines, a.seconds);
+    const auto floor = measure_floor(options, lines, a.seconds);
     transactions.push_back(sps.throughput());
     writes.push_back(floor.writes_per_s);
     ratios.push_back(sps.throughput() / floor.writes_per_s);
