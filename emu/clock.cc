@@ -88,7 +88,7 @@ class PingPong {
 
   // Shown: at least kEnough turns passed in time and none went backwards.
   Agreement compare(int core_a, int core_b) {
-    std::thread other([this, core_b] {
+    std::jthread other([this, core_b] {  // joined also if there is no second thread to be had
       pin_to(core_b);
       play(1);
     });

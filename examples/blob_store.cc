@@ -9,6 +9,7 @@
 // Each command is one transaction: it is there whole or not at all, whatever happens.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -63,6 +64,8 @@ void put(sp3::Transaction& tx, std::string_view name, std::string_view text) {
 void patch(sp3::Transaction& tx, std::string_view name, std::uint64_t offset,
            std::string_view text) {
   const sp3::RangedObject blob = find(tx, name);
+  if (text.empty()) return;  // an empty range is an error
+  if (offset > blob.size(tx)) throw std::runtime_error("the offset is behind the blob's end");
   if (blob.size(tx) < offset + text.size()) blob.resize(tx, offset + text.size());
   blob.write(tx, offset, std::as_bytes(std::span(text)));
 }
@@ -90,6 +93,7 @@ void churn(sp3::Session& session, std::string_view name) {
     session.run([&](sp3::Transaction& tx) {
       const sp3::RangedObject blob = find(tx, name);
       const std::string text(blob.size(tx), letter);
+      if (text.empty()) throw std::runtime_error("the blob is empty");
       blob.write(tx, 0, std::as_bytes(std::span(text)));
     });
     std::printf("%c\n", letter);
@@ -97,22 +101,31 @@ void churn(sp3::Session& session, std::string_view name) {
   }
 }
 
+std::uint64_t parse_offset(const std::string& text) {
+  std::uint64_t offset = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), offset);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw std::runtime_error("not an offset: " + text);
+  return offset;
+}
+
 int run(sp3::Session& session, const std::vector<std::string>& words) {
-  const std::string& command = words.at(0);
-  if (command == "put") {
-    session.run([&](sp3::Transaction& tx) { put(tx, words.at(1), words.at(2)); });
-  } else if (command == "patch") {
-    session.run([&](sp3::Transaction& tx) {
-      patch(tx, words.at(1), std::stoull(words.at(2)), words.at(3));
-    });
-  } else if (command == "get") {
-    std::puts(session.run([&](sp3::Transaction& tx) { return get(tx, words.at(1)); }).c_str());
-  } else if (command == "list") {
+  const auto is = [&](std::string_view command, std::size_t arguments) {
+    return words[0] == command && words.size() == 1 + arguments;
+  };
+  if (is("put", 2)) {
+    session.run([&](sp3::Transaction& tx) { put(tx, words[1], words[2]); });
+  } else if (is("patch", 3)) {
+    const std::uint64_t offset = parse_offset(words[2]);
+    session.run([&](sp3::Transaction& tx) { patch(tx, words[1], offset, words[3]); });
+  } else if (is("get", 1)) {
+    std::puts(session.run([&](sp3::Transaction& tx) { return get(tx, words[1]); }).c_str());
+  } else if (is("list", 0)) {
     std::fputs(session.run([](sp3::Transaction& tx) { return list(tx); }).c_str(), stdout);
-  } else if (command == "churn") {
-    churn(session, words.at(1));
+  } else if (is("churn", 1)) {
+    churn(session, words[1]);
   } else {
-    throw std::runtime_error("no such command: " + command);
+    throw std::runtime_error("no such command, or not with so many words: " + words[0]);
   }
   return 0;
 }

@@ -75,7 +75,7 @@ SessionLog::Appended SessionLog::append(const std::byte* record, std::uint32_t b
     if (cursor_ < fresh_from_) cursor_ = fresh_from_;
     appended.offset = cursor_;
   }
-  SP3_ASSERT(cursor_ + bytes <= run_end_);
+  SP3_CHECK(cursor_ + bytes <= run_end_);  // behind it is somebody else's log
   memory_.log_store(cursor_, record, bytes, streaming);
   cursor_ += bytes;
   // The next record will want lines that left the cache when the log last came by here: ask for as

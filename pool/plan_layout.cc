@@ -100,7 +100,7 @@ std::uint64_t choose_segment_size(std::uint64_t log_size, const Geometry& geomet
 
 std::uint64_t choose_sessions(std::uint64_t segments, const Geometry& geometry) {
   if (geometry.max_sessions == 0) {
-    return std::clamp<std::uint64_t>(segments / 2, 1, kMaxDefaultSessions);
+    return std::clamp<std::uint64_t>(segments / 2, kMinSegments, kMaxDefaultSessions);
   }
   if (geometry.max_sessions > segments) {
     refuse("max_sessions", fmt::format("at most {}, the number of log segments", segments),

@@ -48,6 +48,9 @@ void set_problem(SuperblockCopy& copy, Verdict verdict, std::uint64_t field, std
   copy.found = std::move(found);
 }
 
+// Stamps are nanoseconds, more or less: after 2^62 they leave room for as many again.
+constexpr base::Stamp kMostStamp = base::kMaxStamp / 2;
+
 // Numbers outside the layout that no writer of this format ever writes.
 std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& image) {
   const Superblock& s = image.fixed;
@@ -63,11 +66,11 @@ std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& ima
   if (s.generation == 0) {
     return problem(offsetof(Superblock, generation), "generation", "at least 1", 0);
   }
-  if (s.floor > base::kMaxStamp) {
-    return problem(offsetof(Superblock, floor), "floor", "a stamp below 2^63", s.floor);
+  if (s.floor > kMostStamp) {
+    return problem(offsetof(Superblock, floor), "floor", "a stamp below 2^62", s.floor);
   }
-  if (s.largest_stamp > base::kMaxStamp) {
-    return problem(offsetof(Superblock, largest_stamp), "largest_stamp", "a stamp below 2^63",
+  if (s.largest_stamp > kMostStamp) {
+    return problem(offsetof(Superblock, largest_stamp), "largest_stamp", "a stamp below 2^62",
                    s.largest_stamp);
   }
   const auto zero = std::find(image.heads.begin(), image.heads.end(), base::Lsn{0});

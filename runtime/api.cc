@@ -109,6 +109,8 @@ Session::~Session() {
   } catch (...) {
     // The pool is poisoned, which its close() will say.
   }
+  // In a forked child nobody may hold what its destructor would lock.
+  if (core_ && core_->pool().was_inherited()) (void)core_.release();
 }
 
 void Session::run_erased(detail::Body body) {

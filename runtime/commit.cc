@@ -123,8 +123,10 @@ std::uint64_t SessionCore::record_bound() const {
         break;
     }
   }
-  const std::uint64_t dependencies =
-      std::min<std::uint64_t>(pool_->layout().max_sessions, reads_.size() + writes_.size());
+  // Everything that track() looks at.
+  const std::uint64_t seen = reads_.size() + writes_.size() +
+                             (uses_ranges_ ? ranged_->unvalidated().size() : std::size_t{0});
+  const std::uint64_t dependencies = std::min<std::uint64_t>(pool_->layout().max_sessions, seen);
   return log::RecordBuilder::max_record_bytes(bytes, dependencies);
 }
 
@@ -252,7 +254,7 @@ base::Stamp SessionCore::take_stamp() {
       std::max({pool_->clock().now_after_loads(), last + 1,
                 mutant(Mutant::stamp_not_above_predecessors) ? 0 : newest_seen_ + 1,
                 mutant(Mutant::stamp_not_above_floor) ? 0 : floor + 1});
-  SP3_ASSERT(stamp <= base::kMaxStamp);
+  SP3_CHECK(stamp <= base::kMaxStamp);
   // relaxed: announced with release below
   shared_->last_stamp.store(stamp, std::memory_order_relaxed);
   if (pool_->logs()) shared_->announced.store(stamp, std::memory_order_release);

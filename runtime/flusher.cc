@@ -72,6 +72,9 @@ void Flusher::work() {
       if (quiet > kQuietRounds) {
         quiet = 0;
         group_expected_.store(false, std::memory_order_relaxed);
+        // Who sealed something before this fence may have seen the flag up, and is seen now.
+        rangelock::heavy_fence();
+        if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
       }
     }
     if (emu::SteadyClock::now() >= next_tick) {

@@ -20,6 +20,7 @@
 
 #include "emu/threads.h"
 #include "log/record_builder.h"
+#include "rangelock/fence.h"
 #include "runtime/persister.h"
 
 namespace sp3::runtime {
@@ -36,7 +37,8 @@ class Flusher {
 
   // A session has sealed something it will not flush now.
   void expect_group() noexcept {
-    // relaxed: a wake-up that comes a moment late is harmless; the flusher looks again by itself.
+    // Between what was sealed and the look at the flag: see work().
+    rangelock::light_fence();
     if (!group_expected_.load(std::memory_order_relaxed)) [[unlikely]]
       wake();
   }

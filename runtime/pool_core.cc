@@ -22,6 +22,9 @@ namespace sp3::runtime {
 
 namespace {
 
+// It waits for transactions in flight; one of this very thread would never end.
+constexpr const char* kCheckpointInside = "a checkpoint is needed inside a transaction's body";
+
 void count_forks() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -259,8 +262,8 @@ std::unique_ptr<SessionCore> PoolCore::open_session() {
     }
     session_open_[id] = true;
   }
-  shared(static_cast<base::SessionId>(id));
   try {
+    shared(static_cast<base::SessionId>(id));
     const std::lock_guard guard(mutex_);
     auto session = std::make_unique<SessionCore>(shared_from_this(), *shared_[id]);
     sessions_.push_back(session.get());
@@ -280,29 +283,28 @@ void PoolCore::session_closed(SessionCore& session) noexcept {
   session_open_[session.shared().id] = false;
 }
 
-// A checkpoint waits for transactions in flight; one of this very thread would never end.
-void PoolCore::throw_if_inside_body(const SessionCore* except) {
+void PoolCore::throw_if_inside_body(const SessionCore* except, const char* message) {
   for_each_session([&](const SessionCore& session) {
     if (&session == except || !session.runs_here()) return;
-    throw Error(ErrorCode::nested_transaction, "a checkpoint is needed inside a transaction's body",
+    throw Error(ErrorCode::nested_transaction, message,
                 {.path = file_->path(), .found = "session " + std::to_string(session.shared().id)});
   });
 }
 
 void PoolCore::checkpoint() {
   throw_if_unusable();
-  throw_if_inside_body(nullptr);
+  throw_if_inside_body(nullptr, kCheckpointInside);
   if (logs()) checkpointer_->run();
 }
 
 void PoolCore::wait_for_log_space(const SessionCore& waiter) {
-  throw_if_inside_body(&waiter);
+  throw_if_inside_body(&waiter, kCheckpointInside);
   checkpointer_->run_unless_done(checkpointer_->count());
 }
 
 // One that began after now: what frees the slabs may be no older.
 void PoolCore::wait_for_slabs(const SessionCore& waiter) {
-  throw_if_inside_body(&waiter);
+  throw_if_inside_body(&waiter, kCheckpointInside);
   checkpointer_->run();
 }
 

@@ -25,6 +25,9 @@ namespace {
 // progress, not about correctness, and its holder may be waiting for this very thread.
 constexpr double kGatePatienceNs = 50e6;
 
+// A transaction that fails this often in a row, inside another's body, fails because of that.
+constexpr std::uint32_t kManyFailures = 64;
+
 // Of one type, by one session.
 std::size_t free_slots_kept() noexcept { return base::scaled<std::size_t>(256, 1); }
 
@@ -79,6 +82,10 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
     ++failed_attempts_;
     counters_.aborts.add(1);
     pool_->throw_if_unusable();
+    if (failed_attempts_ % kManyFailures == 0) [[unlikely]] {
+      pool_->throw_if_inside_body(
+          this, "a transaction inside the body of another wants what that one has");
+    }
     if (doomed_ && doom_ == Conflict::pool_full) {
       free_empty_slabs();
     } else {
@@ -104,6 +111,7 @@ SessionCore::Outcome SessionCore::attempt(detail::Body body, Durability durabili
     return finish_exception();
   }
   abort();
+  if (doomed_ && doom_ == Conflict::no_memory) throw std::bad_alloc();
   return Outcome::retry;
 }
 
@@ -112,12 +120,21 @@ SessionCore::Outcome SessionCore::attempt(detail::Body body, Durability durabili
 SessionCore::Outcome SessionCore::finish_exception() {
   const bool published = !reading_ && writes_.empty();  // it came from step 4 or 5
   if (!published) {
+    if (doomed_ && doom_ == Conflict::no_memory) {
+      abort();
+      throw std::bad_alloc();
+    }
     if (doomed_ || (reading_ && !reads_still_hold())) {
       note_conflict(doomed_ ? doom_ : Conflict::changed);
       abort();
       return Outcome::retry;
     }
-    track();
+    try {
+      track();
+    } catch (...) {  // no memory to say what it depends on
+      abort();
+      throw;
+    }
     abort();
     if (pool_->logs() && !mutant(Mutant::exception_does_not_wait)) wait_for_seen();
   }
@@ -155,10 +172,14 @@ void SessionCore::make_room_for_items() {
 // The last attempt found the log full: get the space it measured before running the body again.
 void SessionCore::reserve_before_body() {
   while (true) {
-    announce();
-    const bool reserved = take_log_space(log_bytes_needed_);
-    withdraw();
-    if (reserved) break;
+    {
+      announce();
+      struct Withdraw {
+        SessionCore& core;
+        ~Withdraw() { core.withdraw(); }
+      } const withdraw{*this};
+      if (take_log_space(log_bytes_needed_)) break;
+    }
     pool_->wait_for_log_space(*this);
     pool_->throw_if_unusable();
   }
@@ -239,6 +260,8 @@ void SessionCore::note_conflict(Conflict reason) noexcept {
       break;
     case Conflict::pool_full:
       counters_.aborts_pool_full.add(1);
+      break;
+    case Conflict::no_memory:  // leaves run() as an exception
       break;
   }
 }

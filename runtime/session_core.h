@@ -88,7 +88,7 @@ class SessionCore {
  private:
   friend class RangedAccess;
 
-  enum class Conflict : std::uint8_t { locked, changed, log_full, pool_full };
+  enum class Conflict : std::uint8_t { locked, changed, log_full, pool_full, no_memory };
   // Unwinds a body in mid-flight. Not a std::exception, so that user code is unlikely to catch it.
   struct ConflictSignal {};
   enum class Outcome : std::uint8_t { committed, retry };
@@ -138,6 +138,7 @@ class SessionCore {
   void revalidate_by_count();
   const std::byte* bytes_of(const index::Place& place, const index::Seen& seen,
                             std::uint64_t offset);
+  std::byte* allocate_copy(std::size_t bytes);
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
   std::optional<Conflict> try_lock(WriteEntry& entry) {
     emu::touch(emu::Line::entry, entry.offset, emu::Access::exchange);

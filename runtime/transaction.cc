@@ -301,11 +301,22 @@ inline WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detai
   return entry;
 }
 
+// For an entry of the write set. Without one, the attempt must not go on, whatever the body catches.
+std::byte* SessionCore::allocate_copy(std::size_t bytes) {
+  try {
+    return versions_.allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    doomed_ = true;
+    doom_ = Conflict::no_memory;
+    throw;
+  }
+}
+
 void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
   begin_operation();
   if (std::byte* copy = own_copy(offset, type)) return copy;
   WriteEntry& entry = open_for_write(offset, type, WriteMode::update);
-  entry.copy = versions_.allocate(entry.size8);
+  entry.copy = allocate_copy(entry.size8);
   std::memcpy(entry.copy, entry.base, entry.size8);
   return entry.copy;
 }
@@ -343,7 +354,7 @@ WriteEntry& SessionCore::open_patch(std::uint64_t offset, const detail::TypeInfo
   if (!place.entry().try_read(entry.seen)) entry.seen = {};
   entry.size8 = size8_of(type);
   entry.mode = WriteMode::patch;
-  entry.copy = versions_.allocate(entry.size8);
+  entry.copy = allocate_copy(entry.size8);
   return entry;
 }
 
@@ -394,7 +405,7 @@ std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
   entry.locked = true;
   // Who freed the slot may have changed what was read: a stale pointer must not lead to our object.
   if (entry.seen.stamp() != 0) admit_to_snapshot(entry.seen);
-  entry.copy = versions_.allocate(entry.size8);
+  entry.copy = allocate_copy(entry.size8);
   std::memset(entry.copy, 0, entry.size8);
   *storage = entry.copy;
   return entry.offset;

@@ -26,11 +26,14 @@ void WriteSet::insert(std::size_t position) noexcept {
   table_[i] = static_cast<std::uint32_t>(position + 1);
 }
 
-void WriteSet::index_last() {
-  if (entries_.size() * 2 > table_.size()) {
-    table_.assign(std::max<std::size_t>(64, table_.size() * 2), 0);
-    indexed_ = 0;
-  }
+// For one entry more.
+void WriteSet::make_room_in_index() {
+  if ((entries_.size() + 1) * 2 <= table_.size()) return;
+  table_.assign(std::max<std::size_t>(64, table_.size() * 2), 0);
+  indexed_ = 0;
+}
+
+void WriteSet::index_last() noexcept {
   // On the first use, and after growing, everything is entered; later only the newest.
   for (; indexed_ < entries_.size(); ++indexed_) insert(indexed_);
 }

@@ -54,12 +54,15 @@ class WriteSet {
     return find_slowly(offset);
   }
 
-  // A new entry, empty but for its offset.
+  // A new entry, empty but for its offset. Errors: std::bad_alloc, and then there is none.
   WriteEntry& add(std::uint64_t offset) {
-    filter_ |= filter_bit(offset);
+    const bool indexed = entries_.size() >= kScanned;
+    if (indexed) [[unlikely]]
+      make_room_in_index();
     WriteEntry& entry = entries_.emplace_back();
     entry.offset = offset;
-    if (entries_.size() > kScanned) [[unlikely]]
+    filter_ |= filter_bit(offset);
+    if (indexed) [[unlikely]]
       index_last();
     return entry;
   }
@@ -92,7 +95,8 @@ class WriteSet {
     return std::uint64_t{1} << (hash(offset) >> 58);
   }
   WriteEntry* find_slowly(std::uint64_t offset) noexcept;
-  void index_last();
+  void make_room_in_index();
+  void index_last() noexcept;
   void insert(std::size_t position) noexcept;
   void forget_index() noexcept;
 

@@ -114,7 +114,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   CLI::App* bench = app.add_subcommand("bench", "measure workloads on systems");
   bench
       ->add_option("--workload", a->workloads,
-                   "all, or a list of sps, queue, hashtable, rbtree, bptree")
+                   "all, or a list of sps, queue, hashtable, rbtree, bptree; ranges by name only")
       ->capture_default_str();
   bench->add_option("--system", a->systems, "a list of " + system_names())->capture_default_str();
   bench->add_option("--threads", a->threads, "a list of numbers")->capture_default_str();
@@ -122,6 +122,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   auto* seconds =
       bench->add_option("--seconds", a->run.seconds, "of each run")->capture_default_str();
   bench->add_option("--operations", a->run.operations, "of each run, instead of a time")
+      ->check(at_least_one())
       ->excludes(seconds);
   bench->add_option("--warmup", a->run.warmup_seconds, "seconds before each run is measured")
       ->capture_default_str();
@@ -132,7 +133,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   bench->add_flag("--check", a->check, "check the structure's invariants after each run");
   bench->add_option("--probe", a->probes, "none, or a list of perf and pcm: what counts beside it")
       ->capture_default_str();
-  bench->add_option("--json", a->json, "write the rows to this file, - for stdout");
+  add_output_option(*bench, "--json", a->json, "write the rows to this file, - for stdout");
   add_store_options(*bench, a->store);
   bench->callback([a, &exit_code] { exit_code = run(*a); });
 }

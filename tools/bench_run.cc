@@ -13,6 +13,8 @@ namespace sp3::tools {
 namespace {
 // All of the log, however long it takes: a run shall measure a system, not the first touch of a page.
 constexpr std::uint32_t kPrefaultMs = 60'000;
+// Small pools have 31 sessions by default; a run needs some more than threads.
+constexpr unsigned kFewThreads = 24;
 }  // namespace
 
 workloads::FloorResult measure_floor(const workloads::SystemOptions& o, unsigned lines,
@@ -37,6 +39,7 @@ workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, boo
   const std::unique_ptr<workloads::System> system = workloads::make_system(cell.system);
   workloads::SystemOptions options = cell.options;
   options.pool.prefault_ms = kPrefaultMs;
+  if (run.threads > kFewThreads) options.pool.geometry.max_sessions = run.threads + 7;
   system->create(cell.spec, options);
   system->populate();
   workloads::RunResult result = workloads::run_workload(*system, cell.spec, zipf, run);

@@ -10,9 +10,44 @@
 
 #include <fmt/format.h>
 #include <sp3/error.h>
+#include <unistd.h>
+
+#include "pool/format.h"
 
 namespace sp3::tools {
 namespace {
+
+// CLI11 wraps negative numbers around for the largest unsigned type.
+void refuse_negative_numbers(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (!option->get_type_name().starts_with("UINT")) continue;
+    option->check([](const std::string& text) {
+      return text.starts_with('-') ? "wanted no negative number, found " + text : std::string();
+    });
+  }
+  for (CLI::App* command : app.get_subcommands(nullptr)) refuse_negative_numbers(*command);
+}
+
+// What stands in the way of writing to this file; nothing if it can be written.
+std::string output_problem(const std::string& file) {
+  if (file == "-") return {};
+  std::error_code ignored;
+  const std::filesystem::path path(file);
+  if (!std::filesystem::exists(path, ignored)) {
+    const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+    if (::access(directory.c_str(), W_OK | X_OK) == 0) return {};
+    return fmt::format("{}: cannot be written: {}", file, std::strerror(errno));
+  }
+  if (std::filesystem::is_directory(path, ignored)) return file + ": is a directory";
+  if (::access(path.c_str(), W_OK) != 0) {
+    return fmt::format("{}: cannot be written: {}", file, std::strerror(errno));
+  }
+  std::uint64_t magic = 0;
+  if (std::filesystem::is_regular_file(path, ignored)) {
+    std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&magic), sizeof magic);
+  }
+  return magic == pool::kMagic ? file + ": is a pool, and would be overwritten" : std::string();
+}
 
 int fail(int code, const char* what) {
   fmt::print(stderr, "sp3: {}\n", what);
@@ -26,8 +61,13 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
     return fmt::format("sp3: {} (see --help)\n", error.what());
   });
   try {
+    refuse_negative_numbers(app);
     app.parse(argc, argv);
     return exit_code;
+  } catch (const CLI::RequiredError& error) {
+    const std::vector<std::string> unknown = app.remaining(true);
+    if (unknown.empty()) return app.exit(error) == 0 ? kOk : kUsage;
+    return fail(kUsage, fmt::format("there is no command '{}' (see --help)", unknown[0]).c_str());
   } catch (const CLI::ParseError& error) {
     // Help and version arrive here too, with exit code 0.
     return app.exit(error) == 0 ? kOk : kUsage;
@@ -100,6 +140,21 @@ std::string default_directory(MemoryKind memory) {
   }
   // A temporary directory is often in memory too; where a disk is meant, the current one is safer.
   return ".";
+}
+
+CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,
+                               const std::string& description) {
+  return app.add_option(name, file, description)->check(output_problem);
+}
+
+const CLI::Validator& at_least_one() {
+  static const CLI::Validator validator(
+      [](const std::string& text) {
+        return text.find_first_not_of('0') == std::string::npos ? "wanted at least 1, found " + text
+                                                                : std::string();
+      },
+      "");
+  return validator;
 }
 
 void write_output(const std::string& file, const std::string& text) {

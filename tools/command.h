@@ -70,6 +70,14 @@ inline RecoveryStrategy parse_strategy(const std::string& name) {
 // Where a pool of this kind goes unless the user says: memory for emulated, a disk for the others.
 std::string default_directory(MemoryKind memory);
 
+// An option that names a file to write to, or - for stdout. A file that cannot be written, or is a pool,
+// is refused before anything is done.
+CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,
+                               const std::string& description);
+
+// For options whose default is another rule than a number: 0 is not one either.
+const CLI::Validator& at_least_one();
+
 // Writes `text` to the file, or to stdout for "-". Throws std::runtime_error.
 void write_output(const std::string& file, const std::string& text);
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -19,7 +20,7 @@
 #include "tools/command.h"
 #include "tools/compare/plan.h"
 #include "tools/compare/results.h"
-#include "tools/program_rows.h"
+#include "tools/pool_remover.h"
 #include "tools/progress.h"
 #include "tools/recovery/rows.h"
 #include "tools/start_program.h"
@@ -123,12 +124,24 @@ void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults&
   }
 }
 
-// One after the other; each shows its own progress. The table it prints is about its part only, and
-// comes at the end with all others.
+// One after the other; each shows its own progress.
 void run_programs(const ComparePlan& plan, CompareResults& results, const std::string& file) {
+  const std::string part = file + ".part";
   for (const PlannedProgram& program : plan.programs) {
     if (results.has(program)) continue;
-    results.add(program, rows_of_program(kThisProgram, program.arguments, file + ".part"));
+    const PoolRemover remover(part);
+    std::vector<std::string> arguments = program.arguments;
+    arguments.insert(arguments.end(), {"--json", part});
+    // The table it prints is about this part only, and comes at the end with all others.
+    const pool::Descriptor null = open_null_device();
+    const int status =
+        wait_for(start_program(kThisProgram, arguments, {{null.get(), STDOUT_FILENO}}));
+    if (status != 0) {
+      throw std::runtime_error(fmt::format("{}: 'sp3 {}' ended with status {}", program.name(),
+                                           fmt::join(program.arguments, " "), status));
+    }
+    std::ifstream rows(part);
+    results.add(program, nlohmann::json::parse(rows));
   }
 }
 

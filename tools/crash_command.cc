@@ -72,6 +72,9 @@ void check(const CrashArguments& a) {
   if (!a.path.empty() && !std::filesystem::is_directory(a.path)) {
     throw UsageError("--path: wanted a directory, found '" + a.path + "'");
   }
+  if (!a.path.empty() && ::access(a.path.c_str(), W_OK | X_OK) != 0) {
+    throw UsageError("--path: wanted a directory to write to, found '" + a.path + "'");
+  }
 }
 
 // None: both.
@@ -183,8 +186,11 @@ class CrashTest {
     if (result.violations.empty()) return;
     ++totals_.violations;
     // Kept for whoever looks into it: what was found, and what recovery had started from.
-    fmt::print("  kept: {} and, as it was when the victim died, {}\n",
-               arenas_[index]->options().path.string(), arenas_[index]->crashed_copy().string());
+    const std::filesystem::path pool = arenas_[index]->options().path;
+    if (std::filesystem::exists(pool)) {
+      fmt::print("  kept: {} and, as it was when the victim died, {}\n", pool.string(),
+                 arenas_[index]->crashed_copy().string());
+    }
     arenas_[index].reset();
   }
 

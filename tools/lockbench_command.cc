@@ -58,7 +58,7 @@ std::uint64_t parse_number(const std::string& option, const std::string& text) {
   try {
     std::size_t used = 0;
     const std::uint64_t value = std::stoull(text, &used);
-    if (used == text.size()) return value;
+    if (used == text.size() && !text.starts_with('-')) return value;
   } catch (const std::logic_error&) {
   }
   throw UsageError(fmt::format("{}: wanted a number, found '{}'", option, text));
@@ -308,13 +308,15 @@ void add_lockbench_command(CLI::App& app, int& exit_code) {
   bench->add_option("--max-height", a->max_height, "of the skip list's towers")
       ->capture_default_str();
   auto* seconds = bench->add_option("--seconds", a->seconds, "of each run")->capture_default_str();
-  bench->add_option("--pairs", a->pairs, "of each thread, instead of a time")->excludes(seconds);
+  bench->add_option("--pairs", a->pairs, "of each thread, instead of a time")
+      ->check(at_least_one())
+      ->excludes(seconds);
   bench->add_option("--repeat", a->repeat, "runs of each row; the median counts")
       ->capture_default_str();
   bench->add_option("--seed", a->seed, "of the ranges")->capture_default_str();
   bench->add_flag("--instructions", a->instructions,
                   "count instructions per uncontended pair with valgrind, instead of time");
-  bench->add_option("--json", a->json, "write the rows to this file, - for stdout");
+  add_output_option(*bench, "--json", a->json, "write the rows to this file, - for stdout");
   bench->callback([a, &exit_code] { exit_code = run(*a); });
 }
 

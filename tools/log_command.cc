@@ -36,13 +36,21 @@ std::string describe(const recovery::LoggedRecord& r) {
   return line;
 }
 
+int report_damage(const LogArguments& a, const recovery::LogSummary& summary, std::FILE* to) {
+  for (const Damage& d : summary.damage)
+    fmt::print(to, "{}: at {}: {}\n", a.path, d.offset, d.what);
+  return summary.damage.empty() ? kOk : kFound;
+}
+
 int run(const LogArguments& a) {
   const auto file = pool::PoolFile::open(a.path, Options{}, pool::PoolFile::Access::read_only);
   if (!a.dot.empty()) {
     std::ostringstream graph;
     recovery::write_dot(*file, graph);
     write_output(a.dot, graph.str());
-    return kOk;
+    const recovery::LogSummary summary =
+        recovery::list_log(*file, [](const recovery::LoggedRecord&) {});
+    return report_damage(a, summary, stderr);
   }
   std::uint64_t shown = 0;
   fmt::print("session      LSN              stamp  state\n");
@@ -53,10 +61,10 @@ int run(const LogArguments& a) {
           ++shown;
         }
       });
-  for (const Damage& d : summary.damage) fmt::print("{}: at {}: {}\n", a.path, d.offset, d.what);
+  const int code = report_damage(a, summary, stdout);
   fmt::print("{} records, {} shown; the pool {}\n", summary.records, shown,
              summary.clean ? "was closed: none will be replayed" : "was not closed");
-  return summary.damage.empty() ? kOk : kFound;
+  return code;
 }
 
 }  // namespace
@@ -65,10 +73,11 @@ void add_log_command(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<LogArguments>();
   CLI::App* log = app.add_subcommand("log", "show a pool's log without changing it; 1 if damaged");
   log->add_option("path", a->path, "the pool")->required();
-  log->add_option("--dot", a->dot,
-                  "write the dependency DAG for Graphviz to this file, - for stdout");
+  CLI::Option* dot = add_output_option(
+      *log, "--dot", a->dot, "write the dependency DAG for Graphviz to this file, - for stdout");
   log->add_option("--limit", a->limit, "show at most so many records, 0: all")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(dot);
   log->callback([a, &exit_code] { exit_code = run(*a); });
 }
 

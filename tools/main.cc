@@ -7,7 +7,8 @@
 
 int main(int argc, char** argv) {
   CLI::App app("sp3: transactions for persistent memory", "sp3");
-  app.set_version_flag("--version", fmt::format("sp3 ({})", sp3::workloads::built_from()));
+  app.set_version_flag("--version",
+                       fmt::format("sp3 {} ({})", SP3_VERSION, sp3::workloads::built_from()));
   app.require_subcommand(1);
   int exit_code = sp3::tools::kOk;
   sp3::tools::add_pool_command(app, exit_code);

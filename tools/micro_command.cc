@@ -213,16 +213,18 @@ void add_micro_command(CLI::App& app, int& exit_code) {
   micro->add_flag("--floor", a->floor, "sps over only writing and flushing the same lines");
   micro->add_flag("--empty", a->empty, "an empty transaction");
   micro->add_flag("--read", a->read, "a transaction that reads one cached object");
-  micro->add_flag("--checkpoint", a->checkpoint, "the longest pause that checkpoints add");
+  micro->add_flag("--checkpoint", a->checkpoint,
+                  "the longest pause that checkpoints add (makes a pool of 6 GiB)");
   micro->add_flag("--open", a->opening, "opening a cleanly closed pool");
   micro->add_flag("--all", a->all, "all of the above");
   micro->add_flag("--calibrate", a->calibrate, "what sp3 sim --calibrate makes its costs of");
   micro->add_option("--open-objects", a->open.objects, "in the pool of --open")
+      ->check(at_least_one())
       ->capture_default_str();
   micro->add_option("--open-size", a->open_size, "of the pool of --open")->capture_default_str();
   micro->add_option("--seconds", a->seconds, "of each timed run")->capture_default_str();
   micro->add_option("--repeat", a->repeat, "runs; the median counts")->capture_default_str();
-  micro->add_option("--json", a->json, "write the rows to this file, - for stdout");
+  add_output_option(*micro, "--json", a->json, "write the rows to this file, - for stdout");
   add_store_options(*micro, a->store);
   micro->callback([a, &exit_code] { exit_code = run(*a); });
 }

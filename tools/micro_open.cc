@@ -27,7 +27,6 @@ std::vector<Ptr<Object>> make_pool(const workloads::SystemOptions& options,
   constexpr std::uint64_t kBatch = 256;
   Progress progress;
   std::vector<Ptr<Object>> objects;
-  objects.reserve(a.objects);
   Pool pool = Pool::create(options.path, a.pool_size, options.pool);
   Session session = pool.session();
   while (objects.size() < a.objects) {

@@ -329,7 +329,7 @@ void add_recovery_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   bench->add_option("--repeat", a->repeat, "recoveries of each kind; the median counts")
       ->capture_default_str();
-  bench->add_option("--json", a->json, "write the rows to this file, - for stdout");
+  add_output_option(*bench, "--json", a->json, "write the rows to this file, - for stdout");
   bench->callback([a, &exit_code] { exit_code = run(*a); });
 }
 

@@ -1,8 +1,9 @@
 // Transaction: what the function given to Session::run works with.
 //
 // Thread safety: a Transaction belongs to the thread that runs it.
-// Lifetime: references returned by read() stay valid, and unchanged, to the end of the attempt;
-//   those returned by write() likewise. Neither may escape the function.
+// Lifetime: references returned by read() and write() stay valid to the end of the attempt, and must
+//   not escape the function. Nobody else changes what they show. An object that the transaction has
+//   written, or made, is its private copy from then on: references to that see later write()s.
 // Invariants:
 //   1. Opacity: the function never sees a state that no serial order could produce, even in an
 //      attempt that is thrown away later. It may trust its own data structures' invariants.
@@ -34,7 +35,7 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   // The object as of this transaction: its private copy after write(), else a committed or
-  // speculatively visible version. Later write()s do not change what an earlier reference shows.
+  // speculatively visible version, which a first write() leaves as it is.
   // Errors: invalid_pointer, destroyed_object, wrong_type.
   template <Storable T>
   const T& read(Ptr<T> object) {
@@ -61,12 +62,23 @@ class Transaction {
 
   // A new object, constructed from `arguments` over zeroed memory. Free again unless the
   // transaction commits. Where no slab is left, the transaction starts over after a checkpoint that
-  // frees empty ones. Errors: pool_full if there are none, object_too_large.
+  // frees empty ones. Errors: pool_full if there are none, object_too_large, and what the constructor
+  // throws: then there is no object.
   template <Storable T, class... Arguments>
   Ptr<T> make(Arguments&&... arguments) {
     void* storage = nullptr;
     const std::uint64_t offset = detail::tx_make(core_, detail::type_info<T>, &storage);
-    ::new (storage) T{std::forward<Arguments>(arguments)...};
+    if constexpr (noexcept(T{std::forward<Arguments>(arguments)...})) {
+      ::new (storage) T{std::forward<Arguments>(arguments)...};
+    } else {
+      try {
+        ::new (storage) T{std::forward<Arguments>(arguments)...};
+      } catch (...) {
+        // The function may catch it and go on, without a Ptr to what would be left.
+        detail::tx_destroy(core_, offset, detail::type_info<T>);
+        throw;
+      }
+    }
     return Ptr<T>::from_offset(offset);
   }
 
@@ -77,8 +89,9 @@ class Transaction {
     detail::tx_destroy(core_, object.offset(), detail::type_info<T>);
   }
 
-  // The object that set_root() bound to `name`; null if there is none.
-  // Errors: wrong_type if the name was bound to another type.
+  // The object that set_root() bound to `name`; null if there is none. Takes time by the number of
+  // names, and conflicts with a transaction that binds a new one: meant for a handful, by which a
+  // program finds its containers. Errors: wrong_type if the name was bound to another type.
   template <Storable T>
   Ptr<T> root(std::string_view name) {
     return Ptr<T>::from_offset(detail::tx_root(core_, name, detail::type_info<T>));

@@ -209,6 +209,46 @@ TEST_CASE("run inside run of the same session is an error, and the outer one goe
   CHECK(p.session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 1);
 }
 
+TEST_CASE("a transaction inside the body of another, which wants what that one has, is an error") {
+  Options options = quiet_options();
+  options.locks = LockTiming::encounter;
+  OnePool p(options);
+  Session inner = p.pool.session();
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(1U); });
+  p.session.run([&](Transaction& tx) {
+    tx.write(cell).value = 2;
+    CHECK(code_of([&] {
+            inner.run([&](Transaction& nested) { nested.write(cell).value = 3; });
+            return 0;
+          }) == "nested_transaction");
+    const auto made = tx.make<Cell>(7U);
+    CHECK(code_of([&] {
+            inner.run([&](Transaction& nested) { static_cast<void>(nested.read(made)); });
+            return 0;
+          }) == "nested_transaction");
+  });
+  CHECK(inner.run([&](Transaction& tx) { return tx.read(cell).value; }) == 2);
+}
+
+TEST_CASE("a constructor that throws leaves no object, also if the body goes on") {
+  struct Thrower {
+    std::uint64_t value;
+    explicit Thrower(bool fails) : value(1) {
+      if (fails) throw std::runtime_error("no");
+    }
+  };
+  OnePool p;
+  const auto objects = [&] {
+    p.pool.checkpoint();
+    return p.pool.info().objects;
+  };
+  p.session.run([](Transaction& tx) { static_cast<void>(tx.make<Thrower>(false)); });
+  const std::uint64_t before = objects();
+  p.session.run(
+      [](Transaction& tx) { CHECK_THROWS_AS(tx.make<Thrower>(true), std::runtime_error); });
+  CHECK(objects() == before);
+}
+
 TEST_CASE("a session used by a second thread says that it is busy") {
   OnePool p;
   p.session.run([&](Transaction& tx) {

@@ -1,12 +1,14 @@
 // fork, and disks that fail: what the process that holds a pool cannot choose.
 #include <atomic>
 #include <cerrno>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
 #include "emu/memory.h"
-#include "tests/support/pools.h"
+#include "tests/runtime/one_pool.h"
 
 namespace sp3::test {
 namespace {
@@ -98,6 +100,31 @@ TEST_CASE("a child made by fork cannot use what it inherited, and ends without h
     CHECK(Pool::check(path.path()).sound());
     CHECK(Pool::inspect(path.path()).clean);
   }
+}
+
+TEST_CASE("a child destroys its session whatever other threads of the parent were doing") {
+  OnePool p;
+  auto session = std::make_unique<Session>(p.pool.session());
+  make_cell(*session);
+  std::atomic<bool> stop{false};
+  // Statistics lock what versions are given back to, as a session does in its end.
+  std::thread other([&] {
+    while (!stop) static_cast<void>(p.pool.statistics());
+  });
+  int failed = 0;
+  for (int i = 0; i < 100; ++i) {
+    failed += in_child(
+                  [&] {
+                    session.reset();
+                    return 0;
+                  },
+                  4) == 0
+                  ? 0
+                  : 1;
+  }
+  stop = true;
+  other.join();
+  CHECK(failed == 0);
 }
 
 TEST_CASE("a child of a pool with background threads ends without hanging") {

@@ -34,6 +34,22 @@ class CliTest(CommandTest):
         self.sp3("pool", "check", self.pool)
         self.assertIn("nothing to recover", self.sp3("pool", "recover", self.pool).stdout)
 
+    def test_a_pool_is_never_an_output(self):
+        self.create()
+        for command in (["log", self.pool, "--dot", self.pool], ["bench", "--json", self.pool],
+                        ["lockbench", "--json", self.pool]):
+            self.assertIn("is a pool", self.complaint(*command, code=USAGE))
+        self.sp3("pool", "check", self.pool)
+
+    def test_a_command_that_does_not_exist_is_named(self):
+        self.assertIn("'paint'", self.complaint("paint", code=USAGE))
+        self.assertIn("'paint'", self.complaint("pool", "paint", code=USAGE))
+
+    def test_a_log_of_two_segments_serves_a_session(self):
+        self.sp3("pool", "create", self.pool, "--size", "4M", "--log-size", "8K", "--segment-size", "4K")
+        info = json.loads(self.sp3("pool", "info", self.pool, "--json").stdout)
+        self.assertEqual(info["max_sessions"], 1)
+
     def test_geometry_is_taken(self):
         self.sp3("pool", "create", self.pool, "--size", "4M", "--log-size", "1M", "--segment-size",
                  "16K", "--slab-size", "32K", "--max-sessions", "5")
@@ -65,7 +81,10 @@ class CliTest(CommandTest):
             ["bench", "--entries", "0"], ["bench", "--entry-size", "100"],
             ["bench", "--seconds", "-1"], ["bench", "--repeat", "0"], ["bench", "--model", "none"],
             ["bench", "--probe", "perf,oracle"], ["bench", "--memory", "automatic"], ["bench", "--durability", "maybe"],
-            ["bench", "--seconds", "1", "--operations", "5"], ["bench", "--insert-ratio", "2"],
+            ["bench", "--seconds", "1", "--operations", "5"], ["bench", "--operations", "-1"],
+            ["bench", "--operations", "0"], ["bench", "--seed", "-1"], ["lockbench", "--pairs", "-1"],
+            ["lockbench", "--pairs", "0"], ["micro", "--open", "--open-objects", "0"],
+            ["bench", "--json", "missing/x.json"], ["log", self.pool, "--limit", "-1"], ["bench", "--insert-ratio", "2"],
             ["bench", "--memory", "file", "--latency-ns", "5"],
             ["bench", "--system", "nvm-ideal", "--workload", "queue"],
             ["compare", "--system", "oracle"], ["compare", "--section", "yield"],

@@ -244,7 +244,7 @@ struct Entry {
 template <class Lock, class Make>
 LockResult run_with(const LockRun& run, Make&& make) {
   const std::uint64_t before = allocated_bytes();
-  RangeLockDomain domain;
+  RangeLockDomain domain(run.threads + 2);  // who holds ranges meanwhile, and who looks
   LockRun with_domain = run;
   with_domain.options.domain = &domain;
   const std::unique_ptr<Lock> lock = make(with_domain);

@@ -44,6 +44,11 @@ sim::Case case_for(std::uint64_t seed, const SimArguments& a) {
   if (a.case_cores > kMostSessions) {
     throw UsageError(fmt::format("--case-cores: wanted 1 to 3, found {}", a.case_cores));
   }
+  constexpr std::uint32_t kMostTransactions = 10'000;
+  if (a.case_transactions > kMostTransactions) {
+    throw UsageError(fmt::format("--case-transactions: wanted 1 to {}, found {}", kMostTransactions,
+                                 a.case_transactions));
+  }
   sim::Case c = sim::case_of(seed);
   if (a.case_cores != 0) c.cores = static_cast<int>(a.case_cores);
   if (a.case_transactions != 0) c.transactions = static_cast<int>(a.case_transactions);

@@ -17,7 +17,7 @@ void add_timed_options(CLI::App& app, SimArguments& a) {
   app.add_option("--cores", a.cores, "a list of numbers of virtual cores")->capture_default_str();
   add_spec_options(app, a.spec);
   app.add_option("--operations", a.run.operations, "of each run, all cores together")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least_one())
       ->capture_default_str();
   app.add_option("--repeat", a.repeat, "runs of each cell, seed by seed; the median counts")
       ->capture_default_str();
@@ -45,8 +45,9 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
           ->excludes(explore);
   app.add_flag("--trace", a.trace, "of a replay: the events also where there is no violation")
       ->needs(replay);
-  app.add_option("--history", a.history,
-                 "of a replay: only the history of its longer program, as JSON to this file or -")
+  add_output_option(
+      app, "--history", a.history,
+      "of a replay: only the history of its longer program, as JSON to this file or -")
       ->needs(replay);
   app.add_option("--mutant", a.mutant, "a fault to switch on in the runtime, to see it found");
   app.add_option("--case-cores", a.case_cores, "of the case, instead of what the seed says");
@@ -87,7 +88,7 @@ int main(int argc, char** argv) {
   sp3::tools::add_timed_options(app, arguments);
   sp3::tools::add_campaign_options(app, arguments);
   sp3::tools::add_cost_options(app, arguments);
-  app.add_option("--json", arguments.json, "write the rows to this file, - for stdout");
+  sp3::tools::add_output_option(app, "--json", arguments.json, "write the rows to this file, - for stdout");
   app.callback([&] { exit_code = sp3::tools::run(arguments); });
   return sp3::tools::run_app(app, argc, argv, exit_code);
 }

@@ -14,21 +14,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/command.h"
 #include "tools/median.h"
-#include "tools/program_rows.h"
 #include "tools/progress.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/calibrate.h"
 #include "tools/sim/timed.h"
-#include "tools/start_program.h"
 
 namespace sp3::tools {
 namespace {
@@ -36,12 +36,34 @@ namespace {
 constexpr double kTolerated = 0.3;
 constexpr int kRuns = 3;  // of each round: as many as sp3 micro measures each cost
 
-// The rows of `sp3` with these arguments, run natively.
-nlohmann::json run_natively(const std::vector<std::string>& arguments) {
-  const auto directory = std::filesystem::read_symlink(kThisProgram).parent_path();
+// The rows of `sp3` with these arguments, run natively. Not by tools/start_program.h: its descriptors are
+// the pool's, and in this program those are the simulated machine's.
+nlohmann::json run_natively(std::vector<std::string> arguments) {
+  const auto directory = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const auto json =
       std::filesystem::temp_directory_path() / fmt::format("sp3-sim-{}.json", ::getpid());
-  return rows_of_program((directory / "sp3").string(), arguments, json.string());
+  arguments.insert(arguments.begin(), (directory / "sp3").string());
+  arguments.insert(arguments.end(), {"--json", json.string()});
+  std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(kError);
+    ::execv(pointers[0], pointers.data());
+    ::_exit(kError);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
+      WEXITSTATUS(status) != 0) {
+    throw std::runtime_error(fmt::format("{} {} cannot be run", arguments[0], arguments[1]));
+  }
+  std::ifstream in(json);
+  nlohmann::json rows = nlohmann::json::parse(in);
+  in.close();
+  std::filesystem::remove(json);
+  return rows;
 }
 
 std::vector<std::string> bench_arguments(const SimArguments& a, workloads::WorkloadKind kind,

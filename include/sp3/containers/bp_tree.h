@@ -106,8 +106,8 @@ class BpTree {
     return BpTree(header);
   }
 
-  // The value of `key`, as of now, valid (and unchanged by later writes) to the end of the
-  // transaction; null if there is none.
+  // The value of `key`, valid to the end of the transaction; null if there is none. It stays as it is
+  // now, unless the transaction has changed something near it before: then it may show later writes.
   [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
     const Leaf& leaf = tx.read(descend(tx, key));
     const unsigned position = lower_position(leaf, key);

@@ -65,8 +65,8 @@ class RbTree {
     return RbTree(header);
   }
 
-  // The value of `key`, as of now, valid (and unchanged by later writes) to the end of the
-  // transaction; null if there is none.
+  // The value of `key`, valid to the end of the transaction; null if there is none. It stays as it is
+  // now, unless the transaction has changed something near it before: then it may show later writes.
   [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
     const Found found = search(tx, key, [](Ptr<Node>, unsigned) {});
     return found.at ? &found.node->value : nullptr;
