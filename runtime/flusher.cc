@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include <sp3/error.h>
 
@@ -67,22 +68,26 @@ void Flusher::work() {
     if (stopping_) return;
     lock.unlock();
     if (pool_.persister().is_poisoned()) return;
-    if (groups) {
-      quiet = flush_groups() ? 0 : quiet + 1;
-      if (quiet > kQuietRounds) {
-        quiet = 0;
-        group_expected_.store(false, std::memory_order_relaxed);
-        // Who sealed something before this fence may have seen the flag up, and is seen now.
-        rangelock::heavy_fence();
-        if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
+    try {
+      if (groups) {
+        quiet = flush_groups() ? 0 : quiet + 1;
+        if (quiet > kQuietRounds) {
+          quiet = 0;
+          group_expected_.store(false, std::memory_order_relaxed);
+          // Who sealed something before this fence may have seen the flag up, and is seen now.
+          rangelock::heavy_fence();
+          if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
+        }
       }
-    }
-    if (emu::SteadyClock::now() >= next_tick) {
-      if (pool_.options().watermark_ms != 0 && pool_.logs()) write_watermarks();
-      look_for_long_transactions();
-      // A group begun as the flag went down, unseen by either side, is found here at the latest.
-      if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
-      next_tick = emu::SteadyClock::now() + std::chrono::milliseconds(tick_ms);
+      if (emu::SteadyClock::now() >= next_tick) {
+        if (pool_.options().watermark_ms != 0 && pool_.logs()) write_watermarks();
+        look_for_long_transactions();
+        // Nobody should have sealed anything without telling; a look costs little.
+        if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
+        next_tick = emu::SteadyClock::now() + std::chrono::milliseconds(tick_ms);
+      }
+    } catch (const std::bad_alloc&) {
+      // There may be memory for the next round.
     }
     lines_.raise_to(actor_.counts.lines);
     fences_.raise_to(actor_.counts.fences);
@@ -156,6 +161,10 @@ bool Flusher::seal_watermark(const std::vector<base::Tid>& marks) {
   // The checkpointer holds our last run for an instant: next time will do.
   if (!own_->announced.compare_exchange_strong(idle, kPending, std::memory_order_seq_cst))
     return false;
+  struct Withdraw {
+    SessionShared& own;
+    ~Withdraw() { own.announced.store(kIdle, std::memory_order_release); }
+  } const withdraw{*own_};
   const std::uint64_t bytes = log::RecordBuilder::max_record_bytes(0, marks.size());
   const bool room =
       own_->log.could_ever_hold(bytes) &&
@@ -186,7 +195,6 @@ bool Flusher::seal_watermark(const std::vector<base::Tid>& marks) {
     own_->published.store(number, std::memory_order_release);
     own_->sealed.store(number, std::memory_order_release);
   }
-  own_->announced.store(kIdle, std::memory_order_release);
   return room;
 }
 

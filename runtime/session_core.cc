@@ -2,6 +2,7 @@
 #include "runtime/session_core.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <sp3/error.h>
