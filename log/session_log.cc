@@ -36,6 +36,20 @@ SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,
       (room_for(record_bytes) + layout_.segment_size - 1) / layout_.segment_size);
   const auto first = segments_.take(count);
   if (!first) return Reserved::no;
+  {
+    // First of all, since it may fail: then we are where we were.
+    const std::lock_guard guard(mutex_);
+    try {
+      runs_.push_back({*first, count, next_lsn_, 0});
+    } catch (...) {
+      segments_.give_back(*first, count);
+      throw;
+    }
+    // relaxed: our own store.
+    if (runs_.size() > 1) {
+      runs_[runs_.size() - 2].last_stamp = last_stamp_.load(std::memory_order_relaxed);
+    }
+  }
   header_ = SegmentHeader{};
   header_.generation = generation_;
   header_.first_lsn = next_lsn_;
@@ -44,12 +58,6 @@ SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,
   header_.session = session_;
   header_.crc = checksum(header_, seed_, *first);
   header_stored_ = false;
-  {
-    const std::lock_guard guard(mutex_);
-    // relaxed: our own store.
-    if (!runs_.empty()) runs_.back().last_stamp = last_stamp_.load(std::memory_order_relaxed);
-    runs_.push_back({*first, count, next_lsn_, 0});
-  }
   const std::uint64_t start = layout_.segment_offset(*first);
   cursor_ = start + sizeof(SegmentHeader);
   run_end_ = start + static_cast<std::uint64_t>(count) * layout_.segment_size;

@@ -274,6 +274,8 @@ Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint6
   search(owner, range.begin > reach ? range.begin - reach : 0, path);
   Node* const pred = path.pred[0];
   if (pred != &head_.node && pred->end > range.begin) return pred;
+  // Several may begin at 0, and the search has passed all but the last of them.
+  if (range.begin <= reach) path.succ = node_of(head_.next(0).load(std::memory_order_acquire));
   // Not from pred's link as it is now: pred may have been unlocked, and then its link leads past
   // whatever came since. succ was its neighbour when the search saw it, and so on from there.
   for (Node* node = path.succ; node->begin < range.end;) {

@@ -55,8 +55,14 @@ bool WaitQueue::set_blocker(Waiter& waiter, const Range& blocker) {
   const std::lock_guard hold(mutex_);
   // relaxed: under the mutex, as in wake_locked. A wake since the blocker was noted means that it
   // was unlocked after the attempt saw it: then it is as if it were noted only now.
-  const bool same = waiter.blocker == blocker && waiter.woken.load(std::memory_order_relaxed) == 0;
+  const bool was_woken = waiter.woken.load(std::memory_order_relaxed) != 0;
+  const bool same = waiter.blocker == blocker && !was_woken;
   waiter.woken.store(0, std::memory_order_relaxed);
+  if (was_woken) {
+    // Others were told to wait for us then, and have not tried themselves.
+    waiter.blocker = {};  // not for ourselves
+    wake_locked(waiter.range);
+  }
   waiter.blocker = blocker;
   return same;
 }

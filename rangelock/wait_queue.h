@@ -8,7 +8,8 @@
 // Invariants:
 //   1. A waiter sleeps only after an attempt that failed because of its blocker, made after it
 //      noted that blocker: the blocker's unlock then finds it.
-//   2. A waiter that leaves without the range wakes those that it blocked.
+//   2. A waiter that leaves without the range, or was woken and has to sleep again, wakes those that
+//      it blocked: they may not have tried since it was woken in their stead.
 #pragma once
 
 #include <atomic>

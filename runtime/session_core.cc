@@ -112,7 +112,9 @@ SessionCore::Outcome SessionCore::attempt(detail::Body body, Durability durabili
     return finish_exception();
   }
   abort();
-  if (doomed_ && doom_ == Conflict::no_memory) throw std::bad_alloc();
+  if (doomed_ && doom_ == Conflict::refused) {
+    std::rethrow_exception(std::exchange(refusal_, nullptr));
+  }
   return Outcome::retry;
 }
 
@@ -121,12 +123,9 @@ SessionCore::Outcome SessionCore::attempt(detail::Body body, Durability durabili
 SessionCore::Outcome SessionCore::finish_exception() {
   const bool published = !reading_ && writes_.empty();  // it came from step 4 or 5
   if (!published) {
-    if (doomed_ && doom_ == Conflict::no_memory) {
-      abort();
-      throw std::bad_alloc();
-    }
-    if (doomed_ || (reading_ && !reads_still_hold())) {
-      note_conflict(doomed_ ? doom_ : Conflict::changed);
+    const bool lost = doomed_ && doom_ != Conflict::refused;
+    if (lost || (reading_ && !reads_still_hold())) {
+      note_conflict(lost ? doom_ : Conflict::changed);
       abort();
       return Outcome::retry;
     }
@@ -262,7 +261,7 @@ void SessionCore::note_conflict(Conflict reason) noexcept {
     case Conflict::pool_full:
       counters_.aborts_pool_full.add(1);
       break;
-    case Conflict::no_memory:  // leaves run() as an exception
+    case Conflict::refused:  // leaves run() as an error
       break;
   }
 }

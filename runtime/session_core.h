@@ -88,7 +88,8 @@ class SessionCore {
  private:
   friend class RangedAccess;
 
-  enum class Conflict : std::uint8_t { locked, changed, log_full, pool_full, no_memory };
+  // refused: for lack of room or memory, with an error that leaves run() whatever the body catches.
+  enum class Conflict : std::uint8_t { locked, changed, log_full, pool_full, refused };
   // Unwinds a body in mid-flight. Not a std::exception, so that user code is unlikely to catch it.
   struct ConflictSignal {};
   enum class Outcome : std::uint8_t { committed, retry };
@@ -138,6 +139,7 @@ class SessionCore {
   void revalidate_by_count();
   const std::byte* bytes_of(const index::Place& place, const index::Seen& seen,
                             std::uint64_t offset);
+  void refuse() noexcept;
   std::byte* allocate_copy(std::size_t bytes);
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
   std::optional<Conflict> try_lock(WriteEntry& entry) {
@@ -211,7 +213,8 @@ class SessionCore {
   bool uses_ranges_ = false;  // it has used a ranged object
   bool doomed_ = false;       // a conflict was signalled; whatever the body does, it is retried
   Conflict doom_ = Conflict::changed;
-  base::Stamp snapshot_ = 0;  // 0 until more than a few objects are read, or if clocks disagree
+  std::exception_ptr refusal_;  // what refused means
+  base::Stamp snapshot_ = 0;    // 0 until more than a few objects are read, or if clocks disagree
   // If clocks disagree: as PoolCore::publishers was when everything read was last compared.
   std::uint64_t compared_at_ = kNeverCompared;
   std::vector<ReadEntry> reads_;

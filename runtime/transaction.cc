@@ -302,13 +302,20 @@ inline WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detai
   return entry;
 }
 
-// For an entry of the write set. Without one, the attempt must not go on, whatever the body catches.
+// The attempt must not go on, whatever the body catches: what asked for room, a container, say, may
+// have done half of its work. REQUIRES: inside a handler.
+void SessionCore::refuse() noexcept {
+  doomed_ = true;
+  doom_ = Conflict::refused;
+  refusal_ = std::current_exception();
+}
+
+// For an entry of the write set.
 std::byte* SessionCore::allocate_copy(std::size_t bytes) {
   try {
     return versions_.allocate(bytes);
   } catch (const std::bad_alloc&) {
-    doomed_ = true;
-    doom_ = Conflict::no_memory;
+    refuse();
     throw;
   }
 }
@@ -370,8 +377,10 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
     try {
       slabs_.take(type, batch, free);
     } catch (const Error& e) {
-      if (e.code() != ErrorCode::pool_full || slabs_were_freed_ || !pool_->logs()) throw;
-      conflict(Conflict::pool_full);
+      if (e.code() != ErrorCode::pool_full) throw;
+      if (!slabs_were_freed_ && pool_->logs()) conflict(Conflict::pool_full);
+      refuse();
+      throw;
     }
     std::reverse(free.begin(), free.end());  // ascending addresses first
   }

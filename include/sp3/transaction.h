@@ -12,6 +12,8 @@
 //      that it cannot repeat.
 // Errors: use of a bad Ptr throws Error; an exception that leaves the function aborts the
 //   transaction and leaves run(), after what it had read has been found consistent and durable.
+//   pool_full, and std::bad_alloc for an object's copy, leave run() even if the function catches them:
+//   a container may have done half of its work.
 // Source: "Improving the Concurrency Performance of Persistent Memory Transactions on Multicores",
 //   section III; docs/COMMIT_PROTOCOL.md says where the library goes beyond it.
 #pragma once

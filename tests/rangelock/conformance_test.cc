@@ -188,6 +188,22 @@ TEMPLATE_TEST_CASE("shared ranges overlap each other and no exclusive one", "",
   }
 }
 
+TEMPLATE_TEST_CASE("shared ranges that begin together, at zero too, are all seen", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  for (const std::uint64_t base : {0, 1, 512}) {
+    const auto lock = make_lock<TestType>();
+    std::vector<RangeHandle> readers;
+    for (const std::uint64_t end : {120, 100, 110}) {
+      readers.push_back(lock->try_lock_shared(base, base + end));
+      REQUIRE(readers.back());
+    }
+    CHECK_FALSE(is_free(*lock, base + 115, base + 116));
+    CHECK(is_free(*lock, base + 120, base + 121));
+    lock->unlock_all(readers);
+    CHECK(is_free(*lock, base, base + 120));
+  }
+}
+
 TEMPLATE_TEST_CASE("many shared ranges over one place outlast any number of slots", "",
                    SP3_ALL_RANGE_LOCKS) {
   if constexpr (kHasShared<TestType>) {

@@ -176,6 +176,32 @@ TEMPLATE_TEST_CASE("batches never wait for each other in a circle", "", SP3_OUR_
   CHECK(oracle.violations() == 0);
 }
 
+// An unlock wakes the elder of two waiters that want the same, and the elder cannot have it after all.
+TEMPLATE_TEST_CASE("a waiter that was woken in vain lets those behind it have the range", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeHandle first = lock->lock(0, 10);
+  RangeHandle second = lock->lock(50, 60);
+  const auto wait_for_waiters = [&](std::size_t count) {
+    wait_until([&] { return lock->waiters().size() == count; });
+    wait_until([&] { return lock->waiters().back().blocker == Range{0, 10}; });
+  };
+  std::thread wide([&] { lock->unlock(lock->lock(0, 100)); });
+  wait_for_waiters(1);
+  std::atomic<bool> had{false};
+  std::thread narrow([&] {
+    RangeHandle handle = lock->try_lock_until(0, 10, std::chrono::steady_clock::now() + 20s);
+    had = static_cast<bool>(handle);
+    if (handle) lock->unlock(handle);
+  });
+  wait_for_waiters(2);
+  lock->unlock(first);
+  narrow.join();
+  CHECK(had);
+  lock->unlock(second);
+  wide.join();
+}
+
 TEMPLATE_TEST_CASE("a deadlock of nested waits ends in a typed error", "", SP3_OUR_RANGE_LOCKS) {
   const auto lock = make_lock<TestType>({.nested_wait = 20ms});
   std::atomic<unsigned> ready{0}, errors{0};

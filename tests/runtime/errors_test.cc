@@ -63,7 +63,7 @@ TEST_CASE("absurd options are refused by create and by open") {
   const auto with = [&](auto&& change) {
     Options options = quiet_options();
     change(options);
-    const std::string created = create_code(kTinyPool, options);
+    std::string created = create_code(kTinyPool, options);
     const auto opened = error_of([&] { return Pool::open(path.path(), options); });
     CHECK((opened ? to_string(opened->code()) : std::string("no error")) == created);
     if (opened) CHECK(opened->facts().path == path.string());
@@ -120,9 +120,9 @@ TEST_CASE("a transaction larger than the log is refused, and nothing of it remai
   for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
     OnePool p(quiet_options(memory));
     using Page = Blob<3000>;
-    std::vector<Ptr<Page>> pages;
-    for (int i = 0; i < 25; ++i) {
-      pages.push_back(p.session.run([](Transaction& tx) { return tx.make<Page>(); }));
+    std::array<Ptr<Page>, 25> pages;
+    for (auto& page : pages) {
+      page = p.session.run([](Transaction& tx) { return tx.make<Page>(); });
     }
     const auto error = p.error([&](Transaction& tx) {
       for (const auto page : pages) tx.write(page).bytes.fill(1);
@@ -155,7 +155,7 @@ TEST_CASE("an object larger than a slab is refused") {
 }
 
 TEST_CASE("a full pool says so, stays readable, and takes objects again when some are destroyed") {
-  OnePool p(quiet_options(), 128 * 1024);
+  OnePool p(quiet_options(), std::uint64_t{128} * 1024);
   using Page = Blob<3900>;
   std::vector<Ptr<Page>> pages;
   std::optional<Error> error;
@@ -188,6 +188,23 @@ TEST_CASE("a full pool says so, stays readable, and takes objects again when som
   const auto after = p.session.statistics();
   CHECK(after.aborts_pool_full == before.aborts_pool_full + 1);
   CHECK(after.aborts == before.aborts + 1);
+}
+
+TEST_CASE("a body that goes on in a full pool does not commit") {
+  OnePool p(quiet_options(), std::uint64_t{128} * 1024);
+  using Page = Blob<3900>;
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(1U); });
+  while (p.code([](Transaction& tx) { return tx.make<Page>(); }) == "no error") {
+  }
+  CHECK(p.code([&](Transaction& tx) {
+    tx.write(cell).value = 2;
+    try {
+      static_cast<void>(tx.make<Page>());
+    } catch (const Error&) {
+    }
+    return cell;
+  }) == "pool_full");
+  CHECK(p.session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 1);
 }
 
 TEST_CASE("run inside run of the same session is an error, and the outer one goes on") {

@@ -2,6 +2,7 @@
 // replaces the allocation functions of the whole program.
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <thread>
 
@@ -10,17 +11,22 @@
 #include "tests/runtime/one_pool.h"
 
 namespace {
-thread_local bool no_memory = false;        // for anything
-thread_local bool no_large_memory = false;  // for aligned blocks of more than 100 kB
+thread_local bool no_memory = false;           // for anything
+thread_local bool no_large_memory = false;     // for aligned blocks of more than 100 kB
+thread_local bool no_memory_for_runs = false;  // for the blocks of a std::deque
 }  // namespace
 
-void* operator new(std::size_t bytes) {
-  void* const block = no_memory ? nullptr : std::malloc(bytes);
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  const bool refused = no_memory || (no_memory_for_runs && bytes >= 480 && bytes <= 512);
+  void* const block = refused ? nullptr : std::malloc(bytes);
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes);
+}
+[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 
 extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
   void* block = nullptr;
@@ -84,6 +90,43 @@ TEST_CASE("a commit without memory for its predecessors leaves no lock behind") 
   p.pool.checkpoint();
   p.session.run([&](Transaction& tx) { CHECK(tx.read(cells[1]).value == 5); });
   ticket.wait();
+}
+
+// It was the header of the segment that was not had, over the end of the record before it.
+TEST_CASE("a commit without memory for another log segment leaves the log as it was") {
+  TempPath path;
+  constexpr std::uint64_t kRounds = 150;
+  const int code = in_child([&] {
+    Options options = quiet_options();
+    options.geometry.log_size = std::uint64_t{1} << 20;  // no checkpoint shall cover it up
+    OnePool* const p = new OnePool(options, std::uint64_t{2} << 20);  // never closed
+    std::filesystem::rename(p->path.path(), path.path());
+    std::array<Ptr<Cell>, 60> cells;
+    p->session.run([&](Transaction& tx) {
+      for (auto& cell : cells) cell = tx.make<Cell>();
+      tx.set_root("first", cells[0]);
+    });
+    int refused = 0;
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      try {
+        p->session.run([&](Transaction& tx) {
+          for (auto& cell : cells) tx.write(cell).value = 1000 + round;
+          no_memory_for_runs = true;
+        });
+      } catch (const std::bad_alloc&) {
+        ++refused;
+      }
+      no_memory_for_runs = false;
+      p->session.run([&](Transaction& tx) { tx.write(cells[0]).value = round; });
+    }
+    return refused > 0 ? 0 : 1;
+  });
+  CHECK(code == 0);
+  CHECK(Pool::check(path.path()).sound());
+  Pool pool = Pool::open(path.path(), quiet_options());
+  Session session = pool.session();
+  CHECK(session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("first")).value; }) ==
+        kRounds);
 }
 
 }  // namespace sp3::test

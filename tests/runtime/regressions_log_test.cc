@@ -233,7 +233,7 @@ TEST_CASE("small runs in a file, flushed by everybody, survive a kill as prefixe
   constexpr int kThreads = 3;
   for (int round = 1; round <= 4; ++round) {
     Options options = tiny_options(MemoryKind::file);
-    options.geometry = {16 * 8192, 8192, 4096, 4};
+    options.geometry = {std::uint64_t{16} * 8192, 8192, 4096, 4};
     options.async.group_microseconds = 50;
     options.async.group_records = 8;
     TempPath path;
@@ -400,7 +400,7 @@ TEST_CASE("a record has room for the predecessors read under a range of one's ow
   constexpr std::uint32_t kOthers = 25, kChunk = 256;
   TempPath path;
   Options options = quiet_options();
-  options.geometry = {256 * 1024, 4096, 16 * 1024, 40};
+  options.geometry = {std::uint64_t{256} * 1024, 4096, std::uint64_t{16} * 1024, 40};
   Pool pool = Pool::create(path.path(), std::uint64_t{1} << 20, options);
   Session session = pool.session();
   RangedObject object;

@@ -24,14 +24,14 @@ inline std::ostream& operator<<(std::ostream& to, ErrorCode code) { return to <<
 
 namespace sp3::test {
 
-inline constexpr std::uint64_t kTinyPool = 256 * 1024;
+inline constexpr std::uint64_t kTinyPool = std::uint64_t{256} * 1024;
 
 // Sixteen 4 KiB log segments and 4 KiB slabs: checkpoints, log recycling, waiting for log space and
 // slab re-carving happen within a few hundred transactions.
 inline Options tiny_options(MemoryKind memory = MemoryKind::emulated) {
   Options options;
   options.memory = memory;
-  options.geometry = {64 * 1024, 4096, 4096, 7};
+  options.geometry = {std::uint64_t{64} * 1024, 4096, 4096, 7};
   options.recovery.threads = 1;
   options.checkpoint.interval_ms = 2;
   return options;
