@@ -88,7 +88,8 @@ int main(int argc, char** argv) {
   sp3::tools::add_timed_options(app, arguments);
   sp3::tools::add_campaign_options(app, arguments);
   sp3::tools::add_cost_options(app, arguments);
-  sp3::tools::add_output_option(app, "--json", arguments.json, "write the rows to this file, - for stdout");
+  sp3::tools::add_output_option(app, "--json", arguments.json,
+                                "write the rows to this file, - for stdout");
   app.callback([&] { exit_code = sp3::tools::run(arguments); });
   return sp3::tools::run_app(app, argc, argv, exit_code);
 }
