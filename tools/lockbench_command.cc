@@ -266,6 +266,7 @@ int run(const LockbenchArguments& a) {
   if (a.instructions) {
     std::erase_if(rows, [](const Row& row) { return row.run.lock == "none"; });
     std::vector<LockRun> runs;
+    runs.reserve(rows.size());
     for (const Row& row : rows) runs.push_back(row.run);
     const InstructionCounts counts = runs.empty() ? InstructionCounts{} : count_instructions(runs);
     if (!counts.unavailable.empty()) {
