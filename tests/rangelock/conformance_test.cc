@@ -92,7 +92,7 @@ TEMPLATE_TEST_CASE("fault 5: no index entry is lost when towers are built side b
     }
     ready.fetch_add(1);
     wait_until([&] { return ready.load() >= kThreads; });
-    for (std::uint64_t at = 0; at < kThreads * kEach; ++at) {
+    for (std::uint64_t at = 0; at < std::uint64_t{kThreads} * kEach; ++at) {
       if (is_free(*lock, at, at + 1)) missing.fetch_add(1);
     }
     ready.fetch_add(1);
@@ -147,7 +147,7 @@ TEMPLATE_TEST_CASE("fault 8: failed attempts leave nothing behind", "", SP3_ALL_
   REQUIRE(token);
   const std::uint64_t before = RangeLockDomain::process().statistics().node_bytes;
   for (unsigned i = 0; i < 10'000; ++i) REQUIRE_FALSE(is_free(*lock, 50, 101));
-  CHECK(RangeLockDomain::process().statistics().node_bytes <= before + 64 * 64);
+  CHECK(RangeLockDomain::process().statistics().node_bytes <= before + std::uint64_t{64} * 64);
   CHECK(is_free(*lock, 50, 100));
   lock->unlock(std::move(token));
   CHECK(is_free(*lock, 50, 101));
@@ -190,10 +190,10 @@ TEMPLATE_TEST_CASE("shared ranges overlap each other and no exclusive one", "",
 
 TEMPLATE_TEST_CASE("shared ranges that begin together, at zero too, are all seen", "",
                    SP3_OUR_RANGE_LOCKS) {
-  for (const std::uint64_t base : {0, 1, 512}) {
+  for (const std::uint64_t base : {0U, 1U, 512U}) {
     const auto lock = make_lock<TestType>();
     std::vector<RangeHandle> readers;
-    for (const std::uint64_t end : {120, 100, 110}) {
+    for (const std::uint64_t end : {120U, 100U, 110U}) {
       readers.push_back(lock->try_lock_shared(base, base + end));
       REQUIRE(readers.back());
     }

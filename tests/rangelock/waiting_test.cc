@@ -163,7 +163,7 @@ TEMPLATE_TEST_CASE("batches never wait for each other in a circle", "", SP3_OUR_
     for (unsigned i = 0; i < 300; ++i) {
       std::vector<Range> ranges;
       for (unsigned k = 0; k < 4; ++k) {
-        const std::uint64_t begin = 40 * k + rng.below(20);
+        const std::uint64_t begin = std::uint64_t{40} * k + rng.below(20);
         ranges.push_back({begin, begin + 1 + rng.below(20)});
       }
       std::swap(ranges[0], ranges[rng.below(4)]);
@@ -210,7 +210,7 @@ TEMPLATE_TEST_CASE("a deadlock of nested waits ends in a typed error", "", SP3_O
     RangeHandle own = lock->lock(owner, 10 * thread, 10 * thread + 10);
     ready.fetch_add(1);
     wait_until([&] { return ready.load() >= 2; });
-    const std::uint64_t other = 10 * (1 - thread);
+    const std::uint64_t other = std::uint64_t{10} * (1 - thread);
     try {
       lock->unlock(lock->lock(owner, other, other + 10));
     } catch (const Error& error) {
