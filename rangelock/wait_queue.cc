@@ -58,12 +58,13 @@ bool WaitQueue::set_blocker(Waiter& waiter, const Range& blocker) {
   const bool was_woken = waiter.woken.load(std::memory_order_relaxed) != 0;
   const bool same = waiter.blocker == blocker && !was_woken;
   waiter.woken.store(0, std::memory_order_relaxed);
-  if (was_woken) {
-    // Others were told to wait for us then, and have not tried themselves.
-    waiter.blocker = {};  // not for ourselves
-    wake_locked(waiter.range);
-  }
   waiter.blocker = blocker;
+  waiter.passed_over = false;
+  if (was_woken) {
+    for (Waiter* other = waiter.next; other != nullptr; other = other->next) {
+      if (other->passed_over && other->blocker == waiter.range) wake_or_pass_over(*other);
+    }
+  }
   return same;
 }
 
@@ -74,6 +75,7 @@ bool WaitQueue::find_elder(const Range& range, RangeMode mode, Waiter* waiter, R
     blocker = elder->range;
     if (waiter != nullptr) {
       waiter->blocker = blocker;
+      waiter->passed_over = false;  // to be behind the elder is what fairness asks of it
       waiter->woken.store(0, std::memory_order_relaxed);
     }
     return true;
@@ -104,17 +106,22 @@ void WaitQueue::wake_blocked_by(const Range& range) noexcept {
 
 void WaitQueue::wake_locked(const Range& range) noexcept {
   for (Waiter* waiter = first_; waiter != nullptr; waiter = waiter->next) {
-    if (!waiter->blocker.overlaps(range)) continue;
-    const Waiter* elder = first_;
-    while (elder != waiter && !(elder->woken.load(std::memory_order_relaxed) != 0 &&
-                                conflict(elder->range, elder->mode, waiter->range, waiter->mode))) {
-      elder = elder->next;
-    }
-    if (elder == waiter) {
-      wake(*waiter);
-    } else {
-      waiter->blocker = elder->range;
-    }
+    if (waiter->blocker.overlaps(range)) wake_or_pass_over(*waiter);
+  }
+}
+
+// Wakes it, unless an elder that it conflicts with is awake.
+void WaitQueue::wake_or_pass_over(Waiter& waiter) noexcept {
+  const Waiter* elder = first_;
+  while (elder != &waiter && !(elder->woken.load(std::memory_order_relaxed) != 0 &&
+                               conflict(elder->range, elder->mode, waiter.range, waiter.mode))) {
+    elder = elder->next;
+  }
+  waiter.passed_over = elder != &waiter;
+  if (waiter.passed_over) {
+    waiter.blocker = elder->range;
+  } else {
+    wake(waiter);
   }
 }
 

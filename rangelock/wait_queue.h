@@ -2,14 +2,15 @@
 //
 // A waiter notes the range that blocks it. An unlocker looks at one counter; only if somebody waits
 // it takes the mutex and wakes the first waiters that its range blocked, but none that conflicts
-// with one it has just woken: that one is now blocked by the other.
+// with one it has just woken: that one is passed over, and now blocked by the other.
 //
 // Thread safety: all members by any thread; a Waiter belongs to the thread that waits.
 // Invariants:
 //   1. A waiter sleeps only after an attempt that failed because of its blocker, made after it
 //      noted that blocker: the blocker's unlock then finds it.
-//   2. A waiter that leaves without the range, or was woken and has to sleep again, wakes those that
-//      it blocked: they may not have tried since it was woken in their stead.
+//      One that was passed over has made no such attempt: it is woken if the other leaves without the
+//      range, or has to sleep again.
+//   2. A waiter that leaves without the range wakes those that it blocked.
 #pragma once
 
 #include <atomic>
@@ -37,7 +38,8 @@ class WaitQueue {
     const RangeMode mode;
     const Clock::time_point since;
     std::atomic<std::uint32_t> woken{0};
-    Range blocker{};  // guarded by the queue's mutex, like the links
+    Range blocker{};           // guarded by the queue's mutex, like all below
+    bool passed_over = false;  // and has not tried since
     Waiter* prev = nullptr;
     Waiter* next = nullptr;
   };
@@ -72,6 +74,7 @@ class WaitQueue {
  private:
   void wake_blocked_by(const Range& range) noexcept;
   void wake_locked(const Range& range) noexcept;
+  void wake_or_pass_over(Waiter& waiter) noexcept;
 
   alignas(base::kCacheLine) std::atomic<std::uint32_t> waiting_{0};
   alignas(base::kCacheLine) mutable std::mutex mutex_;  // guards all below

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "rangelock/hook.h"
 #include "tests/rangelock/support.h"
 
 using namespace sp3;
@@ -200,6 +201,31 @@ TEMPLATE_TEST_CASE("a waiter that was woken in vain lets those behind it have th
   CHECK(had);
   lock->unlock(second);
   wide.join();
+}
+
+// Both wait for what is still held. Each that finds so may wake who was passed over for it, once.
+// On the grid a wide waiter that retreats wakes itself; that is not tested here.
+TEST_CASE("waiters that were woken in vain sleep, and do not go on waking each other") {
+  static std::atomic<unsigned> sleeps;
+  sleeps = 0;
+  const auto lock = make_lock<SkiplistRangeLock>();
+  RangeHandle first = lock->lock(0, 5);
+  RangeHandle second = lock->lock(5, 10);
+  std::thread wide([&] { lock->unlock(lock->lock(0, 100)); });
+  wait_until([&] { return lock->waiters().size() == 1; });
+  std::thread narrow([&] { lock->unlock(lock->lock(0, 10)); });
+  wait_until([&] { return lock->waiters().size() == 2; });
+  std::this_thread::sleep_for(20ms);  // both asleep
+  rangelock::install_hook([](rangelock::Hook at) {
+    if (at == rangelock::Hook::before_sleep) ++sleeps;
+  });
+  lock->unlock(first);
+  std::this_thread::sleep_for(200ms);
+  CHECK(sleeps.load() <= 4);
+  rangelock::install_hook(nullptr);
+  lock->unlock(second);
+  wide.join();
+  narrow.join();
 }
 
 TEMPLATE_TEST_CASE("a deadlock of nested waits ends in a typed error", "", SP3_OUR_RANGE_LOCKS) {
