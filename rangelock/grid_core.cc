@@ -91,7 +91,7 @@ inline Bucket& GridCore::enter(std::size_t index) noexcept {
 
 // A free slot, kFull, or kConflict and what the range conflicts with. REQUIRES: inside the bucket.
 inline unsigned GridCore::find_slot(const Bucket& bucket, const Range& range, RangeMode mode,
-                                    Range& blocker) noexcept {
+                                    Blocker& blocker) noexcept {
   std::uint64_t begin[kSlots];
   // (9) acquire: pairs with (8).
 #pragma GCC unroll 4
@@ -105,7 +105,7 @@ inline unsigned GridCore::find_slot(const Bucket& bucket, const Range& range, Ra
     if (end <= range.begin) continue;
     const bool shared = ((bucket.modes.load(std::memory_order_relaxed) >> slot) & 1) != 0;
     if (shared && mode == RangeMode::shared) continue;
-    blocker = {begin[slot], end};
+    blocker = {{begin[slot], end}, shared ? RangeMode::shared : RangeMode::exclusive};
     return kConflict;
   }
 #pragma GCC unroll 4
@@ -133,7 +133,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
   return reinterpret_cast<std::uintptr_t>(&bucket.begin[slot]);
 }
 
-[[gnu::noinline]] bool GridCore::attempt_in_one(Claim& claim, std::size_t index, Range& blocker) {
+[[gnu::noinline]] bool GridCore::attempt_in_one(Claim& claim, std::size_t index, Blocker& blocker) {
   Bucket& bucket = enter(index);
   const unsigned slot = find_slot(bucket, claim.range, claim.mode, blocker);
   if (slot >= kSlots || lists_matter(bucket)) [[unlikely]] {
@@ -146,7 +146,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
 }
 
 // Both buckets are entered in ascending order, so that nobody waits in a circle.
-[[gnu::noinline]] bool GridCore::attempt_in_two(Claim& claim, Range& blocker) {
+[[gnu::noinline]] bool GridCore::attempt_in_two(Claim& claim, Blocker& blocker) {
   const std::size_t a = bucket_index(claim.range.begin >> shift_);
   const std::size_t b = bucket_index((claim.range.end - 1) >> shift_);
   if (a == b) return attempt_in_one(claim, a, blocker);
@@ -171,7 +171,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
 // Leaves them.
 [[gnu::noinline]] bool GridCore::attempt_with_lists(Claim& claim, Bucket& first,
                                                     unsigned first_slot, Bucket& second,
-                                                    unsigned second_slot, Range& blocker) {
+                                                    unsigned second_slot, Blocker& blocker) {
   struct Leave {
     Bucket &first, &second;
     ~Leave() {
@@ -199,19 +199,22 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
   return true;
 }
 
-[[gnu::noinline]] bool GridCore::attempt_wide(Claim& claim, Range& blocker) {
+[[gnu::noinline]] bool GridCore::attempt_wide(Claim& claim, Blocker& blocker) {
   Node* const node = ordered_.attempt(*claim.owner, claim.range, claim.mode, blocker);
   if (node == nullptr) return false;
   // seq_cst, store buffering: before we look at the summary and the buckets.
   wide_.fetch_add(1, std::memory_order_seq_cst);
+  if (find_narrow(claim.range, claim.mode, blocker)) {
+    ordered_.retreat(node, claim.range, claim.mode);
+    wide_.fetch_sub(1, std::memory_order_relaxed);  // as in release_in_lists
+    return false;
+  }
   claim.place[0] = kInLists;
   claim.place[1] = link_to(node);
-  if (!find_narrow(claim.range, claim.mode, blocker)) return true;
-  release_in_lists(claim);
-  return false;
+  return true;
 }
 
-[[gnu::noinline]] bool GridCore::attempt(Claim& claim, Range& blocker) {
+[[gnu::noinline]] bool GridCore::attempt(Claim& claim, Blocker& blocker) {
   const std::uint64_t first = claim.range.begin >> shift_;
   const std::uint64_t granules = ((claim.range.end - 1) >> shift_) - first;
   if (granules == 0) return attempt_in_one(claim, bucket_index(first), blocker);
@@ -219,7 +222,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
 }
 
 [[gnu::noinline]] bool GridCore::attempt(Claim& claim) {
-  Range blocker;
+  Blocker blocker;
   return attempt(claim, blocker);
 }
 
@@ -235,7 +238,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
   // As in enter (7).
   if (bucket.busy.exchange(1, std::memory_order_seq_cst) != 0) [[unlikely]]
     return false;
-  Range blocker;
+  Blocker blocker;
   const unsigned slot = find_slot(bucket, range, mode, blocker);
   if (slot >= kSlots || bucket.shown.load(std::memory_order_relaxed) == 0 || lists_matter(bucket))
       [[unlikely]] {
@@ -250,7 +253,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
 
 // Whether a held narrow range conflicts. Visits the buckets of the range's granules, or those whose
 // summary bit is set, whichever are fewer.
-bool GridCore::find_narrow(const Range& range, RangeMode mode, Range& blocker) noexcept {
+bool GridCore::find_narrow(const Range& range, RangeMode mode, Blocker& blocker) noexcept {
   const std::uint64_t first = range.begin >> shift_;
   const std::uint64_t last = (range.end - 1) >> shift_;
   const auto is_set = [this](std::size_t index) {
@@ -276,7 +279,7 @@ bool GridCore::find_narrow(const Range& range, RangeMode mode, Range& blocker) n
 // A bucket is looked at from inside: an acquisition that has passed lists_matter has filled its
 // slot by then.
 bool GridCore::visit_bucket(std::size_t index, const Range& range, RangeMode mode,
-                            Range& blocker) noexcept {
+                            Blocker& blocker) noexcept {
   Bucket& bucket = enter(index);
   const bool found = find_slot(bucket, range, mode, blocker) == kConflict;
   const auto is_free = [](const auto& begin) {
@@ -348,7 +351,7 @@ GridRangeLock::~GridRangeLock() {
   core_->clear(guest.core());
 }
 
-bool GridRangeLock::attempt(rangelock::Claim& claim, Range& blocker) {
+bool GridRangeLock::attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) {
   return core_->attempt(claim, blocker);
 }
 

@@ -58,7 +58,7 @@ class GridCore {
   // Errors: Error{invalid_argument} for sizes that are not powers of two, or absurd.
   GridCore(const RangeLockOptions& options, WaitQueue& queue);
 
-  bool attempt(Claim& claim, Range& blocker);
+  bool attempt(Claim& claim, Blocker& blocker);
   bool attempt(Claim& claim);  // if nobody asks for the blocker
   // Takes the range if that needs one bucket only; false if it is not as simple as that.
   bool attempt_alone(const OwnerCore& owner, Range range, RangeMode mode,
@@ -92,18 +92,19 @@ class GridCore {
   static constexpr unsigned kFull = kSlots;
   static constexpr unsigned kConflict = kSlots + 1;
   static unsigned find_slot(const Bucket& bucket, const Range& range, RangeMode mode,
-                            Range& blocker) noexcept;
+                            Blocker& blocker) noexcept;
   static std::uintptr_t fill_slot(Bucket& bucket, unsigned slot, const OwnerCore& owner,
                                   const Range& range, RangeMode mode) noexcept;
 
-  bool attempt_in_one(Claim& claim, std::size_t index, Range& blocker);
-  bool attempt_in_two(Claim& claim, Range& blocker);
+  bool attempt_in_one(Claim& claim, std::size_t index, Blocker& blocker);
+  bool attempt_in_two(Claim& claim, Blocker& blocker);
   bool attempt_with_lists(Claim& claim, Bucket& first, unsigned first_slot, Bucket& second,
-                          unsigned second_slot, Range& blocker);
-  bool attempt_wide(Claim& claim, Range& blocker);
+                          unsigned second_slot, Blocker& blocker);
+  bool attempt_wide(Claim& claim, Blocker& blocker);
   void release_in_lists(const Claim& claim) noexcept;
-  bool find_narrow(const Range& range, RangeMode mode, Range& blocker) noexcept;
-  bool visit_bucket(std::size_t index, const Range& range, RangeMode mode, Range& blocker) noexcept;
+  bool find_narrow(const Range& range, RangeMode mode, Blocker& blocker) noexcept;
+  bool visit_bucket(std::size_t index, const Range& range, RangeMode mode,
+                    Blocker& blocker) noexcept;
 
   const unsigned shift_;       // of granules
   const unsigned hash_shift_;  // 64 - log2 of the number of buckets

@@ -25,6 +25,14 @@ namespace sp3::rangelock {
 inline constexpr unsigned kMaxHeight = 16;
 inline constexpr unsigned kInlineHeight = 4;
 
+// What an attempt has met.
+struct Blocker {
+  Range range;
+  RangeMode mode = RangeMode::exclusive;
+
+  friend constexpr bool operator==(const Blocker&, const Blocker&) = default;
+};
+
 // Link words.
 using Link = std::uintptr_t;
 inline constexpr Link kMark = 1;
@@ -56,6 +64,7 @@ struct alignas(base::kCacheLine) Node {
     return *reinterpret_cast<const std::atomic<Link>*>(bytes + level * sizeof(Link));
   }
   [[nodiscard]] Range range() const noexcept { return {begin, end}; }
+  [[nodiscard]] Blocker as_blocker() const noexcept { return {range(), mode}; }
 
   static constexpr std::size_t kTowerOffset = 32;
 };

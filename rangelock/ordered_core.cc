@@ -46,7 +46,7 @@ void OrderedCore::clear(OwnerCore& owner) noexcept {
 
 [[gnu::always_inline]] inline Node* OrderedCore::attempt_exclusive(OwnerCore& owner,
                                                                    const Range& range,
-                                                                   Range& blocker) {
+                                                                   Blocker& blocker) {
   OrderedList::Path path;
   // relaxed: a guess, only for the state; a shared range that takes us for held retreats early.
   const NodeState state =
@@ -60,8 +60,8 @@ void OrderedCore::clear(OwnerCore& owner) noexcept {
   if (classes != 0) [[unlikely]] {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (const Node* const reader = find_shared(owner, range, classes)) {
-      blocker = reader->range();
-      retreat(exclusive_, node);
+      blocker = reader->as_blocker();
+      retreat_unbuilt(node);
       return nullptr;
     }
     // release: a shared range that waits for this decision (5).
@@ -73,21 +73,21 @@ void OrderedCore::clear(OwnerCore& owner) noexcept {
 
 [[gnu::always_inline]] inline Node* OrderedCore::attempt_inline(OwnerCore& owner,
                                                                 const Range& range, RangeMode mode,
-                                                                Range& blocker) {
+                                                                Blocker& blocker) {
   const Pin pin(owner);
   return mode == RangeMode::exclusive ? attempt_exclusive(owner, range, blocker)
                                       : attempt_shared(owner, range, blocker);
 }
 
-Node* OrderedCore::attempt(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker) {
+Node* OrderedCore::attempt(OwnerCore& owner, const Range& range, RangeMode mode, Blocker& blocker) {
   return attempt_inline(owner, range, mode, blocker);
 }
 
-Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Range& blocker) {
+Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Blocker& blocker) {
   // Cheaper than linking and retreating.
   if (const Node* const writer = exclusive_.find_overlap(owner, range, 0);
       writer != nullptr && writer->state.load(std::memory_order_relaxed) == NodeState::held) {
-    blocker = writer->range();
+    blocker = writer->as_blocker();
     return nullptr;
   }
   const unsigned length_class = class_of(range);
@@ -107,8 +107,8 @@ Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Range& b
     if (writer == nullptr) break;
     if (writer->state.load(std::memory_order_acquire) == NodeState::held ||
         spin.rounds() > kPatience) {
-      blocker = writer->range();
-      retreat(list, node);
+      blocker = writer->as_blocker();
+      retreat_unbuilt(node);
       return nullptr;
     }
   }
@@ -116,11 +116,11 @@ Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Range& b
   return node;
 }
 
-// Others may have taken our node for a held one.
-void OrderedCore::retreat(OrderedList& list, Node* node) noexcept {
-  const Range range = node->range();
-  list.retreat(node);
-  queue_.released(range);
+// As retreat, for a node that has no tower yet.
+void OrderedCore::retreat_unbuilt(Node* node) noexcept {
+  const Blocker seen = node->as_blocker();
+  OrderedList::retreat(node);
+  queue_.retreated(seen);
 }
 
 Node* OrderedCore::find_shared(OwnerCore& owner, const Range& range, std::uint64_t classes) {
@@ -134,7 +134,7 @@ Node* OrderedCore::find_shared(OwnerCore& owner, const Range& range, std::uint64
 }
 
 bool OrderedCore::find_conflict(OwnerCore& owner, const Range& range, RangeMode mode,
-                                Range& blocker) {
+                                Blocker& blocker) {
   const Pin pin(owner);
   // seq_cst fence, store buffering: callers have announced themselves elsewhere (grid_core.cc).
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -143,7 +143,7 @@ bool OrderedCore::find_conflict(OwnerCore& owner, const Range& range, RangeMode 
     node = find_shared(owner, range, classes_.load(std::memory_order_seq_cst));
   }
   if (node == nullptr) return false;
-  blocker = node->range();
+  blocker = node->as_blocker();
   return true;
 }
 
@@ -176,7 +176,7 @@ SkiplistRangeLock::~SkiplistRangeLock() {
   core_->clear(guest.core());
 }
 
-bool SkiplistRangeLock::attempt(rangelock::Claim& claim, Range& blocker) {
+bool SkiplistRangeLock::attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) {
   const Node* const node = core_->attempt(*claim.owner, claim.range, claim.mode, blocker);
   claim.place[0] = rangelock::link_to(node);
   return node != nullptr;
@@ -186,7 +186,7 @@ RangeHandle SkiplistRangeLock::try_acquire(RangeOwner& owner, std::uint64_t begi
                                            std::uint64_t end, RangeMode mode) {
   return try_acquire_by(
       owner, begin, end, mode, [&](rangelock::Claim & claim) __attribute__((always_inline)) {
-        Range blocker;
+        rangelock::Blocker blocker;
         const Node* const node = core_->attempt_inline(owner.core(), claim.range, mode, blocker);
         claim.place[0] = rangelock::link_to(node);
         claim.place[1] = 0;

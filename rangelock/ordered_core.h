@@ -31,16 +31,22 @@ class OrderedCore {
   OrderedCore& operator=(const OrderedCore&) = delete;
 
   // The node that holds the range, or null and what it conflicts with. Errors: std::bad_alloc.
-  Node* attempt(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker);
+  Node* attempt(OwnerCore& owner, const Range& range, RangeMode mode, Blocker& blocker);
   // The same, compiled into its caller; for ordered_core.cc.
-  Node* attempt_inline(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker);
+  Node* attempt_inline(OwnerCore& owner, const Range& range, RangeMode mode, Blocker& blocker);
   // REQUIRES: the node holds the range; after mark it may be anybody's.
   void release(Node* node, const Range& range) noexcept {
     OrderedList::mark(node);
     queue_.released(range);
   }
+  // The same, for a range that its owner could not have after all. Others may have taken the node
+  // for a held one.
+  void retreat(Node* node, const Range& range, RangeMode mode) noexcept {
+    OrderedList::mark(node);
+    queue_.retreated({range, mode});
+  }
   // Whether a held range conflicts, and which. REQUIRES: no Pin of this owner.
-  bool find_conflict(OwnerCore& owner, const Range& range, RangeMode mode, Range& blocker);
+  bool find_conflict(OwnerCore& owner, const Range& range, RangeMode mode, Blocker& blocker);
   // Gives all nodes to the owner's pool. REQUIRES: nobody else uses the lock, now or later.
   void clear(OwnerCore& owner) noexcept;
   void list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const;
@@ -58,10 +64,10 @@ class OrderedCore {
   static unsigned class_of(const Range& range) noexcept;
   static std::uint64_t reach_of(unsigned length_class) noexcept;
 
-  Node* attempt_exclusive(OwnerCore& owner, const Range& range, Range& blocker);
-  Node* attempt_shared(OwnerCore& owner, const Range& range, Range& blocker);
+  Node* attempt_exclusive(OwnerCore& owner, const Range& range, Blocker& blocker);
+  Node* attempt_shared(OwnerCore& owner, const Range& range, Blocker& blocker);
   Node* find_shared(OwnerCore& owner, const Range& range, std::uint64_t classes);
-  void retreat(OrderedList& list, Node* node) noexcept;
+  void retreat_unbuilt(Node* node) noexcept;
 
   WaitQueue& queue_;
   OrderedList exclusive_;

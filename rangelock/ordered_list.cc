@@ -209,12 +209,12 @@ inline const Node* OrderedList::overlap_on(const Path& path, const Range& range)
 }
 
 Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
-                                 Range& blocker) {
+                                 Blocker& blocker) {
   const unsigned height = draw_height(owner, path);
   if (!try_search(owner, range.begin, path)) [[unlikely]]
     search(owner, range.begin, path);
   if (const Node* const overlap = overlap_on(path, range)) {
-    blocker = overlap->range();
+    blocker = overlap->as_blocker();
     return nullptr;
   }
   Node* const node = make_node(owner, range, RangeMode::exclusive, state, height);
@@ -224,11 +224,11 @@ Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState
 }
 
 [[gnu::noinline]] Node* OrderedList::link_disjoint_again(OwnerCore& owner, Node* node, Path& path,
-                                                         Range& blocker) {
+                                                         Blocker& blocker) {
   do {
     search(owner, node->begin, path);
     if (const Node* const overlap = overlap_on(path, node->range())) {
-      blocker = overlap->range();
+      blocker = overlap->as_blocker();
       owner.pool.free(node);
       return nullptr;
     }

@@ -49,10 +49,10 @@ class OrderedList {
   };
 
   // Links a node for the range on the bottom level, unless a live node overlaps it: then the result
-  // is null and `blocker` that node's range. build_tower or retreat must follow.
+  // is null and `blocker` that node. build_tower or retreat must follow.
   // REQUIRES: Pin. Errors: std::bad_alloc.
   Node* link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
-                      Range& blocker);
+                      Blocker& blocker);
   // The same whatever overlaps.
   Node* link_any(OwnerCore& owner, const Range& range, Path& path);
   void build_tower(OwnerCore& owner, Node* node, Path& path) {
@@ -60,7 +60,7 @@ class OrderedList {
       build_upper_levels(owner, node, path);
   }
   // Undoes link_*. REQUIRES: Pin, no build_tower.
-  void retreat(Node* node) noexcept;
+  static void retreat(Node* node) noexcept;
 
   // Unlocks: from now on the node is not there. REQUIRES: the node is live, its tower built.
   static void mark(Node* node) noexcept {
@@ -115,7 +115,7 @@ class OrderedList {
   static Node* make_node(OwnerCore& owner, const Range& range, RangeMode mode, NodeState state,
                          unsigned height);
   static const Node* overlap_on(const Path& path, const Range& range) noexcept;
-  Node* link_disjoint_again(OwnerCore& owner, Node* node, Path& path, Range& blocker);
+  Node* link_disjoint_again(OwnerCore& owner, Node* node, Path& path, Blocker& blocker);
   bool link_bottom(OwnerCore& owner, Node* node, Path& path);
   void build_upper_levels(OwnerCore& owner, Node* node, Path& path);
   void retire_run(OwnerCore& owner, unsigned level, Link first, const Node* end) noexcept;

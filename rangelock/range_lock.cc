@@ -124,7 +124,7 @@ inline void BlockingRangeLock::hold(RangeHandle& handle) noexcept {
 
 // Whether the range conflicts with one that is waited for.
 bool BlockingRangeLock::is_overtaking(const Range& range, RangeMode mode) const {
-  Range elder;
+  rangelock::Blocker elder;
   return !queue_->is_empty() && queue_->find_elder(range, mode, nullptr, elder);
 }
 
@@ -154,7 +154,7 @@ RangeHandle BlockingRangeLock::acquire(RangeOwner& by, const Range& range, Range
 void BlockingRangeLock::wait(RangeHandle& handle, const Patience& patience) {
   rangelock::Claim& claim = handle.claim_;
   OwnerCore& owner = *claim.owner;
-  Range blocker;
+  rangelock::Blocker blocker;
   const auto allowed_attempt = [&](WaitQueue::Waiter* waiter) {
     return !(fifo_ && queue_->find_elder(claim.range, claim.mode, waiter, blocker)) &&
            attempt(claim, blocker);

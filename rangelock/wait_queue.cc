@@ -51,7 +51,7 @@ void WaitQueue::leave(Waiter& waiter, bool with_range) {
   if (!with_range) wake_locked(waiter.range);
 }
 
-bool WaitQueue::set_blocker(Waiter& waiter, const Range& blocker) {
+bool WaitQueue::set_blocker(Waiter& waiter, const Blocker& blocker) {
   const std::lock_guard hold(mutex_);
   // relaxed: under the mutex, as in wake_locked. A wake since the blocker was noted means that it
   // was unlocked after the attempt saw it: then it is as if it were noted only now.
@@ -62,17 +62,17 @@ bool WaitQueue::set_blocker(Waiter& waiter, const Range& blocker) {
   waiter.passed_over = false;
   if (was_woken) {
     for (Waiter* other = waiter.next; other != nullptr; other = other->next) {
-      if (other->passed_over && other->blocker == waiter.range) wake_or_pass_over(*other);
+      if (other->passed_over && other->blocker == waiter.as_blocker()) wake_or_pass_over(*other);
     }
   }
   return same;
 }
 
-bool WaitQueue::find_elder(const Range& range, RangeMode mode, Waiter* waiter, Range& blocker) {
+bool WaitQueue::find_elder(const Range& range, RangeMode mode, Waiter* waiter, Blocker& blocker) {
   const std::lock_guard hold(mutex_);
   for (const Waiter* elder = first_; elder != nullptr && elder != waiter; elder = elder->next) {
     if (!conflict(elder->range, elder->mode, range, mode)) continue;
-    blocker = elder->range;
+    blocker = elder->as_blocker();
     if (waiter != nullptr) {
       waiter->blocker = blocker;
       waiter->passed_over = false;  // to be behind the elder is what fairness asks of it
@@ -104,9 +104,16 @@ void WaitQueue::wake_blocked_by(const Range& range) noexcept {
   wake_locked(range);
 }
 
+void WaitQueue::wake_misled_by(const Blocker& seen) noexcept {
+  const std::lock_guard hold(mutex_);
+  for (Waiter* waiter = first_; waiter != nullptr; waiter = waiter->next) {
+    if (waiter->blocker == seen) wake_or_pass_over(*waiter);
+  }
+}
+
 void WaitQueue::wake_locked(const Range& range) noexcept {
   for (Waiter* waiter = first_; waiter != nullptr; waiter = waiter->next) {
-    if (waiter->blocker.overlaps(range)) wake_or_pass_over(*waiter);
+    if (waiter->blocker.range.overlaps(range)) wake_or_pass_over(*waiter);
   }
 }
 
@@ -119,7 +126,7 @@ void WaitQueue::wake_or_pass_over(Waiter& waiter) noexcept {
   }
   waiter.passed_over = elder != &waiter;
   if (waiter.passed_over) {
-    waiter.blocker = elder->range;
+    waiter.blocker = elder->as_blocker();
   } else {
     wake(waiter);
   }
@@ -132,7 +139,7 @@ std::vector<RangeWaiter> WaitQueue::list(const Domain& domain) const {
   for (const Waiter* waiter = first_; waiter != nullptr; waiter = waiter->next) {
     const std::chrono::nanoseconds waited = now - waiter->since;
     result.push_back({waiter->range, waiter->mode, domain.token_of(waiter->owner.number),
-                      waiter->blocker, static_cast<std::uint64_t>(waited.count())});
+                      waiter->blocker.range, static_cast<std::uint64_t>(waited.count())});
   }
   return result;
 }

@@ -11,6 +11,8 @@
 //      One that was passed over has made no such attempt: it is woken if the other leaves without the
 //      range, or has to sleep again.
 //   2. A waiter that leaves without the range wakes those that it blocked.
+//   3. An attempt that retreats wakes only those who took it for held; so waiters for what is held
+//      fall asleep, however often their attempts meet each other.
 #pragma once
 
 #include <atomic>
@@ -33,12 +35,13 @@ class WaitQueue {
   struct Waiter {
     Waiter(const OwnerCore& in, const Range& wanted, RangeMode in_mode)
         : owner(in), range(wanted), mode(in_mode), since(Clock::now()) {}
+    [[nodiscard]] Blocker as_blocker() const noexcept { return {range, mode}; }
     const OwnerCore& owner;
     const Range range;
     const RangeMode mode;
     const Clock::time_point since;
     std::atomic<std::uint32_t> woken{0};
-    Range blocker{};           // guarded by the queue's mutex, like all below
+    Blocker blocker{};         // guarded by the queue's mutex, like all below
     bool passed_over = false;  // and has not tried since
     Waiter* prev = nullptr;
     Waiter* next = nullptr;
@@ -49,10 +52,10 @@ class WaitQueue {
   // REQUIRES: entered.
   void leave(Waiter& waiter, bool with_range);
   // Notes what blocks the waiter; true if that was noted before, and nothing woke it since.
-  bool set_blocker(Waiter& waiter, const Range& blocker);
+  bool set_blocker(Waiter& waiter, const Blocker& blocker);
   // If someone who came before `waiter` (anyone, for nullptr) wants a conflicting range: notes that
   // as the blocker. Else false.
-  bool find_elder(const Range& range, RangeMode mode, Waiter* waiter, Range& blocker);
+  bool find_elder(const Range& range, RangeMode mode, Waiter* waiter, Blocker& blocker);
   // Until woken, or the deadline (nullptr: none).
   static void sleep(Waiter& waiter, const Clock::time_point* deadline);
   static void wake(Waiter& waiter);
@@ -62,6 +65,13 @@ class WaitQueue {
     // seq_cst, store buffering: pairs with enter(), which counts before the attempt that can fail.
     if (waiting_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
       wake_blocked_by(range);
+  }
+  // The same after a range was seen in a lock, and its owner could not have it. Wakes only those
+  // who took it for held: an attempt that retreats must not wake its own waiter, nor another that
+  // waits for the same and will retreat too, or they would wake each other for ever.
+  void retreated(const Blocker& seen) noexcept {
+    if (waiting_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
+      wake_misled_by(seen);
   }
   [[nodiscard]] bool is_empty() const noexcept {
     return waiting_.load(std::memory_order_seq_cst) == 0;
@@ -73,6 +83,7 @@ class WaitQueue {
 
  private:
   void wake_blocked_by(const Range& range) noexcept;
+  void wake_misled_by(const Blocker& seen) noexcept;
   void wake_locked(const Range& range) noexcept;
   void wake_or_pass_over(Waiter& waiter) noexcept;
 

@@ -96,9 +96,9 @@ LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedR
   return summary;
 }
 
-void write_dot(pool::PoolFile& file, std::ostream& out) {
+LogSummary write_dot(pool::PoolFile& file, std::ostream& out) {
   std::vector<LoggedRecord> records;
-  (void)list_log(file, [&](const LoggedRecord& record) {
+  LogSummary summary = list_log(file, [&](const LoggedRecord& record) {
     if (!record.watermark) records.push_back(record);
   });
   // By session, then stamp: the order of the list. Finds the record that a dependency means.
@@ -135,6 +135,7 @@ void write_dot(pool::PoolFile& file, std::ostream& out) {
     }
   }
   out << "}\n";
+  return summary;
 }
 
 void check_log(pool::PoolFile& file, CheckReport& report) {

@@ -51,7 +51,7 @@ struct LogSummary {
 LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedRecord&)>& visit);
 
 // The dependency DAG of those records as a Graphviz graph: one row per session, dropped ones red.
-void write_dot(pool::PoolFile& file, std::ostream& out);
+LogSummary write_dot(pool::PoolFile& file, std::ostream& out);
 
 // Adds to `report` what scanning, cutting and checking the log finds: records and damage. A clean
 // pool's log is history and is not looked at.

@@ -211,7 +211,7 @@ class SessionCore {
   // The attempt.
   bool reading_ = false;      // pinned
   bool uses_ranges_ = false;  // it has used a ranged object
-  bool doomed_ = false;       // a conflict was signalled; whatever the body does, it is retried
+  bool doomed_ = false;       // something was signalled; whatever the body does, it will not commit
   Conflict doom_ = Conflict::changed;
   std::exception_ptr refusal_;  // what refused means
   base::Stamp snapshot_ = 0;    // 0 until more than a few objects are read, or if clocks disagree

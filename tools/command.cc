@@ -33,20 +33,24 @@ std::string output_problem(const std::string& file) {
   if (file == "-") return {};
   std::error_code ignored;
   const std::filesystem::path path(file);
-  if (!std::filesystem::exists(path, ignored)) {
-    const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-    if (::access(directory.c_str(), W_OK | X_OK) == 0) return {};
-    return fmt::format("{}: cannot be written: {}", file, std::strerror(errno));
-  }
+  const bool exists = std::filesystem::exists(path, ignored);
   if (std::filesystem::is_directory(path, ignored)) return file + ": is a directory";
-  if (::access(path.c_str(), W_OK) != 0) {
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  if (::access(exists ? path.c_str() : directory.c_str(), exists ? W_OK : W_OK | X_OK) != 0) {
     return fmt::format("{}: cannot be written: {}", file, std::strerror(errno));
   }
+  if (!exists) return {};
   std::uint64_t magic = 0;
   if (std::filesystem::is_regular_file(path, ignored)) {
     std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&magic), sizeof magic);
   }
   return magic == pool::kMagic ? file + ": is a pool, and would be overwritten" : std::string();
+}
+
+// Whether the last command that was named, or the program itself, needs a subcommand.
+bool lacks_command(const CLI::App& app) {
+  const std::vector<CLI::App*> named = app.get_subcommands();
+  return named.empty() ? app.get_require_subcommand_min() > 0 : lacks_command(*named.back());
 }
 
 int fail(int code, const char* what) {
@@ -66,7 +70,7 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
     return exit_code;
   } catch (const CLI::RequiredError& error) {
     const std::vector<std::string> unknown = app.remaining(true);
-    if (unknown.empty()) return app.exit(error) == 0 ? kOk : kUsage;
+    if (unknown.empty() || !lacks_command(app)) return app.exit(error) == 0 ? kOk : kUsage;
     return fail(kUsage, fmt::format("there is no command '{}' (see --help)", unknown[0]).c_str());
   } catch (const CLI::ParseError& error) {
     // Help and version arrive here too, with exit code 0.

@@ -46,10 +46,8 @@ int run(const LogArguments& a) {
   const auto file = pool::PoolFile::open(a.path, Options{}, pool::PoolFile::Access::read_only);
   if (!a.dot.empty()) {
     std::ostringstream graph;
-    recovery::write_dot(*file, graph);
+    const recovery::LogSummary summary = recovery::write_dot(*file, graph);
     write_output(a.dot, graph.str());
-    const recovery::LogSummary summary =
-        recovery::list_log(*file, [](const recovery::LoggedRecord&) {});
     return report_damage(a, summary, stderr);
   }
   std::uint64_t shown = 0;

@@ -49,6 +49,7 @@ class Domain;
 class GridCore;
 class OrderedCore;
 class WaitQueue;
+struct Blocker;
 struct OwnerCore;
 }  // namespace rangelock
 
@@ -316,7 +317,7 @@ class BlockingRangeLock {
 
   // Takes the range if nothing held conflicts with it, and sets claim.place; else says in `blocker`
   // what it conflicts with.
-  virtual bool attempt(rangelock::Claim& claim, Range& blocker) = 0;
+  virtual bool attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) = 0;
   virtual void list_holders(std::vector<RangeHolder>& holders) const = 0;
   // The two that every acquisition and unlock goes through: in each lock try_acquire_by and
   // release_by around what that lock does, so that all of it is one function.
@@ -361,7 +362,7 @@ class SkiplistRangeLock final : public BlockingRangeLock {
   ~SkiplistRangeLock() override;
 
  private:
-  bool attempt(rangelock::Claim& claim, Range& blocker) override;
+  bool attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) override;
   void list_holders(std::vector<RangeHolder>& holders) const override;
   RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
                           RangeMode mode) override;
@@ -378,7 +379,7 @@ class GridRangeLock final : public BlockingRangeLock {
   ~GridRangeLock() override;
 
  private:
-  bool attempt(rangelock::Claim& claim, Range& blocker) override;
+  bool attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) override;
   void list_holders(std::vector<RangeHolder>& holders) const override;
   RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
                           RangeMode mode) override;

@@ -70,16 +70,12 @@ class Transaction {
   Ptr<T> make(Arguments&&... arguments) {
     void* storage = nullptr;
     const std::uint64_t offset = detail::tx_make(core_, detail::type_info<T>, &storage);
-    if constexpr (noexcept(T{std::forward<Arguments>(arguments)...})) {
+    try {
       ::new (storage) T{std::forward<Arguments>(arguments)...};
-    } else {
-      try {
-        ::new (storage) T{std::forward<Arguments>(arguments)...};
-      } catch (...) {
-        // The function may catch it and go on, without a Ptr to what would be left.
-        detail::tx_destroy(core_, offset, detail::type_info<T>);
-        throw;
-      }
+    } catch (...) {
+      // The function may catch it and go on, without a Ptr to what would be left.
+      detail::tx_destroy(core_, offset, detail::type_info<T>);
+      throw;
     }
     return Ptr<T>::from_offset(offset);
   }

@@ -344,7 +344,7 @@ TEST_CASE("the log can be listed and drawn without changing a byte") {
   CHECK(summary.damage.empty());
   CHECK(replayable == crashed.history.expected_replayed());
   std::ostringstream dot;
-  recovery::write_dot(*file, dot);
+  (void)recovery::write_dot(*file, dot);
   CHECK(dot.str().find("digraph") == 0);
   CHECK(dot.str().find("->") != std::string::npos);
   CheckReport check;

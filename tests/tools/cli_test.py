@@ -44,6 +44,8 @@ class CliTest(CommandTest):
     def test_a_command_that_does_not_exist_is_named(self):
         self.assertIn("'paint'", self.complaint("paint", code=USAGE))
         self.assertIn("'paint'", self.complaint("pool", "paint", code=USAGE))
+        # Not where something else is missing.
+        self.assertIn("--size", self.complaint("pool", "create", self.pool, "paint", code=USAGE))
 
     def test_a_log_of_two_segments_serves_a_session(self):
         self.sp3("pool", "create", self.pool, "--size", "4M", "--log-size", "8K", "--segment-size", "4K")
