@@ -85,10 +85,12 @@ bool RangeHolds::take(BlockingRangeLock& lock, const Range& range) {
   });
 }
 
-std::optional<std::uint32_t> RangeHolds::take_view(BlockingRangeLock& lock, const Range& range) {
+std::optional<std::uint32_t> RangeHolds::take_view(BlockingRangeLock& lock, const Range& range,
+                                                   std::uint64_t object) {
   View& view = views_.emplace_back();
   view.lock = &lock;
   view.range = range;
+  view.object = object;
   const bool taken = for_each_gap(lock, range, [&](const Range& gap, std::size_t) {
     make_room(view.handles);
     RangeHandle handle = try_patiently(lock, gap, RangeMode::shared);
@@ -120,9 +122,9 @@ bool RangeHolds::covers(const BlockingRangeLock& lock, const Range& range) const
   return at >= range.end;
 }
 
-bool RangeHolds::is_viewed(const BlockingRangeLock& lock, const Range& range) const noexcept {
+bool RangeHolds::is_viewed(std::uint64_t object) const noexcept {
   return std::any_of(views_.begin(), views_.end(), [&](const View& view) {
-    return view.lock == &lock && view.range.overlaps(range);
+    return view.lock != nullptr && view.object == object;
   });
 }
 

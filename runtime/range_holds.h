@@ -32,15 +32,17 @@ class RangeHolds {
   // Takes what is not held yet of `range`; views of it are given up first, but not what they show.
   // False if somebody held a part for too long.
   [[nodiscard]] bool take(BlockingRangeLock& lock, const Range& range);
-  // Takes `range` shared for a view, but for what is held exclusively. The view's number, never 0;
-  // none if somebody held a part for too long.
-  [[nodiscard]] std::optional<std::uint32_t> take_view(BlockingRangeLock& lock, const Range& range);
+  // Takes `range` shared for a view of `object`, but for what is held exclusively. The view's number,
+  // never 0; none if somebody held a part for too long.
+  [[nodiscard]] std::optional<std::uint32_t> take_view(BlockingRangeLock& lock, const Range& range,
+                                                       std::uint64_t object);
   void release_view(std::uint32_t view) noexcept;
 
   // Whether all of `range` is held exclusively.
   [[nodiscard]] bool covers(const BlockingRangeLock& lock, const Range& range) const noexcept;
-  // Whether a view of the transaction that still lives overlaps `range`.
-  [[nodiscard]] bool is_viewed(const BlockingRangeLock& lock, const Range& range) const noexcept;
+  // Whether a view of `object` still lives in this transaction. By the object, not by ranges: two
+  // objects may share a part of a lock.
+  [[nodiscard]] bool is_viewed(std::uint64_t object) const noexcept;
 
   // Lets go of everything.
   void release() noexcept;
@@ -53,6 +55,7 @@ class RangeHolds {
   struct View {
     BlockingRangeLock* lock = nullptr;  // null once it is closed
     Range range;
+    std::uint64_t object = 0;
     std::vector<RangeHandle> handles;  // empty when a write needed the range
   };
 

@@ -211,7 +211,7 @@ inline void RangedAccess::take(const RangedSpace& space, const Range& range) {
 // Everything of the object, for those who change its shape.
 void RangedAccess::take_whole(std::uint64_t object) {
   const RangedSpace space = core_.pool_->ranged_locks().space_of(object);
-  if (holds_.is_viewed(*space.lock, space.whole())) {
+  if (holds_.is_viewed(object)) {
     core_.fail(ErrorCode::view_open, "a ranged object changes its size under a view of it", object,
                "all views closed", "one that is open in this transaction");
   }
@@ -313,7 +313,7 @@ detail::RangedViewData RangedAccess::view(std::uint64_t object, std::uint64_t be
   check_range(shape, object, begin, end);
   const RangedSpace space = core_.pool_->ranged_locks().space_of(object);
   const std::optional<std::uint32_t> number =
-      holds_.take_view(*space.lock, space.at(begin, end - begin));
+      holds_.take_view(*space.lock, space.at(begin, end - begin), object);
   if (!number) core_.conflict(SessionCore::Conflict::locked);
   detail::RangedViewData view;
   view.attempts = attempts_;

@@ -156,7 +156,7 @@ class SessionCore {
   std::optional<Conflict> try_lock_patiently(WriteEntry& entry);
   bool reads_still_hold() noexcept;
   bool is_overlooked(const ReadEntry& read, std::uint64_t word0) noexcept;
-  index::Place take_slot(const detail::TypeInfo& type);
+  std::vector<index::Place>& find_slots(const detail::TypeInfo& type);  // at least one
   // For ranged objects.
   void make_ranged();
   void begin_ranged_operation();

@@ -366,7 +366,7 @@ WriteEntry& SessionCore::open_patch(std::uint64_t offset, const detail::TypeInfo
   return entry;
 }
 
-index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
+std::vector<index::Place>& SessionCore::find_slots(const detail::TypeInfo& type) {
   std::vector<index::Place>& free = free_slots_[type.fingerprint];
   if (free.empty()) {
     // A batch, so that the table's mutex is no hot spot; few of what is large.
@@ -384,9 +384,7 @@ index::Place SessionCore::take_slot(const detail::TypeInfo& type) {
     }
     std::reverse(free.begin(), free.end());  // ascending addresses first
   }
-  const index::Place place = free.back();
-  free.pop_back();
-  return place;
+  return free;
 }
 
 void SessionCore::refuse_without_locks() const {
@@ -399,8 +397,10 @@ void SessionCore::refuse_without_locks() const {
 std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
   begin_operation();
   refuse_without_locks();
-  const index::Place place = take_slot(type);
+  std::vector<index::Place>& free = find_slots(type);
+  const index::Place place = free.back();
   WriteEntry& entry = writes_.add(place.slab->offset_of(place.slot));
+  free.pop_back();  // once the entry has it
   entry.place = place;
   entry.size8 = size8_of(type);
   entry.mode = WriteMode::make;
