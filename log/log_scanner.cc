@@ -4,8 +4,11 @@
 //   2. walk_run: each run that can matter, on its own, in parallel.
 //   3. chain: per session, walks are joined run to run by LSN.
 //   4. A large object may hold bytes that look like a log, and old headers survive in the tail of a
-//      long run. A run that holds a record above the floor has not been recycled, so what looks
-//      like a header inside it is none: it is taken out, and the walk is made again without it.
+//      long run. What looks like a header inside what was read of a run that holds a record above
+//      the floor is none: it is taken out, and the walk is made again without it. Only what was
+//      read: a recycled run's header may be believed once more, if the header of the run that
+//      began anew in its place was lost and its first record was not; in what the old one claims
+//      besides there may be others' runs by then.
 //   5. judge: what lies beyond each end is searched for witnesses.
 #include "log/log_scanner.h"
 
@@ -162,25 +165,35 @@ Chain Scan::chain(SessionId session, const Candidates& candidates) const {
 
 // One round of step 4: outermost runs first, since what lies inside may be made up as a whole.
 bool Scan::take_out_covered() {
-  std::vector<SegmentRun> accepted;
+  struct Live {
+    const SegmentRun* run;
+    const RunWalk* walk;
+    [[nodiscard]] bool covers(std::uint64_t offset) const {
+      return offset > run->offset && walk->has_read(offset - run->offset);
+    }
+  };
+  // Those that reach beyond their first segment.
+  std::vector<Live> live;
   for (std::size_t i = 0; i < chains_.size(); ++i) {
     for (const std::size_t run : chains_[i].runs) {
-      const bool live = !candidates_[i].walks[run].records.empty();
-      if (live) accepted.push_back(candidates_[i].runs[run]);
+      const RunWalk& walk = candidates_[i].walks[run];
+      if (walk.records.empty() || walk.position <= source_.layout.segment_size) continue;
+      live.push_back({&candidates_[i].runs[run], &walk});
     }
   }
-  std::sort(accepted.begin(), accepted.end(),
-            [](const SegmentRun& a, const SegmentRun& b) { return a.segment < b.segment; });
+  std::ranges::sort(live, {}, [](const Live& l) { return l.run->offset; });
   const std::size_t before = search_.runs.size();
-  std::uint32_t inside_until = 0;  // the first segment behind the outermost runs so far
-  for (const SegmentRun& run : accepted) {
-    if (run.segment < inside_until) continue;
-    inside_until =
-        run.segment + static_cast<std::uint32_t>(run.bytes / source_.layout.segment_size);
+  std::vector<Live> outer;  // of those so far, what reaches furthest
+  for (const Live& l : live) {
+    if (std::ranges::any_of(outer, [&](const Live& o) { return o.covers(l.run->offset); })) {
+      continue;
+    }
+    std::erase_if(outer,
+                  [&](const Live& o) { return o.run->offset + o.walk->position <= l.run->offset; });
+    outer.push_back(l);
     const auto inside = [&](std::uint32_t segment) {
-      return segment > run.segment && segment < inside_until;
+      return l.covers(source_.layout.segment_offset(segment));
     };
-    if (inside_until - run.segment == 1) continue;
     std::erase_if(search_.runs, [&](const SegmentRun& other) { return inside(other.segment); });
     std::erase_if(search_.bad, [&](const BadHeader& bad) { return inside(bad.segment); });
   }

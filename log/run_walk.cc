@@ -114,6 +114,8 @@ RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp
           return false;
         });
     if (found == 0) break;
+    walk.gap_begin = walker.position();
+    walk.gap_end = found;
     walker.resume(found, head);
   }
   return walk;

@@ -45,9 +45,16 @@ struct RunWalk {
   Stamp last_stamp = 0;                 // of the last one
   Lsn next_lsn = 0;                     // after the last one
   std::uint64_t position = 0;           // in the run: where the record next_lsn belongs
+  std::uint64_t gap_begin = 0;          // in the run: from here on it could not be read,
+  std::uint64_t gap_end = 0;            // up to where it was taken up again; 0: it never was
   std::string contradiction;            // not empty: the record there is intact and still cannot be
   std::uint64_t watermark_records = 0;  // of `records`
   std::vector<Watermark> watermarks;
+
+  // Whether the byte at this position of the run was read as part of the header or of a record.
+  [[nodiscard]] bool has_read(std::uint64_t at) const {
+    return at < position && (at < gap_begin || at >= gap_end);
+  }
 };
 
 // Walks `run` from its first record. Records below `head` are passed over; if the chain breaks

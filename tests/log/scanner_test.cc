@@ -286,6 +286,31 @@ TEST_CASE("a later run inside a recycled long one is found") {
   CHECK(lsns(pool, pool.scan(), 2) == range(1, 1));
 }
 
+// Power failed before the header of session 1's new run was written back, but after its record was.
+// The header of the run that was there before is believed, with all the segments that it claims.
+TEST_CASE("a recycled long run that is believed once more hides nobody's run") {
+  SyntheticPool pool;
+  std::vector<std::byte> object(3 * 4096 - 192);
+  RecordBuilder builder;
+  builder.add_image(pool.layout.slabs_offset, object.data(),
+                    static_cast<std::uint32_t>(object.size()));
+  pool.append(1, builder, 6);  // segments 0 to 2, then recycled
+  pool.superblock.fixed.floor = 6;
+  pool.superblock.heads[1] = 2;
+  std::vector<std::byte> old_header(sizeof(log::SegmentHeader));
+  std::byte* const header = pool.bytes.data() + pool.layout.segment_offset(0);
+  std::memcpy(old_header.data(), header, old_header.size());
+  pool.start_run(1, 0);
+  pool.append_simple(1, 9);
+  pool.start_run(2, 1);
+  pool.append_simple(2, 8);
+  std::memcpy(header, old_header.data(), old_header.size());
+  const auto scan = pool.scan();
+  CHECK(lsns(pool, scan, 2) == range(1, 1));
+  CHECK(lsns(pool, scan, 1) == range(2, 2));
+  CHECK(scan.damage.empty());
+}
+
 TEST_CASE("a record whose predecessor is younger than itself is damage") {
   SyntheticPool pool;
   RecordBuilder builder;
