@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,7 @@ SlabTable::SlabTable(emu::Memory& memory, const pool::Layout& layout,
       slabs_(std::make_unique<std::atomic<Slab*>[]>(layout.slabs)),
       directory_(pool::SlabDirectory::load(memory, layout, std::move(identity), copy)),
       is_free_(layout.slabs, false) {
+  free_.reserve(layout_.slabs);
   // From the highest down, so that the free list hands out the lowest slab first.
   for (std::uint32_t n = layout_.slabs; n-- > 0;) {
     const pool::SlabRecord& record = directory_.record(n);
@@ -119,7 +121,7 @@ void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vecto
   }
 }
 
-void SlabTable::give_back(std::span<const Place> places) {
+void SlabTable::give_back(std::span<const Place> places) noexcept {
   const std::lock_guard guard(mutex_);
   for (const Place& place : places) {
     Slab& slab = *place.slab;
@@ -127,10 +129,16 @@ void SlabTable::give_back(std::span<const Place> places) {
     SP3_CHECK((slab.claimed[place.slot / 64] & bit) != 0);
     slab.claimed[place.slot / 64] &= ~bit;
     --slab.claimed_count;
-    if (!slab.listed) {
-      slab.listed = true;
-      partial_[slab.type].push_back(slab.number);
-    }
+    if (!slab.listed) list_locked(slab);
+  }
+}
+
+// Among those with free slots. Without memory for that it will be when another slot is given back.
+void SlabTable::list_locked(Slab& slab) noexcept {
+  try {
+    partial_[slab.type].push_back(slab.number);
+    slab.listed = true;
+  } catch (const std::bad_alloc&) {
   }
 }
 
@@ -144,6 +152,31 @@ void SlabTable::store_metadata(Slab& slab, int copy, emu::FlushCounts& counts) {
   directory_.store(memory_, copy, slab.number, record, bitmap, counts);
 }
 
+// Whether it holds nothing, and no record above `floor` names a slot of it.
+bool SlabTable::is_quiet(Slab& slab, base::Stamp floor) noexcept {
+  for (std::uint32_t s = 0; s < slab.slots; ++s) {
+    // The last record that names a slot left its stamp in the entry.
+    const std::uint64_t word0 = slab.entry(s).word0();
+    const bool settled =
+        (word0 >> 1) <= floor || base::mutant(base::Mutant::slab_freed_above_floor);
+    if ((word0 & kLock) != 0 || !settled || slab.home_holds_object(s)) return false;
+  }
+  return true;
+}
+
+// Locks all entries, or none. A transaction that found one of the slots free, and went on, must not
+// take that for true once there can be objects again that it does not see in this slab.
+bool SlabTable::lock_for_good(Slab& slab) noexcept {
+  for (std::uint32_t s = 0; s < slab.slots; ++s) {
+    const std::uint64_t word0 = slab.entry(s).word0();
+    std::uint64_t found = 0;
+    if ((word0 & kLock) == 0 && slab.entry(s).try_lock(word0, &found)) continue;
+    while (s-- > 0) slab.entry(s).unlock(slab.entry(s).word0() & ~kLock);
+    return false;
+  }
+  return true;
+}
+
 std::vector<std::uint32_t> SlabTable::free_empty_slabs(base::Stamp floor) {
   std::vector<std::uint32_t> freed;
   const std::lock_guard guard(mutex_);
@@ -151,15 +184,11 @@ std::vector<std::uint32_t> SlabTable::free_empty_slabs(base::Stamp floor) {
     Slab* slab = slabs_[n].load(std::memory_order_relaxed);  // relaxed: under the mutex
     // Slots claimed by sessions keep a slab alive, and slab 0 holds the root directory.
     if (n == 0 || slab == nullptr || slab->claimed_count != 0) continue;
-    bool quiet = true;
-    for (std::uint32_t s = 0; s < slab->slots && quiet; ++s) {
-      // The last record that names a slot left its stamp in the entry.
-      const std::uint64_t word0 = slab->entry(s).word0();
-      const bool settled =
-          (word0 >> 1) <= floor || base::mutant(base::Mutant::slab_freed_above_floor);
-      quiet = (word0 & kLock) == 0 && settled && !slab->home_holds_object(s);
-    }
-    if (!quiet) continue;
+    if (!is_quiet(*slab, floor)) continue;
+    // From here on nothing may fail. (free_ has room for all.)
+    freed.reserve(freed.size() + 1);
+    retired_.reserve(retired_.size() + 1);
+    if (!lock_for_good(*slab)) continue;
     std::vector<std::uint32_t>& partial = partial_[slab->type];
     partial.erase(std::remove(partial.begin(), partial.end(), n), partial.end());
     std::erase(newly_carved_, slab);

@@ -68,7 +68,7 @@ class SlabTable {
   // whom a new object depends on. Errors: pool_full, object_too_large.
   void take(const detail::TypeInfo& type, std::size_t count, std::vector<Place>& places);
   // Returns slots that hold no object.
-  void give_back(std::span<const Place> places);
+  void give_back(std::span<const Place> places) noexcept;
 
   // Checkpoint: makes the slab's home bitmap durable as of this call in copy `copy` (no fence).
   void store_metadata(Slab& slab, int copy, emu::FlushCounts& counts);
@@ -103,6 +103,9 @@ class SlabTable {
   Slab* load(std::uint32_t number);
   Slab* load_locked(std::uint32_t number);
   Slab* carve_locked(const detail::TypeInfo& type, std::uint64_t slot_size);
+  void list_locked(Slab& slab) noexcept;
+  static bool is_quiet(Slab& slab, base::Stamp floor) noexcept;
+  static bool lock_for_good(Slab& slab) noexcept;
 
   emu::Memory& memory_;
   const pool::Layout layout_;

@@ -439,10 +439,9 @@ void SessionCore::settle(base::Stamp stamp, Durability durability) {
     group_bytes_ += record_.size();
     if (++group_records_ >= async.group_records || group_bytes_ >= async.group_bytes) {
       persist_own();
-      persister_.advance(*shared_, &blocked_on);
-    } else {
-      pool_->flusher().expect_group();
+      if (persister_.advance(*shared_, &blocked_on) == Persister::Advanced::everything) return;
     }
+    pool_->flusher().expect_group();  // who looks again when what it waits for is committed
     return;
   }
   // relaxed: our own item is among them, or already persisted by us (conservative) or by a helper.

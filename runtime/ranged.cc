@@ -389,42 +389,42 @@ namespace sp3::detail {
 
 std::uint64_t ranged_create(runtime::SessionCore& core, std::uint64_t length,
                             std::uint32_t chunk_bytes, std::uint64_t element) {
-  return core.ranged().create(length, chunk_bytes, element);
+  return core.operate([&] { return core.ranged().create(length, chunk_bytes, element); });
 }
 void ranged_open(runtime::SessionCore& core, std::uint64_t object, std::uint64_t element) {
-  core.ranged().open(object, element);
+  core.operate([&] { core.ranged().open(object, element); });
 }
 void ranged_destroy(runtime::SessionCore& core, std::uint64_t object) {
-  core.ranged().destroy(object);
+  core.operate([&] { core.ranged().destroy(object); });
 }
 std::uint64_t ranged_size(runtime::SessionCore& core, std::uint64_t object) {
-  return core.ranged().size(object);
+  return core.operate([&] { return core.ranged().size(object); });
 }
 void ranged_read(runtime::SessionCore& core, std::uint64_t object, std::uint64_t offset,
                  std::span<std::byte> to) {
-  core.ranged().read(object, offset, to);
+  core.operate([&] { core.ranged().read(object, offset, to); });
 }
 void ranged_write(runtime::SessionCore& core, std::uint64_t object, std::uint64_t offset,
                   std::span<const std::byte> from) {
-  core.ranged().write(object, offset, from);
+  core.operate([&] { core.ranged().write(object, offset, from); });
 }
 void ranged_lock(runtime::SessionCore& core, std::uint64_t object, std::uint64_t begin,
                  std::uint64_t end) {
-  core.ranged().lock(object, begin, end);
+  core.operate([&] { core.ranged().lock(object, begin, end); });
 }
 void ranged_fill(runtime::SessionCore& core, std::uint64_t object, std::uint64_t begin,
                  std::uint64_t end) {
-  core.ranged().fill(object, begin, end);
+  core.operate([&] { core.ranged().fill(object, begin, end); });
 }
 void ranged_resize(runtime::SessionCore& core, std::uint64_t object, std::uint64_t length) {
-  core.ranged().resize(object, length);
+  core.operate([&] { core.ranged().resize(object, length); });
 }
 RangedViewData ranged_view(runtime::SessionCore& core, std::uint64_t object, std::uint64_t begin,
                            std::uint64_t end) {
-  return core.ranged().view(object, begin, end);
+  return core.operate([&] { return core.ranged().view(object, begin, end); });
 }
 std::string ranged_check(runtime::SessionCore& core, std::uint64_t object) {
-  return core.ranged().check(object);
+  return core.operate([&] { return core.ranged().check(object); });
 }
 void ranged_close_view(runtime::SessionCore& core, std::uint32_t number) noexcept {
   core.ranged().close_view(number);

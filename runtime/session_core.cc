@@ -63,8 +63,9 @@ void SessionCore::enter() {
                        : "the session is running a transaction on another thread",
                 {.path = pool_->path(), .found = "session " + std::to_string(id_)});
   }
-  running_.store(true, std::memory_order_relaxed);
   runner_.store(emu::this_thread_id(), std::memory_order_relaxed);
+  // release: who sees it running sees by whom, and not who ran it last (runs_here).
+  running_.store(true, std::memory_order_release);
 }
 
 base::Stamp SessionCore::run(detail::Body body, Durability durability) {
@@ -102,19 +103,20 @@ SessionCore::Outcome SessionCore::attempt(detail::Body body, Durability durabili
                                           base::Stamp* ticket) {
   begin_attempt();
   try {
-    body.call(body.context, transaction_);
-    // A conflict that the body swallowed still dooms the attempt.
-    if (doomed_) note_conflict(doom_);
-    if (!doomed_ && commit(durability, ticket)) return Outcome::committed;
-  } catch (const ConflictSignal&) {
-    note_conflict(doom_);
+    try {
+      body.call(body.context, transaction_);
+      if (!doomed_ && commit(durability, ticket)) return Outcome::committed;
+    } catch (const ConflictSignal&) {
+    }
+    // Whatever of it the body swallowed.
+    if (doomed_ && doom_ == Conflict::refused) {
+      std::rethrow_exception(std::exchange(refusal_, nullptr));
+    }
   } catch (...) {
     return finish_exception();
   }
+  if (doomed_) note_conflict(doom_);
   abort();
-  if (doomed_ && doom_ == Conflict::refused) {
-    std::rethrow_exception(std::exchange(refusal_, nullptr));
-  }
   return Outcome::retry;
 }
 
@@ -194,7 +196,7 @@ void SessionCore::free_empty_slabs() {
   pool_->wait_for_slabs(*this);
 }
 
-void SessionCore::give_back_slots() {
+void SessionCore::give_back_slots() noexcept {
   for (auto& [type, places] : free_slots_) slabs_.give_back(places);
   free_slots_.clear();
 }
@@ -237,7 +239,8 @@ void SessionCore::forget_writes() noexcept {
   versions_.collect();
 }
 
-void SessionCore::free_slot(const index::Place& place) {
+// Without memory to keep it the slot goes back at once.
+void SessionCore::free_slot(const index::Place& place) noexcept try {
   std::vector<index::Place>& free = free_slots_[place.slab->type];
   free.push_back(place);
   if (free.size() < free_slots_kept()) return;
@@ -245,6 +248,8 @@ void SessionCore::free_slot(const index::Place& place) {
   const std::size_t half = (free.size() + 1) / 2;
   slabs_.give_back({free.data(), half});
   free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(half));
+} catch (const std::bad_alloc&) {
+  slabs_.give_back({&place, 1});
 }
 
 void SessionCore::note_conflict(Conflict reason) noexcept {

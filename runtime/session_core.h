@@ -67,7 +67,7 @@ class SessionCore {
 
   // Whether this thread is inside one of its bodies.
   [[nodiscard]] bool runs_here() const noexcept {
-    return running_.load(std::memory_order_relaxed) &&
+    return running_.load(std::memory_order_acquire) &&
            runner_.load(std::memory_order_relaxed) == emu::this_thread_id();
   }
   [[nodiscard]] SessionShared& shared() const noexcept { return *shared_; }
@@ -83,6 +83,17 @@ class SessionCore {
     if (ranged_ == nullptr) [[unlikely]]
       make_ranged();
     return *ranged_;
+  }
+  // What all operations of users go through: one that had no memory for what it does ends the attempt,
+  // whatever the body catches.
+  template <class Operation>
+  decltype(auto) operate(Operation&& operation) {
+    try {
+      return operation();
+    } catch (const std::bad_alloc&) {
+      refuse();
+      throw;
+    }
   }
 
  private:
@@ -108,8 +119,8 @@ class SessionCore {
   void make_room_for_items();
   void reserve_before_body();
   void free_empty_slabs();
-  void give_back_slots();
-  void free_slot(const index::Place& place);
+  void give_back_slots() noexcept;
+  void free_slot(const index::Place& place) noexcept;
   void note_conflict(Conflict reason) noexcept;
   void backoff();
   void pass_serial_gate();
@@ -140,7 +151,6 @@ class SessionCore {
   const std::byte* bytes_of(const index::Place& place, const index::Seen& seen,
                             std::uint64_t offset);
   void refuse() noexcept;
-  std::byte* allocate_copy(std::size_t bytes);
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
   std::optional<Conflict> try_lock(WriteEntry& entry) {
     emu::touch(emu::Line::entry, entry.offset, emu::Access::exchange);

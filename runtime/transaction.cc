@@ -310,21 +310,11 @@ void SessionCore::refuse() noexcept {
   refusal_ = std::current_exception();
 }
 
-// For an entry of the write set.
-std::byte* SessionCore::allocate_copy(std::size_t bytes) {
-  try {
-    return versions_.allocate(bytes);
-  } catch (const std::bad_alloc&) {
-    refuse();
-    throw;
-  }
-}
-
 void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
   begin_operation();
   if (std::byte* copy = own_copy(offset, type)) return copy;
   WriteEntry& entry = open_for_write(offset, type, WriteMode::update);
-  entry.copy = allocate_copy(entry.size8);
+  entry.copy = versions_.allocate(entry.size8);
   std::memcpy(entry.copy, entry.base, entry.size8);
   return entry.copy;
 }
@@ -362,7 +352,7 @@ WriteEntry& SessionCore::open_patch(std::uint64_t offset, const detail::TypeInfo
   if (!place.entry().try_read(entry.seen)) entry.seen = {};
   entry.size8 = size8_of(type);
   entry.mode = WriteMode::patch;
-  entry.copy = allocate_copy(entry.size8);
+  entry.copy = versions_.allocate(entry.size8);
   return entry;
 }
 
@@ -415,7 +405,7 @@ std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
   entry.locked = true;
   // Who freed the slot may have changed what was read: a stale pointer must not lead to our object.
   if (entry.seen.stamp() != 0) admit_to_snapshot(entry.seen);
-  entry.copy = allocate_copy(entry.size8);
+  entry.copy = versions_.allocate(entry.size8);
   std::memset(entry.copy, 0, entry.size8);
   *storage = entry.copy;
   return entry.offset;
@@ -454,27 +444,27 @@ void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
 namespace sp3::detail {
 
 const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  return core.read(offset, type);
+  return core.operate([&] { return core.read(offset, type); });
 }
 void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  return core.write(offset, type);
+  return core.operate([&] { return core.write(offset, type); });
 }
 void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
                  bool for_write) noexcept {
   core.prefetch(offset, bytes, for_write);
 }
 std::uint64_t tx_make(runtime::SessionCore& core, const TypeInfo& type, void** storage) {
-  return core.make(type, storage);
+  return core.operate([&] { return core.make(type, storage); });
 }
 void tx_destroy(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  core.destroy(offset, type);
+  core.operate([&] { core.destroy(offset, type); });
 }
 std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name, const TypeInfo& type) {
-  return core.root(name, type);
+  return core.operate([&] { return core.root(name, type); });
 }
 void tx_set_root(runtime::SessionCore& core, std::string_view name, std::uint64_t offset,
                  const TypeInfo& type) {
-  core.set_root(name, offset, type);
+  core.operate([&] { core.set_root(name, offset, type); });
 }
 
 }  // namespace sp3::detail

@@ -78,7 +78,7 @@ std::byte* VersionPool::allocate(std::size_t bytes) {
   return block;
 }
 
-void VersionPool::free(std::byte* block, std::size_t bytes) {
+void VersionPool::free(std::byte* block, std::size_t bytes) noexcept try {
   const std::size_t lines = lines_of(bytes);
   if (lines > kPooledLines) {
     depot_.free_large(block, lines * 64);
@@ -95,6 +95,7 @@ void VersionPool::free(std::byte* block, std::size_t bytes) {
     free.erase(free.begin(), free.begin() + VersionDepot::kBatch);
     depot_.give(lines, std::move(batch));
   }
+} catch (const std::bad_alloc&) {
 }
 
 void VersionPool::collect_now() {
@@ -114,11 +115,14 @@ void VersionPool::free_all() {
   retired_bytes_ = 0;
 }
 
-void VersionPool::bequeath(VersionPool& heir) {
+void VersionPool::bequeath(VersionPool& heir) noexcept {
   // Restamped, the heir's list stays in order.
   const auto now = epochs_.retirement_epoch();
-  for (const Retired& r : retired_) heir.retired_.push_back({r.block, r.bytes, now});
-  heir.retired_bytes_ += retired_bytes_;
+  try {
+    heir.prepare_to_retire(retired_.size());
+    for (const Retired& r : retired_) heir.retire(r.block, r.bytes, now);
+  } catch (const std::bad_alloc&) {
+  }
   retired_.clear();
   retired_bytes_ = 0;
 }

@@ -61,8 +61,8 @@ class VersionPool {
   VersionPool& operator=(const VersionPool&) = delete;
 
   std::byte* allocate(std::size_t bytes);
-  // A block nobody else has seen.
-  void free(std::byte* block, std::size_t bytes);
+  // A block nobody else has seen. Without memory to note it, it is lost until the depot goes.
+  void free(std::byte* block, std::size_t bytes) noexcept;
   // Makes room for `blocks` calls of retire(), so that they cannot fail.
   void prepare_to_retire(std::size_t blocks) {
     if (retired_.capacity() - retired_.size() < blocks) [[unlikely]] {
@@ -79,8 +79,9 @@ class VersionPool {
   void collect() {
     if (retired_.size() >= collect_at() || retired_bytes_ >= kCollectAtBytes) collect_now();
   }
-  // Gives everything retired to `heir` (a pool that lives on). REQUIRES: external synchronisation.
-  void bequeath(VersionPool& heir);
+  // Gives everything retired to `heir` (a pool that lives on); without memory to note it, it is lost.
+  // REQUIRES: external synchronisation.
+  void bequeath(VersionPool& heir) noexcept;
   // Frees everything retired now. REQUIRES: nobody is pinned any more.
   void free_all();
   [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }

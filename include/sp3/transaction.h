@@ -12,8 +12,10 @@
 //      that it cannot repeat.
 // Errors: use of a bad Ptr throws Error; an exception that leaves the function aborts the
 //   transaction and leaves run(), after what it had read has been found consistent and durable.
-//   pool_full, and std::bad_alloc for an object's copy, leave run() even if the function catches them:
-//   a container may have done half of its work.
+//   pool_full, and std::bad_alloc of any member, leave run() even if the function catches them: a
+//   container may have done half of its work.
+//   Who catches invalid_pointer or wrong_type and goes on has learned something that commit does not
+//   validate: that a place holds no such object, which another transaction may change.
 // Source: "Improving the Concurrency Performance of Persistent Memory Transactions on Multicores",
 //   section III; docs/COMMIT_PROTOCOL.md says where the library goes beyond it.
 #pragma once

@@ -8,16 +8,26 @@
 
 #include <catch2/catch.hpp>
 
+#include <sp3/containers/bp_tree.h>
+
 #include "tests/runtime/one_pool.h"
 
 namespace {
 thread_local bool no_memory = false;           // for anything
 thread_local bool no_large_memory = false;     // for aligned blocks of more than 100 kB
 thread_local bool no_memory_for_runs = false;  // for the blocks of a std::deque
+constexpr long kPlenty = -1;
+thread_local long allocations_left = kPlenty;  // then one fails
+
+bool has_run_out() {
+  if (allocations_left == kPlenty) return false;
+  return allocations_left-- == 0;
+}
 }  // namespace
 
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-  const bool refused = no_memory || (no_memory_for_runs && bytes >= 480 && bytes <= 512);
+  const bool refused =
+      no_memory || (no_memory_for_runs && bytes >= 480 && bytes <= 512) || has_run_out();
   void* const block = refused ? nullptr : std::malloc(bytes);
   if (block == nullptr) throw std::bad_alloc();
   return block;
@@ -42,6 +52,9 @@ struct Cell {
 };
 struct Large {
   std::array<std::uint64_t, 32768> words{};
+};
+struct Thing {
+  std::array<std::uint64_t, 3> words{};
 };
 
 Options roomy_options() {
@@ -127,6 +140,81 @@ TEST_CASE("a commit without memory for another log segment leaves the log as it 
   Session session = pool.session();
   CHECK(session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("first")).value; }) ==
         kRounds);
+}
+
+// Whatever member the body lacked memory for, half of what a container did must not be committed.
+TEST_CASE("a body that goes on without memory for a container's work does not commit") {
+  using Tree = BpTree<std::uint64_t, std::uint64_t, 4>;
+  int swallowed = 0;
+  for (std::uint64_t keys = 2; keys < 40; keys += 3) {
+    OnePool p(roomy_options(), std::uint64_t{16} << 20);
+    const auto header = p.session.run([](Transaction& tx) { return Tree::create(tx).header(); });
+    const auto insert = [&](Session& session, std::uint64_t key) {
+      session.run([&](Transaction& tx) { Tree::open(tx, header).insert_or_assign(tx, key, key); });
+    };
+    for (std::uint64_t key = 0; key < keys; ++key) insert(p.session, key);
+    for (long allocations = 0; allocations < 40; ++allocations) {
+      Session fresh = p.pool.session();  // what it keeps for reads and writes is still small
+      bool refused = false;
+      const std::uint64_t key = 1000 + static_cast<std::uint64_t>(allocations);
+      try {
+        fresh.run([&](Transaction& tx) {
+          refused = false;
+          Tree tree = Tree::open(tx, header);
+          allocations_left = allocations;
+          try {
+            tree.insert_or_assign(tx, key, key);
+          } catch (const std::bad_alloc&) {
+            refused = true;
+          }
+          allocations_left = kPlenty;
+        });
+        CHECK_FALSE(refused);
+      } catch (const std::bad_alloc&) {
+        CHECK(refused);
+      }
+      if (refused) ++swallowed;
+      p.session.run([&](Transaction& tx) {
+        Tree tree = Tree::open(tx, header);
+        CHECK(tree.check_invariants(tx).empty());
+        if (!refused) tree.erase(tx, key);
+      });
+    }
+  }
+  CHECK(swallowed > 0);
+}
+
+// After publish nothing may fail, and an attempt that fails must come to its end.
+TEST_CASE("without memory to keep free slots and versions nothing ends the process") {
+  for (const bool destroys : {false, true}) {
+    for (long allocations = 0; allocations < 40; ++allocations) {
+      OnePool p(roomy_options(), std::uint64_t{16} << 20);
+      std::array<Ptr<Thing>, 300> things;
+      {
+        Session maker = p.pool.session();
+        maker.run([&](Transaction& tx) {
+          for (auto& thing : things) thing = tx.make<Thing>();
+        });
+      }
+      const auto body = [&](Transaction& tx) {
+        if (destroys) {
+          for (const auto thing : things) tx.destroy(thing);
+        } else {
+          for (const auto thing : things) tx.write(thing).words[0] = 1;
+          for (int i = 0; i < 200; ++i) static_cast<void>(tx.make<Thing>());
+        }
+        allocations_left = allocations;  // from here on: commit, or the abort of an exception
+        if (!destroys) tx.cancel();
+      };
+      try {
+        p.session.run(body);
+      } catch (const std::bad_alloc&) {
+      } catch (const Cancelled&) {
+      }
+      allocations_left = kPlenty;
+      p.session.run([](Transaction& tx) { static_cast<void>(tx.make<Thing>()); });
+    }
+  }
 }
 
 }  // namespace sp3::test

@@ -1,0 +1,170 @@
+// Bugs once found in how sessions run transactions. docs/TESTING.md tells their stories.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "tests/runtime/one_pool.h"
+
+namespace sp3::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Cell {
+  std::uint64_t value = 0;
+};
+struct Odd {  // of a size that nothing else has, so that it has slabs of its own
+  std::array<std::uint64_t, 5> words{};
+};
+struct Wide {
+  std::array<std::uint64_t, 400> words{};
+};
+struct Page {
+  std::array<unsigned char, 3900> bytes{};
+};
+
+}  // namespace
+
+TEST_CASE("a body that goes on in a full pool returns when what it read is durable") {
+  OnePool p(quiet_options(), std::uint64_t{128} * 1024);
+  Session other = p.pool.session();
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(); });
+  while (p.code([](Transaction& tx) { return tx.make<Page>(); }) == "no error") {
+  }
+  for (const bool swallow : {false, true}) {
+    Ticket predecessor;
+    CHECK(p.code([&](Transaction& tx) {
+      // Anew in each attempt: the checkpoint between them would make an earlier one durable.
+      predecessor = other.run_async([&](Transaction& o) { ++o.write(cell).value; });
+      const std::uint64_t seen = tx.read(cell).value;
+      try {
+        static_cast<void>(tx.make<Page>());
+      } catch (const Error&) {
+        if (!swallow) throw;
+      }
+      return seen;
+    }) == "pool_full");
+    CHECK(predecessor.ready());
+  }
+}
+
+// The group's session has flushed it and goes idle; what it waits for is committed later, after a flush
+// that takes a tenth of a second.
+TEST_CASE("a ticket of a full group becomes ready once its predecessor is committed") {
+  for (const std::uint32_t group : {1U, 2U}) {
+    Options options = quiet_options();
+    options.geometry = {};
+    options.async.group_records = group;
+    options.async.group_microseconds = 500;
+    options.watermark_ms = 20'000;
+    options.latency = {LatencyModel::line, 2'000'000, 0};
+    OnePool p(options, std::uint64_t{8} << 20);
+    Session other = p.pool.session();
+    std::array<Ptr<Cell>, 2> cells;
+    Ptr<Wide> wide;
+    p.session.run([&](Transaction& tx) {
+      for (auto& cell : cells) cell = tx.make<Cell>();
+      wide = tx.make<Wide>();
+    });
+    std::this_thread::sleep_for(50ms);  // the flusher sleeps
+    std::atomic<bool> started{false};
+    std::thread predecessor([&] {
+      other.run([&](Transaction& tx) {
+        for (auto& word : tx.write(wide).words) ++word;
+        ++tx.write(cells[0]).value;
+        started = true;
+      });
+    });
+    while (!started) std::this_thread::yield();
+    std::this_thread::sleep_for(20ms);  // published
+    Ticket last;
+    for (std::uint32_t i = 0; i < group; ++i) {
+      last = p.session.run_async(
+          [&](Transaction& tx) { tx.write(cells[1]).value += tx.read(cells[0]).value; });
+    }
+    predecessor.join();
+    const auto deadline = std::chrono::steady_clock::now() + 5s;
+    while (!last.ready() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(1ms);
+    }
+    CHECK(last.ready());
+  }
+}
+
+// Who ran the session before was taken for the one that runs it now.
+TEST_CASE("a session that moves between threads runs in one of them only") {
+  Options options = quiet_options();
+  options.policy = CommitPolicy::volatile_only;
+  OnePool p(options);
+  constexpr int kHandOvers = 20'000;
+  std::atomic<int> turn{0};
+  std::string error;
+  std::thread second([&] {
+    for (int i = 0; i < kHandOvers; ++i) {
+      while (turn.load(std::memory_order_acquire) != 1) {
+      }
+      p.session.run([](Transaction&) {});
+      turn.store(0, std::memory_order_release);
+    }
+  });
+  for (int i = 0; i < kHandOvers; ++i) {
+    p.session.run([](Transaction&) {});
+    turn.store(1, std::memory_order_release);
+    // Refused inside a body of this thread's; it has none.
+    while (turn.load(std::memory_order_acquire) != 0) {
+      const std::string found = code_of([&] {
+        p.pool.checkpoint();
+        return 0;
+      });
+      if (found != "no error") error = found;
+    }
+  }
+  second.join();
+  CHECK(error.empty());
+}
+
+// The slab of a destroyed object is freed, and carved again, under a transaction that knows there is
+// no such object; another makes one in its place and changes something else.
+TEST_CASE("that an object is destroyed is validated even when its slab is freed meanwhile") {
+  OnePool p;
+  Session other = p.pool.session();
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(); });
+  Ptr<Odd> odd;
+  {
+    Session maker = p.pool.session();
+    odd = maker.run([](Transaction& tx) { return tx.make<Odd>(); });
+    maker.run([&](Transaction& tx) { tx.destroy(odd); });
+    p.pool.checkpoint();  // the tombstone goes home; the session keeps the slab
+  }
+  int bodies = 0;
+  std::string found;
+  std::uint64_t seen = 0;
+  std::thread checkpointer;
+  p.session.run([&](Transaction& tx) {
+    ++bodies;
+    found = code_of([&] { return tx.read(odd).words[0]; });
+    if (bodies == 1) {
+      const auto slabs = p.pool.statistics().slabs_used;
+      checkpointer = std::thread([&] { p.pool.checkpoint(); });  // ends when this body has
+      for (int i = 0; i < 10'000 && p.pool.statistics().slabs_used == slabs; ++i) {
+        std::this_thread::sleep_for(1ms);
+      }
+      CHECK(p.pool.statistics().slabs_used < slabs);
+      other.run([&](Transaction& o) {
+        CHECK(o.make<Odd>() == odd);
+        o.write(cell).value = 1;
+      });
+    }
+    seen = tx.read(cell).value;
+  });
+  checkpointer.join();
+  // Either before the other transaction, or after it.
+  CHECK((found == "no error") == (seen == 1));
+  CHECK(bodies == 2);
+}
+
+}  // namespace sp3::test
