@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/tid.h"
+#include "base/zeroed_array.h"
 #include "emu/touch.h"
 
 namespace sp3::log {
@@ -34,7 +35,7 @@ class PendingRing {
  public:
   PendingRing(std::uint32_t items, std::uint32_t dependencies)
       : items_(std::make_unique<Item[]>(items)),
-        dependencies_(std::make_unique<Dependency[]>(dependencies)),
+        dependencies_(dependencies),
         item_capacity_(items),
         dependency_capacity_(dependencies) {}
 
@@ -60,14 +61,15 @@ class PendingRing {
     std::atomic<std::uint32_t> dependencies{0};  // top bit: streamed
     std::atomic<std::uint64_t> first_dependency{0};
   };
-  struct Dependency {
-    std::atomic<base::Stamp> stamp{0};
-    std::atomic<base::SessionId> session{0};
+  struct Dependency {  // of plain words, looked at through std::atomic_ref, for ZeroedArray's sake
+    base::Stamp stamp;
+    base::SessionId session;
   };
   static constexpr std::uint32_t kStreamed = std::uint32_t{1} << 31;
 
   std::unique_ptr<Item[]> items_;
-  std::unique_ptr<Dependency[]> dependencies_;
+  // There is to be room for one of each session at least, of which few are ever open.
+  mutable base::ZeroedArray<Dependency> dependencies_;
   const std::uint32_t item_capacity_;
   const std::uint32_t dependency_capacity_;
   std::uint64_t next_dependency_ = 0;  // the owner's
@@ -98,8 +100,8 @@ inline void PendingRing::push(std::uint64_t number, PendingItem item,
   slot.first_dependency.store(next_dependency_, std::memory_order_release);
   for (const base::Tid& tid : dependencies) {
     Dependency& d = dependencies_[next_dependency_++ % dependency_capacity_];
-    d.stamp.store(tid.stamp, std::memory_order_release);
-    d.session.store(tid.session, std::memory_order_release);
+    std::atomic_ref(d.stamp).store(tid.stamp, std::memory_order_release);
+    std::atomic_ref(d.session).store(tid.session, std::memory_order_release);
   }
 }
 
@@ -119,8 +121,9 @@ inline PendingItem PendingRing::read(std::uint64_t number) const noexcept {
 }
 
 inline base::Tid PendingRing::dependency(std::uint64_t number) const noexcept {
-  const Dependency& d = dependencies_[number % dependency_capacity_];
-  return {d.stamp.load(std::memory_order_acquire), d.session.load(std::memory_order_acquire)};
+  Dependency& d = dependencies_[number % dependency_capacity_];
+  return {std::atomic_ref(d.stamp).load(std::memory_order_acquire),
+          std::atomic_ref(d.session).load(std::memory_order_acquire)};
 }
 
 }  // namespace sp3::log

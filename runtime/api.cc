@@ -107,10 +107,11 @@ Session::~Session() {
   try {
     close();
   } catch (...) {
-    // The pool is poisoned, which its close() will say.
+    // The pool is poisoned, which its close() will say; or see below.
   }
-  // In a forked child nobody may hold what its destructor would lock.
-  if (core_ && core_->pool().was_inherited()) (void)core_.release();
+  // Still open: in a forked child nobody may hold what its destructor would lock; and inside its own
+  // transaction it is needed to the end of that.
+  (void)core_.release();
 }
 
 void Session::run_erased(detail::Body body) {
@@ -118,8 +119,9 @@ void Session::run_erased(detail::Body body) {
 }
 
 Ticket Session::run_async_erased(detail::Body body) {
-  const base::Stamp stamp = opened(core_).run(body, runtime::SessionCore::Durability::asynchronous);
-  runtime::CommitMark& mark = core_->shared().mark;
+  runtime::SessionCore& core = opened(core_);  // the body may move this session
+  const base::Stamp stamp = core.run(body, runtime::SessionCore::Durability::asynchronous);
+  runtime::CommitMark& mark = core.shared().mark;
   // relaxed: it changes only after the session is gone.
   return {mark, mark.generation.load(std::memory_order_relaxed), stamp};
 }

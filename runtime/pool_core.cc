@@ -11,6 +11,7 @@
 
 #include "emu/step.h"
 #include "pool/file_system.h"
+#include "rangelock/fence.h"
 #include "recovery/finish.h"
 #include "recovery/recover.h"
 #include "runtime/checkpoint.h"
@@ -305,7 +306,16 @@ void PoolCore::wait_for_log_space(const SessionCore& waiter) {
 // One that began after now: what frees the slabs may be no older.
 void PoolCore::wait_for_slabs(const SessionCore& waiter) {
   throw_if_inside_body(&waiter, kCheckpointInside);
+  collect_slots();
   checkpointer_->run();
+}
+
+// What sessions keep for their next objects is of use to others now.
+void PoolCore::collect_slots() {
+  const std::lock_guard guard(mutex_);
+  for (SessionCore* const session : sessions_) session->claim_slots();
+  rangelock::heavy_fence();
+  for (SessionCore* const session : sessions_) session->settle_slots();
 }
 
 void PoolCore::note_log_growth() noexcept {

@@ -133,8 +133,9 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
     for (SessionCore* session : sessions_) visit(*session);
   }
 
-  // The serial gate: 0, or 1 + the id of the session whose transaction runs alone.
-  alignas(base::kCacheLine) std::atomic<std::uint32_t> serial_gate{0};
+  // The serial gate: 0, or a number of its own for each time that a session holds it, whose transaction
+  // then runs alone.
+  alignas(base::kCacheLine) std::atomic<std::uint64_t> serial_gate{0};
   // Only where clocks disagree: how many transactions have begun to publish, locks in hand.
   alignas(base::kCacheLine) std::atomic<std::uint64_t> publishers{0};
   // No stamp up to this one is in flight any more, or will be taken.
@@ -156,6 +157,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   void stop_background() noexcept;
   void free_versions() noexcept;
   RangedLocks& make_ranged_locks();
+  void collect_slots();
 
   const Options options_;
   std::unique_ptr<pool::PoolFile> file_;

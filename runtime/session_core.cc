@@ -12,6 +12,7 @@
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/touch.h"
+#include "rangelock/fence.h"
 #include "runtime/pool_core.h"
 #include "runtime/ranged.h"
 
@@ -22,15 +23,20 @@ using base::mutant;
 
 namespace {
 
-// A transaction waits this long for another's serial gate; then it goes on. The gate is about
-// progress, not about correctness, and its holder may be waiting for this very thread.
+// A transaction waits this long for another's serial gate; then it goes on, and so do those that
+// follow for a while. The gate is about progress, not about correctness: its holder may be waiting
+// for this very thread, or for a body that takes a minute.
 constexpr double kGatePatienceNs = 50e6;
+constexpr double kGateIgnoredNs = 20 * kGatePatienceNs;
 
 // A transaction that fails this often in a row, inside another's body, fails because of that.
 constexpr std::uint32_t kManyFailures = 64;
 
-// Of one type, by one session.
-std::size_t free_slots_kept() noexcept { return base::scaled<std::size_t>(256, 1); }
+// Of one type, by one session: little memory, since others cannot have it.
+std::size_t free_slots_kept(const index::Slab& slab) noexcept {
+  constexpr std::size_t kBytes = std::size_t{64} * 1024;
+  return std::min(base::scaled<std::size_t>(256, 1), kBytes / slab.slot_size);
+}
 
 }  // namespace
 
@@ -66,6 +72,38 @@ void SessionCore::enter() {
   runner_.store(emu::this_thread_id(), std::memory_order_relaxed);
   // release: who sees it running sees by whom, and not who ran it last (runs_here).
   running_.store(true, std::memory_order_release);
+  rangelock::light_fence();  // pairs with the heavy one between claim_slots and settle_slots
+  if (slots_.load(std::memory_order_acquire) != Slots::kept) [[unlikely]]
+    answer_for_slots();
+}
+
+// --- slots that others want ---------------------------------------------------------------------
+//
+// A session keeps some slots for its next objects. Where the pool is full, another session may have
+// them: at once if their owner runs nothing, or when it next runs something.
+//
+//     kept --other--> claimed --other, owner idle--> kept, given back
+//                     claimed --other, owner runs--> asked --owner--> kept, given back
+//
+// Others do this under the pool's mutex, so one at a time.
+
+void SessionCore::claim_slots() noexcept {
+  slots_.store(Slots::claimed, std::memory_order_seq_cst);
+}
+
+void SessionCore::settle_slots() noexcept {
+  const bool is_idle = !running_.load(std::memory_order_acquire);
+  if (is_idle) give_back_slots();
+  slots_.store(is_idle ? Slots::kept : Slots::asked, std::memory_order_release);
+}
+
+void SessionCore::answer_for_slots() noexcept {
+  emu::Spin spin;
+  while (slots_.load(std::memory_order_acquire) == Slots::claimed) spin.pause();
+  Slots asked = Slots::asked;
+  if (slots_.compare_exchange_strong(asked, Slots::kept, std::memory_order_acq_rel)) {
+    give_back_slots();
+  }
 }
 
 base::Stamp SessionCore::run(detail::Body body, Durability durability) {
@@ -243,7 +281,7 @@ void SessionCore::forget_writes() noexcept {
 void SessionCore::free_slot(const index::Place& place) noexcept try {
   std::vector<index::Place>& free = free_slots_[place.slab->type];
   free.push_back(place);
-  if (free.size() < free_slots_kept()) return;
+  if (free.size() < free_slots_kept(*place.slab)) return;
   // The older half goes back for others.
   const std::size_t half = (free.size() + 1) / 2;
   slabs_.give_back({free.data(), half});
@@ -298,20 +336,27 @@ void SessionCore::backoff() {
 }
 
 void SessionCore::pass_serial_gate() {
-  const std::uint32_t mine = id_ + 1U;
+  const std::uint64_t mine = (gates_taken_ + 1) << 16 | id_;
   const std::uint64_t deadline = emu::ticks() + emu::ticks_from_nanoseconds(kGatePatienceNs);
   emu::Spin spin;
   while (!holds_gate_) {
-    std::uint32_t holder = pool_->serial_gate.load(std::memory_order_acquire);
+    std::uint64_t holder = pool_->serial_gate.load(std::memory_order_acquire);
     if (holder == 0) {
       if (failed_attempts_ < pool_->options().serial_after_aborts) return;
       if (pool_->serial_gate.compare_exchange_strong(holder, mine, std::memory_order_acq_rel)) {
         holds_gate_ = true;
+        ++gates_taken_;
         counters_.serial_transactions.add(1);
         return;
       }
     }
-    if (emu::ticks() > deadline) return;
+    const std::uint64_t now = emu::ticks();
+    if (holder == ignored_gate_ && now < gate_ignored_until_) return;
+    if (now > deadline) {
+      ignored_gate_ = holder;
+      gate_ignored_until_ = now + emu::ticks_from_nanoseconds(kGateIgnoredNs);
+      return;
+    }
     spin.pause_until_changed(&pool_->serial_gate, deadline);
   }
 }
@@ -348,8 +393,8 @@ void SessionCore::close() {
     if (e.code() != ErrorCode::outcome_unknown) throw;
     error = std::current_exception();
   }
-  give_back_slots();
   pool_->session_closed(*this);
+  give_back_slots();  // nobody else may claim them any more
   if (error) std::rethrow_exception(error);
 }
 

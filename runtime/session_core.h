@@ -27,6 +27,7 @@
 #include <sp3/transaction.h>
 
 #include "base/mutant.h"
+#include "base/zeroed_array.h"
 #include "emu/threads.h"
 #include "emu/touch.h"
 #include "log/record_builder.h"
@@ -64,6 +65,11 @@ class SessionCore {
   void destroy(std::uint64_t offset, const detail::TypeInfo& type);
   std::uint64_t root(std::string_view name, const detail::TypeInfo& type);
   void set_root(std::string_view name, std::uint64_t offset, const detail::TypeInfo& type);
+
+  // For another session that finds the pool full, one after the other with a heavy fence between:
+  // gives free slots back, at once or when this session runs again. REQUIRES: the pool's mutex.
+  void claim_slots() noexcept;
+  void settle_slots() noexcept;
 
   // Whether this thread is inside one of its bodies.
   [[nodiscard]] bool runs_here() const noexcept {
@@ -108,7 +114,8 @@ class SessionCore {
 
   // The loop (session_core.cc).
   void enter();
-  void leave() noexcept { running_.store(false, std::memory_order_relaxed); }
+  // release: what we leave behind is seen by who finds us idle (settle_slots).
+  void leave() noexcept { running_.store(false, std::memory_order_release); }
   void begin_attempt();
   Outcome attempt(detail::Body body, Durability durability, base::Stamp* ticket);
   Outcome finish_exception();
@@ -120,6 +127,7 @@ class SessionCore {
   void reserve_before_body();
   void free_empty_slabs();
   void give_back_slots() noexcept;
+  void answer_for_slots() noexcept;
   void free_slot(const index::Place& place) noexcept;
   void note_conflict(Conflict reason) noexcept;
   void backoff();
@@ -232,7 +240,7 @@ class SessionCore {
   std::vector<std::uint32_t> lock_order_;
   // Of each session, a stamp up to which all is known to be committed: spares a look at a line that
   // its owner writes with every transaction.
-  std::vector<base::Stamp> known_committed_;
+  base::ZeroedArray<base::Stamp> known_committed_;
   std::vector<base::Tid> dependencies_;  // per other session the largest stamp, uncommitted only
   base::Stamp newest_seen_ = 0;          // the largest stamp read or overwritten, committed or not
   // the largest own stamp read or overwritten, uncommitted only
@@ -244,8 +252,11 @@ class SessionCore {
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
   bool slabs_were_freed_ = false;       // for this transaction, by a checkpoint: full is full
   bool holds_gate_ = false;
-  bool announced_ = false;      // to the checkpointer
-  bool flush_started_ = false;  // of the record just sealed; only the fence is missing
+  std::uint64_t gates_taken_ = 0;         // the serial gate, so often
+  std::uint64_t ignored_gate_ = 0;        // a holder's number: it was waited for in vain
+  std::uint64_t gate_ignored_until_ = 0;  // ticks
+  bool announced_ = false;                // to the checkpointer
+  bool flush_started_ = false;            // of the record just sealed; only the fence is missing
   std::uint64_t random_;
 
   std::atomic<bool> running_{false};
@@ -254,6 +265,8 @@ class SessionCore {
   log::RecordBuilder record_;
   VersionPool versions_;
   std::unique_ptr<RangedAccess> ranged_;  // null until it is needed
+  enum class Slots : std::uint8_t { kept, claimed, asked };
+  std::atomic<Slots> slots_{Slots::kept};
   std::unordered_map<std::uint64_t, std::vector<index::Place>> free_slots_;  // by type
   Actor actor_;
   std::uint32_t group_records_ = 0;  // sealed asynchronously and not flushed by us

@@ -27,7 +27,8 @@ class Session {
  public:
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
-  // Closes the session. If that fails the pool is poisoned, which Pool::close() will say.
+  // Closes the session. If that fails the pool is poisoned, which Pool::close() will say. Inside its
+  // own transaction it cannot be closed: then the pool goes on counting it as open.
   ~Session();
 
   // Runs `body(tx)` as a transaction, again after conflicts, and returns what it returned.
@@ -74,8 +75,15 @@ class Session {
 
   template <class F>
   static detail::Body erase(F& body) noexcept {
-    return {const_cast<void*>(static_cast<const void*>(std::addressof(body))),
-            [](void* context, Transaction& tx) { std::invoke(*static_cast<F*>(context), tx); }};
+    static_assert(!std::is_nothrow_invocable_v<F&, Transaction&>,
+                  "a conflict leaves the body by an exception: it cannot be noexcept");
+    if constexpr (std::is_function_v<F>) {
+      return {reinterpret_cast<void*>(&body),
+              [](void* context, Transaction& tx) { reinterpret_cast<F*>(context)(tx); }};
+    } else {
+      return {const_cast<void*>(static_cast<const void*>(std::addressof(body))),
+              [](void* context, Transaction& tx) { std::invoke(*static_cast<F*>(context), tx); }};
+    }
   }
   void run_erased(detail::Body body);
   Ticket run_async_erased(detail::Body body);

@@ -2,8 +2,12 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -26,6 +30,14 @@ struct Wide {
 struct Page {
   std::array<unsigned char, 3900> bytes{};
 };
+struct Chunk {  // several in a slab
+  std::array<unsigned char, 900> bytes{};
+};
+
+void add_one(Transaction& tx) {
+  const auto cell = tx.root<Cell>("cell");
+  ++tx.write(cell).value;
+}
 
 }  // namespace
 
@@ -53,7 +65,7 @@ TEST_CASE("a body that goes on in a full pool returns when what it read is durab
 }
 
 // The group's session has flushed it and goes idle; what it waits for is committed later, after a flush
-// that takes a tenth of a second.
+// of fifty slow lines.
 TEST_CASE("a ticket of a full group becomes ready once its predecessor is committed") {
   for (const std::uint32_t group : {1U, 2U}) {
     Options options = quiet_options();
@@ -61,7 +73,7 @@ TEST_CASE("a ticket of a full group becomes ready once its predecessor is commit
     options.async.group_records = group;
     options.async.group_microseconds = 500;
     options.watermark_ms = 20'000;
-    options.latency = {LatencyModel::line, 2'000'000, 0};
+    options.latency = {LatencyModel::line, 500'000, 0};
     OnePool p(options, std::uint64_t{8} << 20);
     Session other = p.pool.session();
     std::array<Ptr<Cell>, 2> cells;
@@ -80,7 +92,7 @@ TEST_CASE("a ticket of a full group becomes ready once its predecessor is commit
       });
     });
     while (!started) std::this_thread::yield();
-    std::this_thread::sleep_for(20ms);  // published
+    std::this_thread::sleep_for(5ms);  // published
     Ticket last;
     for (std::uint32_t i = 0; i < group; ++i) {
       last = p.session.run_async(
@@ -165,6 +177,114 @@ TEST_CASE("that an object is destroyed is validated even when its slab is freed 
   // Either before the other transaction, or after it.
   CHECK((found == "no error") == (seen == 1));
   CHECK(bodies == 2);
+}
+
+// Freed slots are kept for the next objects of their session, but not from others who need them.
+TEST_CASE("slots that idle sessions keep are had by who finds the pool full") {
+  OnePool p(quiet_options(), std::uint64_t{256} * 1024);
+  std::vector<Session> idle;
+  for (int i = 0; i < 3; ++i) idle.push_back(p.pool.session());
+  const auto fill = [&] {
+    std::vector<Ptr<Chunk>> made;
+    Ptr<Chunk> last;
+    while (p.code([&](Transaction& tx) { return last = tx.make<Chunk>(); }) == "no error") {
+      made.push_back(last);
+    }
+    return made;
+  };
+  const auto first = fill();
+  REQUIRE(first.size() > 20);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    idle[i % idle.size()].run([&](Transaction& tx) { tx.destroy(first[i]); });
+  }
+  CHECK(p.code([](Transaction& tx) { return tx.make<Cell>(); }) == "no error");  // another type
+  CHECK(fill().size() + 10 > first.size());
+  // And their owners go on.
+  for (Session& session : idle)
+    session.run([](Transaction& tx) { static_cast<void>(tx.root<Cell>("none")); });
+}
+
+TEST_CASE("a transaction that is cancelled keeps no slab from others") {
+  OnePool p(quiet_options(), std::uint64_t{256} * 1024);
+  Session other = p.pool.session();
+  CHECK_THROWS_AS(p.session.run([](Transaction& tx) {
+    for (int i = 0; i < 30; ++i) static_cast<void>(tx.make<Page>());
+    tx.cancel();
+  }),
+                  Cancelled);
+  CHECK_NOTHROW(other.run([](Transaction& tx) { static_cast<void>(tx.make<Cell>()); }));
+}
+
+// One transaction waits for an object that a long body holds, and takes the serial gate. Who has
+// nothing to do with either waited for the gate before every transaction.
+TEST_CASE("who has waited for the serial gate in vain does not wait for it every time") {
+  Options options = quiet_options();
+  options.locks = LockTiming::encounter;
+  OnePool p(options);
+  Session busy = p.pool.session();
+  Session waiter = p.pool.session();
+  std::array<Ptr<Cell>, 2> cells;
+  p.session.run([&](Transaction& tx) {
+    for (auto& cell : cells) cell = tx.make<Cell>();
+  });
+  std::atomic<bool> holds{false};
+  std::atomic<bool> done{false};
+  std::thread holder([&] {
+    busy.run([&](Transaction& tx) {
+      tx.write(cells[0]).value = 1;
+      holds = true;
+      while (!done) std::this_thread::sleep_for(1ms);
+    });
+  });
+  while (!holds) std::this_thread::yield();
+  std::thread behind([&] { waiter.run([&](Transaction& tx) { tx.write(cells[0]).value = 2; }); });
+  while (waiter.statistics().serial_transactions == 0) std::this_thread::sleep_for(1ms);
+  // At 50 ms each this took 50 s.
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1000; ++i) p.session.run([&](Transaction& tx) { (void)tx.read(cells[1]); });
+  CHECK(std::chrono::steady_clock::now() - begin < 20s);
+  done = true;
+  holder.join();
+  behind.join();
+  CHECK(p.session.run([&](Transaction& tx) { return tx.read(cells[0]).value; }) == 2);
+}
+
+TEST_CASE("a function may be a body") {
+  OnePool p;
+  p.session.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>()); });
+  p.session.run(add_one);
+  p.session.run_async(add_one).wait();
+  p.session.run(&add_one);
+  CHECK(p.session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; }) == 3);
+}
+
+TEST_CASE("a body may move its session, and even destroy it") {
+  OnePool p;
+  std::optional<Session> moved;
+  Session session = p.pool.session();
+  Ticket ticket = session.run_async([&](Transaction& tx) {
+    static_cast<void>(tx.make<Cell>());
+    if (!moved) moved.emplace(std::move(session));
+  });
+  ticket.wait();
+  const int code = in_child([] {
+    OnePool* const q = new OnePool(quiet_options());  // never closed: it counts the session as open
+    auto doomed = std::make_unique<Session>(q->pool.session());
+    Ptr<Cell> cell;
+    doomed->run([&](Transaction& tx) {
+      cell = tx.make<Cell>();
+      doomed.reset();
+      tx.write(cell).value = 7;
+    });
+    const bool there = q->session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 7;
+    const bool open = code_of([&] {
+                        q->session.close();
+                        q->pool.close();
+                        return 0;
+                      }) == "sessions_open";
+    return there && open ? 0 : 1;
+  });
+  CHECK(code == 0);
 }
 
 }  // namespace sp3::test

@@ -268,9 +268,12 @@ struct Array<T>::Check {
     }
     const Chunk& cells = tx.read(Ptr<Chunk>::from_offset(offset));
     for (std::uint64_t i = 0; i < chunk_size; ++i) {
-      const std::uint64_t index = first + (i << (level * chunk_bits));
       const std::uint64_t cell = cells.offsets[i];
-      if ((cell != 0) != (index < filled)) {
+      // A directory for more than 2^64 entries has cells for indices that there are not.
+      const std::uint64_t below = level * chunk_bits;
+      const bool exists = below == 0 || i <= (~std::uint64_t{0} - first) >> below;
+      const std::uint64_t index = first + (i << below);
+      if ((cell != 0) != (exists && index < filled)) {
         return "The cell of entry " + std::to_string(index) + " at level " + std::to_string(level) +
                " holds " + std::to_string(cell) + " while " + std::to_string(filled) +
                " entries are filled.";

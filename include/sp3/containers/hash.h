@@ -40,7 +40,8 @@ struct DefaultHash {
       "equal keys may differ in padding or representation: give the table a hash of its own");
 
   std::uint64_t operator()(const K& key) const noexcept {
-    if constexpr (std::is_integral_v<K> || std::is_enum_v<K>) {
+    // Not 128-bit integers: whether they are integral depends on the compiler's mode.
+    if constexpr ((std::is_integral_v<K> || std::is_enum_v<K>)&&sizeof(K) <= 8) {
       return mix_hash(static_cast<std::uint64_t>(key));
     } else {
       const auto bytes = std::bit_cast<std::array<unsigned char, sizeof(K)>>(key);
