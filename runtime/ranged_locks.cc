@@ -7,7 +7,9 @@
 namespace sp3::runtime {
 
 RangedLocks::RangedLocks(RangeLockKind kind, std::size_t owners)
-    : domain_(owners + 2) {  // the locks' destructors look at them as guests
+    // Of a session that is closed the owner may still live when another takes its number; and the
+    // locks' destructors look at them as guests.
+    : domain_(2 * owners + 2) {
   RangeLockOptions options;
   options.domain = &domain_;
   // Simulated objects are small; some of their ranges are to be wide all the same.

@@ -35,7 +35,8 @@ class Pool {
 
   // Opens a pool, recovering first if it was not closed.
   // Errors: not_found, is_a_directory, permission_denied, pool_in_use, not_a_pool, wrong_version,
-  // wrong_size, wrong_uuid, damaged_superblock, damaged_metadata, damaged_log, unsupported.
+  // wrong_size, wrong_uuid, damaged_superblock, damaged_metadata, damaged_log, unsupported,
+  // invalid_argument (options), io_error.
   static Pool open(const std::filesystem::path& path, const Options& options = {});
 
   // Describes a pool without opening it for use or changing a byte. Errors: as open.
@@ -50,11 +51,12 @@ class Pool {
   // Closes the pool if it is open; errors are lost here, so call close().
   ~Pool();
 
-  // A new session. Errors: too_many_sessions, pool_closed, forked.
+  // A new session. Errors: too_many_sessions, pool_closed, forked, outcome_unknown.
   Session session();
 
   // Brings everything committed so far home, so that it need not be replayed. Does not stop
-  // transactions. Errors: outcome_unknown, pool_closed, io_error.
+  // transactions. Errors: outcome_unknown, pool_closed, io_error, forked, nested_transaction (inside a
+  // body).
   void checkpoint();
 
   // Commits everything, checkpoints, marks the pool clean and releases the file.

@@ -40,7 +40,8 @@ class Transaction {
 
   // The object as of this transaction: its private copy after write(), else a committed or
   // speculatively visible version, which a first write() leaves as it is.
-  // Errors: invalid_pointer, destroyed_object, wrong_type.
+  // Errors: invalid_pointer, destroyed_object, wrong_type; damaged_metadata where a slab that is first
+  // looked at contradicts itself.
   template <Storable T>
   const T& read(Ptr<T> object) {
     return *static_cast<const T*>(detail::tx_read(core_, object.offset(), detail::type_info<T>));
@@ -91,13 +92,15 @@ class Transaction {
 
   // The object that set_root() bound to `name`; null if there is none. Takes time by the number of
   // names, and conflicts with a transaction that binds a new one: meant for a handful, by which a
-  // program finds its containers. Errors: wrong_type if the name was bound to another type.
+  // program finds its containers. Errors: wrong_type if the name was bound to another type,
+  // invalid_argument if it is too long or empty.
   template <Storable T>
   Ptr<T> root(std::string_view name) {
     return Ptr<T>::from_offset(detail::tx_root(core_, name, detail::type_info<T>));
   }
 
   // Binds `name` (1 to 47 bytes) to the object, as part of the transaction; null unbinds it.
+  // Errors: as root().
   template <Storable T>
   void set_root(std::string_view name, Ptr<T> object) {
     detail::tx_set_root(core_, name, object.offset(), detail::type_info<T>);
