@@ -29,9 +29,11 @@ class CommandTest(unittest.TestCase):
     def tearDown(self):
         self.directory.cleanup()
 
-    def sp3(self, *arguments, code=OK):
+    def sp3(self, *arguments, code=OK, **where):
+        """`where`: as for subprocess.run; by default, in an empty directory."""
+        where = {"cwd": self.directory.name} | where
         result = subprocess.run([self.SP3, *arguments], capture_output=True, text=True, timeout=240,
-                                cwd=self.directory.name, check=False)
+                                check=False, **where)
         self.assertEqual(result.returncode, code,
                          f"sp3 {' '.join(arguments)}\n{result.stdout}{result.stderr}")
         return result
@@ -55,9 +57,9 @@ class CommandTest(unittest.TestCase):
                 process.kill()
             return pools(process)
 
-    def complaint(self, *arguments, code):
+    def complaint(self, *arguments, code, **where):
         """The one line that `arguments` are answered with."""
-        lines = self.sp3(*arguments, code=code).stderr.splitlines()
+        lines = self.sp3(*arguments, code=code, **where).stderr.splitlines()
         self.assertEqual(len(lines), 1, lines)
         self.assertTrue(lines[0].startswith("sp3: "), lines)
         return lines[0]

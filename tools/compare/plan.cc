@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/command.h"
+#include "tools/compare/origin.h"
 
 namespace sp3::tools {
 
@@ -103,15 +104,21 @@ bool is_built(const std::string& system) {
       workloads::systems(), [&](const workloads::SystemInfo& info) { return info.name == system; });
 }
 
+std::filesystem::path file_directory(const CompareArguments& a) {
+  std::filesystem::path directory = a.directory;
+  if (directory.empty()) directory = default_directory(MemoryKind::file);
+  return canonical_directory("--directory", directory);
+}
+
 workloads::SystemOptions options_of(const Section& section, const Latency& latency,
                                     const CompareArguments& a) {
   workloads::SystemOptions options;
   options.pool.memory = section.memory;
   options.pool.latency = latency;
   options.asynchronous = section.asynchronous;
-  const bool elsewhere = section.memory == MemoryKind::file && !a.directory.empty();
+  const bool on_disk = section.memory == MemoryKind::file;
   const std::filesystem::path directory =
-      elsewhere ? a.directory : std::filesystem::path(default_directory(section.memory));
+      on_disk ? file_directory(a) : std::filesystem::path(default_directory(section.memory));
   options.path = directory / fmt::format("sp3-compare-{}.pool", ::getpid());
   return options;
 }
@@ -210,6 +217,19 @@ void add_recovery(ComparePlan& plan, const Names& built, const CompareArguments&
   plan.sections.push_back({{"name", kRecovery}, {"title", "Recovery"}});
 }
 
+// Only where something is measured there: nothing else depends on it.
+void add_disk(ComparePlan& plan, const CompareArguments& a) {
+  const bool used = std::ranges::any_of(plan.cells, [](const PlannedCell& planned) {
+    return planned.cell.options.pool.memory == MemoryKind::file;
+  });
+  plan.description["file_directory"] = nullptr;
+  plan.description["file_system"] = nullptr;
+  if (!used) return;
+  const std::filesystem::path directory = file_directory(a);
+  plan.description["file_directory"] = directory.string();
+  plan.description["file_system"] = file_system_of(directory);
+}
+
 }  // namespace
 
 std::string PlannedCell::group() const {
@@ -284,8 +304,8 @@ ComparePlan make_compare_plan(const CompareArguments& a) {
                       {"repeat", a.repeat},
                       {"seconds", run.seconds},
                       {"warmup_seconds", run.warmup_seconds},
-                      {"operations", run.operations},
-                      {"file_directory", a.directory.string()}};
+                      {"operations", run.operations}};
+  add_disk(plan, a);
   return plan;
 }
 

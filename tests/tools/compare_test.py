@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Tests of `sp3 compare`: what it writes, what it goes on with, and what it never mixes.
+
+usage: compare_test.py SP3
+"""
+
+import json
+import os
+import sys
+
+from command_line import USAGE, CommandTest, main
+
+
+class CompareTest(CommandTest):
+    COMPARE = ("compare", "--results", "results.json", "--section", "emulated,file",
+               "--system", "sp3,nvm-tx", "--workload", "sps,hashtable", "--threads", "1",
+               "--operations", "400", "--entries", "300", "--repeat", "2")
+
+    def results(self):
+        path = os.path.join(self.directory.name, "results.json")
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def change_results(self, change):
+        found = self.results()
+        change(found)
+        path = os.path.join(self.directory.name, "results.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(found, file)
+
+    def test_compare_writes_a_row_for_every_cell(self):
+        printed = self.sp3(*self.COMPARE).stdout
+        found = self.results()
+        self.assertEqual(found["format"], "sp3-compare")
+        self.assertIsNotNone(found["finished"])
+        self.assertEqual(found["plan"]["repeat"], 2)
+        cells = [(row["section"], row["workload"], row["system"]) for row in found["rows"]]
+        self.assertEqual(cells, [
+            ("emulated", "sps", "sp3"), ("emulated", "sps", "nvm-tx"),
+            ("emulated", "hashtable", "sp3"), ("emulated", "hashtable", "nvm-tx"),
+            ("file", "hashtable", "sp3")])
+        self.assertEqual(len(found["runs"]), 10)
+        for row in found["rows"]:
+            self.assert_bench_fields(row)
+            self.assertEqual(row["operations"], 400)
+            self.assertEqual((row["seed"], row["repeat"], len(row["throughputs"])), (1, 2, 2))
+            self.assertEqual(row["throughput_tx_per_s"], row["throughputs"][0])
+        self.assertEqual(printed.count("nvm-tx"), 2)
+        left = [name for name in os.listdir(self.directory.name) if name != "results.json"]
+        self.assertEqual(left, [])
+
+    def test_compare_goes_on_where_it_was(self):
+        self.sp3(*self.COMPARE)
+        complete = self.results()
+
+        def lose_the_last(found):
+            lost = "file/hashtable/+0 fence/x1/sp3"
+            del found["runs"][lost + "#1"]
+            found["rows"] = [row for row in found["rows"]
+                             if (row["section"], row["workload"]) != ("file", "hashtable")]
+            found["finished"] = None
+
+        self.change_results(lose_the_last)
+        self.sp3(*self.COMPARE)
+        again = self.results()
+        self.assertEqual(again["started"], complete["started"])
+        self.assertIsNotNone(again["finished"])
+        self.assertEqual(again["rows"][:4], complete["rows"][:4])
+        self.assertEqual(len(again["rows"]), 5)
+        self.assertEqual(again["runs"].keys(), complete["runs"].keys())
+        self.sp3(*self.COMPARE)
+        self.assertEqual(self.results(), again)
+
+    def test_compare_never_mixes(self):
+        self.sp3(*self.COMPARE)
+        self.assertIn("plan.entries is 301 here and 300 there",
+                      self.complaint(*self.COMPARE[:-3], "301", "--repeat", "2", code=USAGE))
+
+        def on_another_machine(found):
+            found["machine"]["cpu"] = "abacus"
+
+        def of_another_commit(found):
+            found["commit"] = "0000000"
+
+        before = self.results()
+        for change, named in ((on_another_machine, "machine.cpu"), (of_another_commit, "commit")):
+            self.change_results(change)
+            unmixed = self.results()
+            self.assertIn(named, self.complaint(*self.COMPARE, code=USAGE))
+            self.assertEqual(self.results(), unmixed)
+            self.change_results(lambda found: found.update(before))
+
+    def test_compare_leaves_other_files_alone(self):
+        path = os.path.join(self.directory.name, "results.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("no json")
+        self.assertIn("results.json", self.complaint(*self.COMPARE, code=USAGE))
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "no json")
+
+    def test_compare_never_mixes_disks(self):
+        command = ("compare", "--results", "../results.json", "--section", "file", "--system", "sp3",
+                   "--workload", "hashtable", "--threads", "1", "--operations", "100", "--entries",
+                   "100", "--repeat", "1")
+        here, there = (os.path.join(self.directory.name, name) for name in ("here", "there"))
+        os.mkdir(here)
+        os.mkdir(there)
+        self.sp3(*command, cwd=here)
+        plan = self.results()["plan"]
+        self.assertEqual(plan["file_directory"], os.path.realpath(here))
+        self.assertRegex(plan["file_system"], "^[^ ]+ on .+")
+        self.assertIn("plan.file_directory", self.complaint(*command, code=USAGE, cwd=there))
+        # However it is called, it is the same.
+        self.sp3(*command, "--directory", "../here/.", cwd=there)
+        self.assertIn("nowhere", self.complaint(*command, "--directory", "nowhere", code=USAGE, cwd=here))
+
+    def test_what_is_in_memory_does_not_depend_on_the_directory(self):
+        command = ("compare", "--results", os.path.join(self.directory.name, "results.json"),
+                   "--section", "emulated", "--system", "sp3", "--workload", "sps", "--threads", "1",
+                   "--operations", "100", "--entries", "100", "--repeat", "1")
+        self.sp3(*command)
+        self.assertIsNone(self.results()["plan"]["file_directory"])
+        self.sp3(*command, cwd="/")
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,20 @@
+// What a comparison must have in common with one that goes on with it, and that no argument tells: the
+// disk that files are on, and the program itself.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace sp3::tools {
+
+// The directory's one name: absolute, without symbolic links. Throws UsageError if there is none.
+std::filesystem::path canonical_directory(const std::string& option,
+                                          const std::filesystem::path& path);
+
+// "ext4 on /dev/vda1": the kind of file system that holds the path, and what that is mounted from.
+// "unknown" if the system does not say. REQUIRES: the path is canonical.
+std::string file_system_of(const std::filesystem::path& path);
+
+}  // namespace sp3::tools
