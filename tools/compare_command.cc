@@ -18,6 +18,7 @@
 
 #include "tools/bench_run.h"
 #include "tools/command.h"
+#include "tools/compare/origin.h"
 #include "tools/compare/plan.h"
 #include "tools/compare/results.h"
 #include "tools/pool_remover.h"
@@ -139,6 +140,10 @@ void run_programs(const ComparePlan& plan, CompareResults& results, const std::s
     if (status != 0) {
       throw std::runtime_error(fmt::format("{}: 'sp3 {}' ended with status {}", program.name(),
                                            fmt::join(program.arguments, " "), status));
+    }
+    if (!program.checksum.empty() && checksum_of(program_beside(kSimulator)) != program.checksum) {
+      throw std::runtime_error(
+          fmt::format("{}: {} was replaced while it ran", program.name(), kSimulator));
     }
     std::ifstream rows(part);
     results.add(program, nlohmann::json::parse(rows));

@@ -8,12 +8,13 @@
 #include <unistd.h>
 
 #include "tools/command.h"
+#include "tools/start_program.h"
 
 namespace sp3::tools {
 namespace {
 
 [[noreturn]] void hand_over(std::vector<std::string> arguments) {
-  const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sp3-sim";
+  const std::filesystem::path program = program_beside(kSimulator);
   arguments.insert(arguments.begin(), program.string());
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());

@@ -39,6 +39,10 @@ int become(const char* program, char* const* argv,
 
 }  // namespace
 
+std::filesystem::path program_beside(const std::string& name) {
+  return std::filesystem::read_symlink(kThisProgram).parent_path() / name;
+}
+
 pid_t start_program(const std::string& program, const std::vector<std::string>& arguments,
                     const std::vector<std::pair<int, int>>& descriptors) {
   std::vector<std::string> words = {program};

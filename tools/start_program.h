@@ -1,6 +1,7 @@
 // Starts another program, or this one again.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,12 @@ namespace sp3::tools {
 
 // The program that is running, under a name that survives its being replaced on disk.
 inline constexpr const char* kThisProgram = "/proc/self/exe";
+
+// The one that `sp3 sim` hands over to.
+inline constexpr const char* kSimulator = "sp3-sim";
+
+// Where a program of this name is, if it was built or installed with the one that is running.
+std::filesystem::path program_beside(const std::string& name);
 
 // Starts `program`; `descriptors` are pairs of one of ours and what it is there. No signal is
 // blocked there, and when this thread ends, however it does, the program is sent SIGTERM.

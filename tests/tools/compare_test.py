@@ -6,6 +6,8 @@ usage: compare_test.py SP3
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 
 from command_line import USAGE, CommandTest, main
@@ -82,8 +84,12 @@ class CompareTest(CommandTest):
         def of_another_commit(found):
             found["commit"] = "0000000"
 
+        def of_other_libraries(found):
+            found["plan"]["program"]["libraries"] = "00000000"
+
         before = self.results()
-        for change, named in ((on_another_machine, "machine.cpu"), (of_another_commit, "commit")):
+        for change, named in ((on_another_machine, "machine.cpu"), (of_another_commit, "commit"),
+                              (of_other_libraries, "plan.program.libraries")):
             self.change_results(change)
             unmixed = self.results()
             self.assertIn(named, self.complaint(*self.COMPARE, code=USAGE))
@@ -97,6 +103,18 @@ class CompareTest(CommandTest):
         self.assertIn("results.json", self.complaint(*self.COMPARE, code=USAGE))
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), "no json")
+
+    def test_compare_never_mixes_programs(self):
+        self.sp3(*self.COMPARE)
+        # The same commit, another file: what is behind its end nobody reads.
+        other = os.path.join(self.directory.name, "other")
+        shutil.copy(self.SP3, other)
+        with open(other, "ab") as file:
+            file.write(b"built otherwise")
+        result = subprocess.run([other, *self.COMPARE], cwd=self.directory.name, capture_output=True,
+                                text=True, check=False)
+        self.assertEqual(result.returncode, USAGE, result.stderr)
+        self.assertIn("plan.program.sp3", result.stderr)
 
     def test_compare_never_mixes_disks(self):
         command = ("compare", "--results", "../results.json", "--section", "file", "--system", "sp3",

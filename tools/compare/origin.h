@@ -17,4 +17,11 @@ std::filesystem::path canonical_directory(const std::string& option,
 // "unknown" if the system does not say. REQUIRES: the path is canonical.
 std::string file_system_of(const std::filesystem::path& path);
 
+// CRC-32C of the file's contents, as eight hexadecimal digits. Throws std::runtime_error.
+std::string checksum_of(const std::filesystem::path& file);
+
+// This program: `sp3`, the checksum of its own file, `libraries`, one over those that it was linked to
+// when it was started, `build_type` and `sanitizers`. A commit does not tell two builds apart.
+nlohmann::json describe_program();
+
 }  // namespace sp3::tools

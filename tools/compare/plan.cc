@@ -10,6 +10,7 @@
 
 #include "tools/command.h"
 #include "tools/compare/origin.h"
+#include "tools/start_program.h"
 
 namespace sp3::tools {
 
@@ -165,12 +166,14 @@ void add_section(ComparePlan& plan, const Section& section, const Names& systems
 
 // Our own systems on simulated cores, with the latency that the paper used: 500 ns for each line.
 void add_simulated(ComparePlan& plan, const Names& built, const CompareArguments& a) {
-  const std::filesystem::path program =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sp3-sim";
+  const std::filesystem::path program = program_beside(kSimulator);
+  plan.description["program"][kSimulator] = nullptr;
   if (!std::filesystem::exists(program)) {
-    plan.skipped.push_back(fmt::format("{}: sp3-sim is not in this build", kSimulated));
+    plan.skipped.push_back(fmt::format("{}: {} is not in this build", kSimulated, kSimulator));
     return;
   }
+  const std::string checksum = checksum_of(program);
+  plan.description["program"][kSimulator] = checksum;
   Names systems;
   for (const std::string& system : kSimulatedSystems) {
     if (std::ranges::find(built, system) != built.end()) systems.push_back(system);
@@ -191,7 +194,8 @@ void add_simulated(ComparePlan& plan, const Names& built, const CompareArguments
                        "--operations",
                        fmt::to_string(a.operations != 0 ? a.operations : 12'000)};
     for (std::string& argument : spec_arguments(a.spec)) arguments.push_back(std::move(argument));
-    plan.programs.push_back({kSimulated, workloads::to_string(kind), std::move(arguments)});
+    plan.programs.push_back(
+        {kSimulated, workloads::to_string(kind), std::move(arguments), checksum});
   }
   plan.sections.push_back({{"name", kSimulated}, {"title", "Simulated cores"}});
 }
@@ -261,6 +265,7 @@ ComparePlan make_compare_plan(const CompareArguments& a) {
 
   ComparePlan plan;
   plan.sections = nlohmann::json::array();
+  plan.description["program"] = describe_program();
   Names built;
   for (const std::string& system : chosen) {
     if (is_built(system)) {
@@ -290,21 +295,21 @@ ComparePlan make_compare_plan(const CompareArguments& a) {
   std::erase_if(plan.skipped, [&](const std::string& why) { return !told.insert(why).second; });
 
   const workloads::RunOptions run = run_of(a, 1);
-  plan.description = {{"mode", a.full ? "full" : "quick"},
-                      {"sections", wanted},
-                      {"systems", built},
-                      {"workloads", a.workloads},
-                      {"threads", a.threads},
-                      {"entries", a.spec.entries},
-                      {"entry_size", a.spec.entry_size},
-                      {"zipf", a.spec.zipf},
-                      {"insert_ratio", a.spec.insert_ratio},
-                      {"fill", a.spec.fill},
-                      {"seed", a.spec.seed},
-                      {"repeat", a.repeat},
-                      {"seconds", run.seconds},
-                      {"warmup_seconds", run.warmup_seconds},
-                      {"operations", run.operations}};
+  plan.description.update({{"mode", a.full ? "full" : "quick"},
+                           {"sections", wanted},
+                           {"systems", built},
+                           {"workloads", a.workloads},
+                           {"threads", a.threads},
+                           {"entries", a.spec.entries},
+                           {"entry_size", a.spec.entry_size},
+                           {"zipf", a.spec.zipf},
+                           {"insert_ratio", a.spec.insert_ratio},
+                           {"fill", a.spec.fill},
+                           {"seed", a.spec.seed},
+                           {"repeat", a.repeat},
+                           {"seconds", run.seconds},
+                           {"warmup_seconds", run.warmup_seconds},
+                           {"operations", run.operations}});
   add_disk(plan, a);
   return plan;
 }

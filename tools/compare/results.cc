@@ -24,6 +24,18 @@ nlohmann::json read(const std::filesystem::path& path) {
   throw UsageError(fmt::format("{}: exists, and is no result of sp3 compare", path.string()));
 }
 
+// Of two values that differ, the first of their members that does, as deep as they have the same shape.
+std::string difference(const std::string& name, const nlohmann::json& ours,
+                       const nlohmann::json& theirs) {
+  if (ours.is_object() && theirs.is_object()) {
+    for (const auto& [member, value] : ours.items()) {
+      const nlohmann::json other = theirs.value(member, nlohmann::json());
+      if (value != other) return difference(name + "." + member, value, other);
+    }
+  }
+  return fmt::format("{} is {} here and {} there", name, ours.dump(), theirs.dump());
+}
+
 std::string key_of(const std::string& cell, unsigned repetition) {
   return fmt::format("{}#{}", cell, repetition);
 }
@@ -55,17 +67,7 @@ void CompareResults::refuse_others(const nlohmann::json& found) const {
     const nlohmann::json& ours = document_.at(member);
     const nlohmann::json theirs = found.value(member, nlohmann::json());
     if (ours == theirs) continue;
-    std::string what =
-        fmt::format("{} is {} here and {} there", member, ours.dump(), theirs.dump());
-    if (ours.is_object() && theirs.is_object()) {
-      for (const auto& [name, value] : ours.items()) {
-        const nlohmann::json other = theirs.value(name, nlohmann::json());
-        if (value == other) continue;
-        what =
-            fmt::format("{}.{} is {} here and {} there", member, name, value.dump(), other.dump());
-        break;
-      }
-    }
+    const std::string what = difference(member, ours, theirs);
     throw UsageError(fmt::format(
         "{}: holds results that must not be mixed with these: {}; name another file, or remove it",
         path_.string(), what));
