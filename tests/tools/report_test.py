@@ -98,6 +98,71 @@ class ComputationTest(unittest.TestCase):
             ],
         )
 
+    def titles(self, rows):
+        found = self.load(rows).settings()
+        self.assertEqual(sum(len(rows) for _, rows in found), len(rows))
+        self.assertEqual(len({setting.slug for setting, _ in found}), len(found))
+        return [setting.title for setting, _ in found]
+
+    def test_a_title_tells_what_is_not_the_default_or_differs(self):
+        machine = {"cpu": "A CPU", "cores": 2, "kernel": "7"}
+        for other, plain, changed in (
+            ({"latency_line_ns": 2000}, "", ", +2 µs for each line at a fence"),
+            ({"locks": "encounter"}, ", locks at commit", ", locks at encounter"),
+            ({"group": 64}, ", groups of 32", ", groups of 64"),
+            ({"checkpoint_ms": 0}, ", checkpoints every 1 s", ", no checkpoints by time"),
+            ({"flush": "clflush"}, ", flush clwb", ", flush clflush"),
+            ({"commit": "def"}, ", commit abc<1>", ", commit def"),
+            ({"machine": machine}, ", kernel 6", ", kernel 7"),
+            ({"entries": 20000}, ", 1,000 entries", ", 20,000 entries"),
+            ({"insert_ratio": 0.125}, ", 50 % inserts", ", 12.5 % inserts"),
+        ):
+            with self.subTest(other=other):
+                base = "native, +500 ns for each fence"
+                titles = self.titles(some_rows() + some_rows(**other))
+                self.assertEqual(set(titles), {base + plain, base + changed})
+        self.assertEqual(self.titles(some_rows(locks="encounter")),
+                         ["native, +500 ns for each fence, locks at encounter"])  # fmt: skip
+
+    def test_a_title_tells_nothing_that_only_another_environment_has(self):
+        self.assertEqual(self.titles(some_rows() + some_rows(simulated=True, flush="none")),
+                         ["native, +500 ns for each fence",
+                          "simulated cores, +500 ns for each fence"])  # fmt: skip
+
+    def test_ranges_are_a_setting_of_their_own(self):
+        small = {"range_least": 64, "range_most": 128, "range_mix": [1, 1, 0]}
+        large = small | {"range_most": 4096}
+        rows = [row("sp3", "sps", 1, 10.0), row("sp3", "ranges", 1, 10.0, **small),
+                row("sp3", "ranges", 1, 10.0, **large)]  # fmt: skip
+        base = "native, +500 ns for each fence"
+        self.assertEqual(set(self.titles(rows[:2])), {base, base + ", ranges"})
+        self.assertEqual(set(self.titles(rows)), {base, base + ", ranges, range most 128",
+                                                  base + ", ranges, range most 4096"})  # fmt: skip
+
+    def test_cells_with_several_rows_are_named(self):
+        rows = [row("sp3", "sps", 1, 10.0), row("sp3", "sps", 2, 10.0), row("sp3", "sps", 1, 20.0)]
+        self.assertEqual(self.results.measured_twice(rows[:2]), [])
+        said = self.results.measured_twice(rows)
+        self.assertIn("sp3 on sps ×1 (2 rows)", said[0])
+        self.assertNotIn("×2", said[0])
+
+    def test_a_member_of_another_type_is_named(self):
+        for member, value in (("threads", "2"), ("threads", 0), ("threads", True), ("spread", None),
+                              ("throughput_tx_per_s", None), ("throughput_tx_per_s", -1),
+                              ("zipf", float("nan")), ("latency_p50_ns", "700"), ("system", 3),
+                              ("latency_model", "none"), ("machine", "A CPU"), ("flush", 1)):  # fmt: skip
+            with self.subTest(member=member, value=value):
+                with self.assertRaisesRegex(self.results.BadInput, f"row 1: .*{member}"):
+                    self.load([row("sp3", "sps", 1, 10.0), row("sp3", "sps", 1, 10.0)
+                               | {member: value}])  # fmt: skip
+        without = row("sp3", "sps", 1, 10.0)
+        del without["spread"]
+        with self.assertRaisesRegex(self.results.BadInput, "row 0: without spread"):
+            self.load([without])
+        with self.assertRaisesRegex(self.results.BadInput, "skipped"):
+            self.load({"rows": some_rows(), "skipped": [3]})
+        self.assertEqual(self.load({"rows": some_rows(), "skipped": None}).skipped, [])
+
     def test_ratios_and_their_mean_are_those_of_the_throughputs(self):
         rows = [row("sp3", "sps", 1, 80.0), row("pmdk", "sps", 1, 10.0),
                 row("sp3", "queue", 1, 20.0), row("pmdk", "queue", 1, 10.0),
@@ -106,6 +171,7 @@ class ComputationTest(unittest.TestCase):
         self.assertEqual(ratios, {"sps": 8.0, "queue": 2.0})
         self.assertAlmostEqual(self.results.geometric_mean(ratios.values()), 4.0)
         self.assertIsNone(self.results.geometric_mean([]))
+        self.assertEqual(self.results.geometric_mean([0.0, 4.0]), 0.0)
 
     def test_the_papers_numbers_stand_only_where_it_states_them(self):
         import tables

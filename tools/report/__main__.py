@@ -35,7 +35,7 @@ def sections_of(results):
             drawn += draw(setting, rows)
         listed = [tables.comparison(setting, rows), tables.scaling(setting, rows),
                   tables.counts(setting, rows)]  # fmt: skip
-        explained = [setting.explanation]
+        explained = [setting.explanation, *data.measured_twice(rows)]
         sections.append((setting.title, explained, drawn, [table for table in listed if table]))
     if results.recoveries:
         table = tables.recoveries(results.recoveries)

@@ -54,18 +54,12 @@ def curves(setting, rows, workloads, systems, value, label):
             x, y = data.curve(rows, system, workload, value)
             if x:
                 handles.setdefault(system, draw_line(axes, x, y, system, systems))
-        axes.set_title(data.WORKLOAD_TITLES[workload])
+        axes.set_title(data.workload_title(workload))
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)
         counts_axis(axes, counts, setting.unit)
     legend_below(plot, handles)
     return plot, axes_list
-
-
-def measured(rows):
-    """The workloads that were, in the usual order."""
-    names = {row["workload"] for row in rows}
-    return [name for name in data.WORKLOADS if name in names]
 
 
 def figure_2(setting, rows):
@@ -96,7 +90,7 @@ def figure_5(setting, rows):
     """Systems side by side, with one thread and with the most that was measured, 16 at best."""
     systems = [s for s in data.systems_in(rows) if s not in ("nvm-ideal", "dram-tx")]
     counts = data.thread_counts(rows)
-    workloads = measured(rows)
+    workloads = data.workloads_in(rows)
     if len(systems) < 2:
         return []
     most = 16 if 16 in counts else counts[-1]
@@ -114,7 +108,7 @@ def figure_5(setting, rows):
                 bar = draw_bar(axes, x, row["throughput_tx_per_s"], width, system, systems)
                 handles.setdefault(system, bar)
         axes.set_xticks(range(len(workloads)))
-        axes.set_xticklabels([data.WORKLOAD_TITLES[w].replace(" ", "\n") for w in workloads])
+        axes.set_xticklabels([data.workload_title(w).replace(" ", "\n") for w in workloads])
         axes.grid(axis="x", visible=False)
         axes.set_ylabel("thousand tx/s")
         unit = setting.unit[:-1] if threads == 1 else setting.unit
@@ -130,8 +124,9 @@ def figure_6(setting, rows):
     if len(data.thread_counts(rows)) < 2:
         return []
     plot, axes_list = curves(
-        setting, rows, measured(rows), data.systems_in(rows), "throughput_tx_per_s", "thousand tx/s"
-    )
+        setting, rows, data.workloads_in(rows), data.systems_in(rows), "throughput_tx_per_s",
+        "thousand tx/s",
+    )  # fmt: skip
     for axes in axes_list:
         thousands(axes)
     caption = ["The paper: sp3 scales almost linearly but on SPS and queue, mnemosyne does not."]
@@ -147,8 +142,9 @@ def figure_7(setting, rows):
     if len(data.thread_counts(rows)) < 2 or not {"sp3", "nvm-tx"} & set(systems):
         return []
     plot, axes_list = curves(
-        setting, rows, measured(rows), systems, "abort_ratio", "aborted attempts per commit"
-    )
+        setting, rows, data.workloads_in(rows), systems, "abort_ratio",
+        "aborted attempts per commit",
+    )  # fmt: skip
     for axes in axes_list:
         if axes.get_ylim()[1] < 1e-3:
             axes.set_ylim(0, 1e-3)  # an axis of noise would look like a result
@@ -202,7 +198,7 @@ def latencies(setting, rows):
     threads = data.thread_counts(timed)[-1]
     systems = [s for s in data.systems_in(timed) if any(
         r["system"] == s and r["threads"] == threads for r in timed)]  # fmt: skip
-    workloads = measured(timed)
+    workloads = data.workloads_in(timed)
     plot, axes_list = panels(len(workloads), 3.0, 0.9 + 0.26 * len(systems))
     handles = {}
     marks = {"p50": ("o", "latency_p50_ns"), "p99": ("|", "latency_p99_ns"),
@@ -222,7 +218,7 @@ def latencies(setting, rows):
         axes.set_ylim(len(systems) - 0.4, -0.6)
         axes.set_xscale("log")
         axes.set_xlabel("µs")
-        axes.set_title(data.WORKLOAD_TITLES[workload])
+        axes.set_title(data.workload_title(workload))
     legend_below(plot, handles)
     caption = [f"Latency of a transaction with {threads} {setting.unit}."]
     return [Figure(f"latency-{setting.slug}", "Latency percentiles", plot, caption)]

@@ -15,6 +15,9 @@ import json
 import math
 from dataclasses import dataclass, field
 
+from schema import BadInput, kind_of  # noqa: F401  (callers catch it)
+from settings import setting_of, with_details
+
 WORKLOADS = ["sps", "queue", "hashtable", "rbtree", "bptree"]
 WORKLOAD_TITLES = {
     "sps": "SPS",
@@ -22,85 +25,12 @@ WORKLOAD_TITLES = {
     "hashtable": "Hash table",
     "rbtree": "Red-black tree",
     "bptree": "B+ tree",
+    "ranges": "Ranges",
 }
 SYSTEMS = [
     "sp3", "sp3-async", "nvm-tx", "nvm-ideal", "dram-tx",
     "pmdk", "mnemosyne", "quadra", "lmdb", "rocksdb", "sqlite",
 ]  # fmt: skip
-
-
-class BadInput(Exception):
-    """A file that is no result, with its name and what is wrong."""
-
-
-@dataclass(frozen=True, order=True)
-class Setting:
-    """What rows must share to stand in one picture."""
-
-    environment: str  # native, yield, simulated
-    memory: str
-    latency_ns: int
-    model: str
-    durability: str
-    entries: int
-    entry_size: int
-    zipf: float
-    insert_ratio: float
-    fill: float
-
-    @property
-    def latency(self):
-        if self.memory != "emulated":
-            return f"{self.memory} memory"
-        if self.latency_ns == 0:
-            return "no added latency"
-        each = {"line": "each flushed line", "fence": "each fence", "yield": "each fence"}
-        micro = self.latency_ns >= 1000
-        added = f"{self.latency_ns / 1000:g} µs" if micro else f"{self.latency_ns} ns"
-        return f"+{added} for {each[self.model]}"
-
-    @property
-    def title(self):
-        names = {
-            "native": "native",
-            "yield": "native, yielded waits",
-            "simulated": "simulated cores",
-        }
-        parts = [names[self.environment], self.latency]
-        if self.durability != "sync":
-            parts.append("asynchronous")
-        return ", ".join(parts)
-
-    @property
-    def slug(self):
-        parts = [self.environment, self.memory, f"{self.latency_ns}ns", self.model, self.durability]
-        return "-".join(parts)
-
-    @property
-    def unit(self):
-        return "cores" if self.environment == "simulated" else "threads"
-
-    @property
-    def explanation(self):
-        """What kind of evidence this is, in one sentence."""
-        if self.environment == "simulated":
-            return (
-                "Simulated: the same source runs on virtual cores in virtual time; what "
-                "instructions, flushes and transfers of cache lines cost was measured "
-                "(docs/SIMULATOR.md)."
-            )
-        if self.environment == "yield":
-            return (
-                "Native with yielded waits: real threads; while one waits for the emulated memory, "
-                "others have its core. Only waits overlap, so more threads than cores mean "
-                "something only while waiting dominates."
-            )
-        if self.memory == "emulated":
-            return (
-                "Native: real threads on real cores; flushes and fences of a file in DRAM take the "
-                "added latency. More threads than cores measure the scheduler."
-            )
-        return "Native: real threads; commits wait for the disk."
 
 
 @dataclass
@@ -120,25 +50,7 @@ class Results:
         for row in self.rows:
             grouped.setdefault(setting_of(row), []).append(row)
         keys = sorted(grouped, key=lambda s: (order[s.environment], s.memory != "emulated", s))
-        return [(key, grouped[key]) for key in keys]
-
-
-def environment_of(row):
-    if row.get("simulated"):
-        return "simulated"
-    return "yield" if row["latency_model"] == "yield" and row["latency_ns"] else "native"
-
-
-def setting_of(row):
-    # Asynchronous runs of a system stand beside its synchronous ones only by their name.
-    durability = "sync" if row["system"] == "sp3-async" else row["durability"]
-    if row["memory"] == "file" and row["durability"] == "async":
-        durability = "async"
-    model = row["latency_model"] if row["latency_ns"] else "fence"
-    return Setting(
-        environment_of(row), row["memory"], row["latency_ns"], model, durability, row["entries"],
-        row["entry_size"], row["zipf"], row["insert_ratio"], row["fill"],
-    )  # fmt: skip
+        return [(setting, grouped[setting]) for setting in with_details(keys)]
 
 
 def load(paths):
@@ -148,44 +60,39 @@ def load(paths):
         try:
             with open(path, encoding="utf-8") as file:
                 content = json.load(file)
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise BadInput(f"{path}: {error.strerror}") from error
+        except (ValueError, RecursionError) as error:
             raise BadInput(f"{path}: {error}") from error
         rows = content.get("rows") if isinstance(content, dict) else content
         if not isinstance(rows, list):
             raise BadInput(f"{path}: wanted a list of rows or an object with 'rows'")
         if isinstance(content, dict):
-            results.skipped += content.get("skipped", [])
+            results.skipped += reasons(content.get("skipped"), path)
         for number, row in enumerate(rows):
-            sort_row(results, row, f"{path}: row {number}")
+            kind = kind_of(row, f"{path}: row {number}")
+            getattr(results, kind.target).append(row)
         results.files.append(str(path))
     return results
 
 
-def sort_row(results, row, where):
-    if not isinstance(row, dict):
-        raise BadInput(f"{where}: wanted an object")
-    if "throughput_tx_per_s" in row:
-        needed = ["system", "workload", "threads", "memory", "latency_ns", "latency_model"]
-        needed += ["durability", "entries", "entry_size", "zipf", "insert_ratio", "fill"]
-        target = results.rows
-    elif "recovery_seconds" in row:
-        needed = ["threads", "checkpoint_ms", "log_bytes"]
-        target = results.recoveries
-    elif "native_mean_ns" in row:
-        needed = ["workload", "system", "cores", "simulated_mean_ns", "ratio"]
-        target = results.validations
-    elif "factor" in row:
-        needed = ["workload", "cost", "gain", "speedup", "same_order", "systems", "cores"]
-        target = results.sensitivities
-    elif "lock" in row:
-        needed = ["workload", "threads", "max_height"]
-        target = results.locks
-    else:
-        raise BadInput(f"{where}: neither transactions, locks, recovery nor about the simulator")
-    missing = [name for name in needed if name not in row]
-    if missing:
-        raise BadInput(f"{where}: without {', '.join(missing)}")
-    target.append(row)
+def reasons(skipped, path):
+    if skipped is None:
+        return []
+    if isinstance(skipped, list) and all(isinstance(reason, str) for reason in skipped):
+        return skipped
+    raise BadInput(f"{path}: skipped: wanted a list of sentences")
+
+
+def workload_title(name):
+    return WORKLOAD_TITLES.get(name, name)
+
+
+def workloads_in(rows):
+    """In the order of WORKLOADS, others last."""
+    names = {row["workload"] for row in rows}
+    known = [name for name in WORKLOADS if name in names]
+    return known + sorted(names - set(known))
 
 
 def systems_in(rows):
@@ -197,6 +104,22 @@ def systems_in(rows):
 
 def thread_counts(rows):
     return sorted({row["threads"] for row in rows})
+
+
+def measured_twice(rows):
+    """Of rows of one setting, a sentence about the cells that have several, or none."""
+    counts = {}
+    for row in rows:
+        cell = (row["system"], row["workload"], row["threads"])
+        counts[cell] = counts.get(cell, 0) + 1
+    several = [
+        f"{system} on {workload} ×{threads} ({count} rows)"
+        for (system, workload, threads), count in counts.items()
+        if count > 1
+    ]
+    if not several:
+        return []
+    return [f"Measured more than once, of which the last row is shown: {', '.join(several)}."]
 
 
 def find(rows, system, workload, threads):
@@ -232,7 +155,7 @@ def scaling(rows, system, low, high):
 def quotients(rows, cell, base):
     """{workload: throughput of `cell` over that of `base`}, each a (system, threads)."""
     result = {}
-    for workload in WORKLOADS:
+    for workload in workloads_in(rows):
         a = find(rows, cell[0], workload, cell[1])
         b = find(rows, base[0], workload, base[1])
         if a and b and b["throughput_tx_per_s"] > 0:
@@ -242,4 +165,6 @@ def quotients(rows, cell, base):
 
 def geometric_mean(values):
     values = list(values)
+    if 0 in values:
+        return 0.0
     return math.exp(sum(math.log(v) for v in values) / len(values)) if values else None

@@ -34,13 +34,13 @@ def counts(setting, rows):
     """Fences, lines and throughput with the fewest threads, where nobody helps anybody."""
     threads = data.thread_counts(rows)[0]
     body = []
-    for workload in data.WORKLOADS:
+    for workload in data.workloads_in(rows):
         for system in data.systems_in(rows):
             row = data.find(rows, system, workload, threads)
             if row is None:
                 continue
             body.append([
-                data.WORKLOAD_TITLES[workload], system, f"{row['throughput_tx_per_s'] / 1000:.4g}",
+                data.workload_title(workload), system, f"{row['throughput_tx_per_s'] / 1000:.4g}",
                 f"{row['spread'] * 100:.0f} %", f"{row['fences_per_tx']:.3f}",
                 f"{row['lines_per_tx']:.2f}", duration(row.get("latency_p50_ns")),
                 duration(row.get("latency_p99_ns")), duration(row.get("latency_p999_ns")),
@@ -72,11 +72,11 @@ def comparison(setting, rows):
                 continue
             body.append(
                 [str(threads), other]
-                + [ratio(ours.get(workload)) for workload in data.WORKLOADS]
+                + [ratio(ours.get(workload)) for workload in data.workloads_in(rows)]
                 + [ratio(data.geometric_mean(ours.values()))]
                 + stated(paper.SP3_OVER.get((threads, other)))
             )
-    head = [setting.unit, "sp3 over"] + [data.WORKLOAD_TITLES[w] for w in data.WORKLOADS]
+    head = [setting.unit, "sp3 over"] + [data.workload_title(w) for w in data.workloads_in(rows)]
     head += ["geometric mean", "the paper: range", "average"]
     return Table("sp3 over the others", head, body, paper.SETUP) if body else None
 
@@ -94,11 +94,11 @@ def scaling(setting, rows):
             continue
         body.append(
             [system]
-            + [ratio(ours.get(workload)) for workload in data.WORKLOADS]
+            + [ratio(ours.get(workload)) for workload in data.workloads_in(rows)]
             + [ratio(data.geometric_mean(ours.values()))]
             + stated(paper.SCALING_16.get(system) if high == 16 else None)
         )
-    head = ["system"] + [data.WORKLOAD_TITLES[w] for w in data.WORKLOADS]
+    head = ["system"] + [data.workload_title(w) for w in data.workloads_in(rows)]
     head += ["geometric mean", "the paper: range", "average"]
     return Table(f"{high} {setting.unit} over {threads[0]}", head, body) if body else None
 
@@ -122,7 +122,9 @@ def lock_counts(rows):
 def recoveries(rows):
     """Where the time of a recovery goes."""
     phases = ["scan", "cut", "order", "replay", "flush"]
-    timed = [row for row in rows if all(f"{phase}_seconds" in row for phase in phases)]
+    used = [f"{phase}_seconds" for phase in phases]
+    used += ["workload", "strategy", "bytes_per_s", "memory_peak_bytes", "replayed"]
+    timed = [row for row in rows if all(row.get(name) is not None for name in used)]
     if not timed:
         return None
     body = []
@@ -147,7 +149,7 @@ def validation(rows):
     body = []
     for row in rows:
         body.append([
-            data.WORKLOAD_TITLES.get(row["workload"], row["workload"]), row["system"],
+            data.workload_title(row["workload"]), row["system"],
             str(row["cores"]), f"{row['native_mean_ns']:.0f}", f"{row['simulated_mean_ns']:.0f}",
             ratio(row["ratio"]),
         ])  # fmt: skip
@@ -172,7 +174,7 @@ def sensitivity(rows):
         speedups = [row["speedup"] for row in found]
         changed = [f"{row['cost']} × {row['factor']:g}" for row in found if not row["same_order"]]
         body.append([
-            data.WORKLOAD_TITLES.get(workload, workload), ratio(base and base["gain"]),
+            data.workload_title(workload), ratio(base and base["gain"]),
             f"{min(gains):.2f} to {max(gains):.2f}", ratio(base and base["speedup"]),
             f"{min(speedups):.2f} to {max(speedups):.2f}", ", ".join(changed) or "stays",
         ])  # fmt: skip

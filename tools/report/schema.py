@@ -1,0 +1,128 @@
+"""What a row must hold to be drawn: its kind, known by one member, and the type of every member used."""
+
+import math
+from dataclasses import dataclass
+
+
+class BadInput(Exception):
+    """A file that is no result, with its name and what is wrong."""
+
+
+def is_finite(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_whole(value):
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_list(value, of):
+    return isinstance(value, list) and value != [] and all(of(each) for each in value)
+
+
+def is_text(value):
+    return isinstance(value, str)
+
+
+def is_count(value):
+    return is_whole(value) and value >= 1
+
+
+# (what is wanted, whether a value is one)
+TEXT = ("a text", is_text)
+NUMBER = ("a number", is_finite)
+AMOUNT = ("a number that is not negative", lambda value: is_finite(value) and value >= 0)
+COUNT = ("a whole number from 1", is_count)
+WHOLE = ("a whole number", lambda value: is_whole(value) and value >= 0)
+FLAG = ("true or false", lambda value: isinstance(value, bool))
+OBJECT = ("an object", lambda value: isinstance(value, dict))
+MODEL = ("line, fence or yield", lambda value: value in ("line", "fence", "yield"))
+TEXTS = ("a list of texts", lambda value: is_list(value, is_text))
+COUNTS = ("a list of whole numbers", lambda value: is_list(value, is_count))
+
+
+def each(names, kind):
+    return dict.fromkeys(names.split(), kind)
+
+
+@dataclass(frozen=True)
+class Kind:
+    sign: str  # the member that only rows of this kind have
+    target: str  # of Results
+    needed: dict
+    used: dict  # if it is there, and not null
+
+
+# The first whose sign a row has is its kind.
+KINDS = [
+    Kind(
+        "throughput_tx_per_s",
+        "rows",
+        each("system workload memory durability", TEXT)
+        | each("latency_ns zipf insert_ratio fill throughput_tx_per_s spread fences_per_tx "
+               "lines_per_tx aborts abort_ratio", AMOUNT)
+        | each("threads entries entry_size", COUNT)
+        | each("latency_model", MODEL),
+        each("latency_line_ns latency_p50_ns latency_p99_ns latency_p999_ns", AMOUNT)
+        | each("flush locks commit", TEXT)
+        | each("group checkpoint_ms", WHOLE)
+        | each("simulated", FLAG)
+        | each("machine", OBJECT),
+    ),
+    Kind(
+        "recovery_seconds",
+        "recoveries",
+        each("recovery_seconds checkpoint_ms log_bytes", AMOUNT) | each("threads", COUNT),
+        each("scan_seconds cut_seconds order_seconds replay_seconds flush_seconds bytes_per_s "
+             "memory_peak_bytes", AMOUNT)
+        | each("replayed", WHOLE)
+        | each("strategy workload flush commit", TEXT)
+        | each("machine", OBJECT),
+    ),
+    Kind(
+        "native_mean_ns",
+        "validations",
+        each("workload system", TEXT)
+        | each("native_mean_ns simulated_mean_ns ratio", AMOUNT)
+        | each("cores", COUNT),
+        {},
+    ),
+    Kind(
+        "factor",
+        "sensitivities",
+        each("workload cost", TEXT)
+        | each("factor gain speedup", AMOUNT)
+        | each("same_order", FLAG)
+        | each("systems", TEXTS)
+        | each("cores", COUNTS),
+        {},
+    ),
+    Kind(
+        "lock",
+        "locks",
+        each("lock workload", TEXT) | each("threads", COUNT) | each("max_height", WHOLE),
+        each("pairs_per_s ns_per_pair instructions_per_pair memory_per_held_bytes", NUMBER)
+        | each("held", WHOLE)
+        | each("commit", TEXT)
+        | each("machine", OBJECT),
+    ),
+]  # fmt: skip
+
+
+def kind_of(row, where):
+    """The kind of a row, all of whose members that anybody reads are what they should be. Raises
+    BadInput."""
+    if not isinstance(row, dict):
+        raise BadInput(f"{where}: wanted an object")
+    kind = next((kind for kind in KINDS if kind.sign in row), None)
+    if kind is None:
+        raise BadInput(f"{where}: neither transactions, locks, recovery nor about the simulator")
+    missing = [name for name in kind.needed if name not in row]
+    if missing:
+        raise BadInput(f"{where}: without {', '.join(missing)}")
+    for name, (wanted, holds) in (kind.needed | kind.used).items():
+        if name in kind.used and row.get(name) is None:
+            continue
+        if not holds(row[name]):
+            raise BadInput(f"{where}: {name}: wanted {wanted}, found {row[name]!r}")
+    return kind

@@ -1,0 +1,181 @@
+"""Settings: what rows must share to stand in one picture, and how a report tells them apart.
+
+A title says where the rows ran and what latency was added. Of everything else it says what is not the
+default, and what differs between settings that are alike in these two.
+"""
+
+import dataclasses
+import json
+import re
+from dataclasses import dataclass
+
+# As include/sp3/options.h has them; a row without such a member comes from before it was there.
+DEFAULTS = {"locks": "commit", "group": 32, "checkpoint_ms": 1000}
+
+
+@dataclass(frozen=True, order=True)
+class Setting:
+    environment: str  # native, yield, simulated
+    memory: str
+    latency_ns: int
+    model: str
+    latency_line_ns: int
+    durability: str
+    entries: int
+    entry_size: int
+    zipf: float
+    insert_ratio: float
+    fill: float
+    flush: str
+    locks: str
+    group: int
+    checkpoint_ms: int
+    ranges: str  # JSON of what only the workload `ranges` has; empty for others
+    machine: str  # JSON
+    commit: str
+    details: tuple = dataclasses.field(default=(), compare=False)  # what the title says besides
+
+    @property
+    def latency(self):
+        if self.memory != "emulated":
+            return f"{self.memory} memory"
+        each = {"line": "each flushed line", "fence": "each fence", "yield": "each fence"}
+        added = []
+        if self.latency_ns:
+            added.append(f"+{duration(self.latency_ns)} for {each[self.model]}")
+        if self.latency_line_ns:
+            added.append(f"+{duration(self.latency_line_ns)} for each line at a fence")
+        return ", ".join(added) or "no added latency"
+
+    @property
+    def title(self):
+        names = {
+            "native": "native",
+            "yield": "native, yielded waits",
+            "simulated": "simulated cores",
+        }
+        parts = [names[self.environment], self.latency]
+        if self.durability != "sync":
+            parts.append("asynchronous")
+        return ", ".join(parts + list(self.details))
+
+    @property
+    def slug(self):
+        parts = [self.environment, self.memory, f"{self.latency_ns}ns", self.model, self.durability]
+        if self.latency_line_ns:
+            parts.insert(4, f"{self.latency_line_ns}ns-a-line")
+        return "-".join(slug_of(part) for part in [*parts, *self.details])
+
+    @property
+    def unit(self):
+        return "cores" if self.environment == "simulated" else "threads"
+
+    @property
+    def explanation(self):
+        """What kind of evidence this is, in one sentence."""
+        if self.environment == "simulated":
+            return (
+                "Simulated: the same source runs on virtual cores in virtual time; what "
+                "instructions, flushes and transfers of cache lines cost was measured "
+                "(docs/SIMULATOR.md)."
+            )
+        if self.environment == "yield":
+            return (
+                "Native with yielded waits: real threads; while one waits for the emulated memory, "
+                "others have its core. Only waits overlap, so more threads than cores mean "
+                "something only while waiting dominates."
+            )
+        if self.memory == "emulated":
+            return (
+                "Native: real threads on real cores; flushes and fences of a file in DRAM take the "
+                "added latency. More threads than cores measure the scheduler."
+            )
+        if self.memory == "dax":
+            return "Native: real threads; commits wait for persistent memory."
+        return "Native: real threads; commits wait for the disk."
+
+
+def duration(ns):
+    return f"{ns / 1000:g} µs" if ns >= 1000 else f"{ns:g} ns"
+
+
+def slug_of(text):
+    """What a file may be called, whatever the text holds."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.") or "x"
+
+
+def environment_of(row):
+    if row.get("simulated"):
+        return "simulated"
+    return "yield" if row["latency_model"] == "yield" and row["latency_ns"] else "native"
+
+
+def setting_of(row):
+    def member(name, default):
+        return default if row.get(name) is None else row[name]
+
+    # Asynchronous runs of a system stand beside its synchronous ones only by their name.
+    durability = "sync" if row["system"] == "sp3-async" else row["durability"]
+    if row["memory"] == "file" and row["durability"] == "async":
+        durability = "async"
+    model = row["latency_model"] if row["latency_ns"] else "fence"
+    ranges = {name: row[name] for name in row if name.startswith("range_")}
+    return Setting(
+        environment_of(row), row["memory"], row["latency_ns"], model, member("latency_line_ns", 0),
+        durability, row["entries"], row["entry_size"], row["zipf"], row["insert_ratio"], row["fill"],
+        member("flush", ""), *(member(name, default) for name, default in DEFAULTS.items()),
+        json.dumps(ranges, sort_keys=True) if row["workload"] == "ranges" else "",
+        json.dumps(member("machine", {}), sort_keys=True), member("commit", ""),
+    )  # fmt: skip
+
+
+def members_that_differ(texts):
+    """Of objects, given as JSON: the names of the members that are not the same in all."""
+    objects = [json.loads(text) for text in texts if text]
+    names = sorted({name for found in objects for name in found})
+    return [n for n in names if len({json.dumps(found.get(n)) for found in objects}) > 1]
+
+
+def told(text, names):
+    """The named members of an object, given as JSON, in words."""
+    found = json.loads(text)
+    return [f"{name.replace('_', ' ')} {found.get(name, '?')}" for name in names]
+
+
+def details_of(setting, alike):
+    """What a title has to say of a setting among others that ran in the same environment and memory."""
+
+    def differs(name):
+        return len({getattr(other, name) for other in alike}) > 1
+
+    def is_told(name):
+        return differs(name) or getattr(setting, name) != DEFAULTS[name]
+
+    every = setting.checkpoint_ms
+    details = ["ranges"] if setting.ranges else []
+    if setting.ranges:
+        details += told(setting.ranges, members_that_differ([s.ranges for s in alike]))
+    details += [f"{setting.entries:,} entries"] if differs("entries") else []
+    details += [f"entries of {setting.entry_size:,} bytes"] if differs("entry_size") else []
+    details += [f"zipf {setting.zipf:g}"] if differs("zipf") else []
+    details += [f"{100 * setting.insert_ratio:g} % inserts"] if differs("insert_ratio") else []
+    details += [f"filled to {100 * setting.fill:g} %"] if differs("fill") else []
+    details += [f"flush {setting.flush or '?'}"] if differs("flush") else []
+    details += [f"locks at {setting.locks}"] if is_told("locks") else []
+    details += [f"groups of {setting.group}"] if is_told("group") else []
+    if is_told("checkpoint_ms"):
+        details += [f"checkpoints every {every / 1000:g} s" if every else "no checkpoints by time"]
+    if differs("machine"):
+        details += told(setting.machine, members_that_differ([s.machine for s in alike]))
+    details += [f"commit {setting.commit or '?'}"] if differs("commit") else []
+    return tuple(details)
+
+
+def with_details(settings):
+    """The same settings, each with what its title has to say."""
+    result = []
+    for setting in settings:
+        alike = [s for s in settings
+                 if (s.environment, s.memory) == (setting.environment, setting.memory)]  # fmt: skip
+        result.append(dataclasses.replace(setting, details=details_of(setting, alike)))
+    return result
