@@ -82,6 +82,14 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
   return o;
 }
 
+std::string describe(const Latency& latency) {
+  std::string text = fmt::format("+{} ns ({})", latency.nanoseconds, to_string(latency.model));
+  if (latency.per_line_nanoseconds != 0) {
+    text += fmt::format(", +{} ns for each line at a fence", latency.per_line_nanoseconds);
+  }
+  return text;
+}
+
 nlohmann::json to_json(const workloads::SystemOptions& o) {
   return {{"memory", to_string(o.pool.memory)},
           {"latency_ns", o.pool.latency.nanoseconds},

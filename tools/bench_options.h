@@ -37,6 +37,9 @@ void add_store_options(CLI::App& command, StoreArguments& arguments);
 // Throws UsageError.
 workloads::SystemOptions system_options(const StoreArguments& arguments);
 
+// For headings: "+500 ns (fence)", and what each line adds, if it does.
+std::string describe(const Latency& latency);
+
 // The arguments as members of a result row.
 nlohmann::json to_json(const workloads::SystemOptions& options);
 nlohmann::json to_json(const workloads::Machine& machine);

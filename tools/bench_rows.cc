@@ -243,11 +243,10 @@ void print_rows(std::FILE* out, const nlohmann::json& rows) {
 
 void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
   const Cell& any = plan.cells.front();
-  fmt::print(
-      out, "{} entries of {} bytes, zipf {}, {:.0f} % inserts; {} memory, {} flush, +{} ns ({})\n",
-      any.spec.entries, any.spec.entry_size, any.spec.zipf, any.spec.insert_ratio * 100,
-      to_string(any.options.pool.memory), to_string(flush.instruction),
-      any.options.pool.latency.nanoseconds, to_string(any.options.pool.latency.model));
+  fmt::print(out, "{} entries of {} bytes, zipf {}, {:.0f} % inserts; {} memory, {} flush, {}\n",
+             any.spec.entries, any.spec.entry_size, any.spec.zipf, any.spec.insert_ratio * 100,
+             to_string(any.options.pool.memory), to_string(flush.instruction),
+             describe(any.options.pool.latency));
   fmt::print(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n",
              flush.nanoseconds, any.spec.seed, any.results.size());
   if (!any.results.front().clocks_agree) {

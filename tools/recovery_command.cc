@@ -241,10 +241,9 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::j
 void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
   const LogPlan& plan = log.plan;
   const RecoveryReport& report = median(log.cells.front()).report;
-  fmt::print(out, "{}, {} entries of {} bytes, zipf {}; {} memory, +{} ns ({}); seed {}\n",
+  fmt::print(out, "{}, {} entries of {} bytes, zipf {}; {} memory, {}; seed {}\n",
              workloads::to_string(plan.spec.kind), plan.spec.entries, plan.spec.entry_size,
-             plan.spec.zipf, to_string(plan.system.pool.memory),
-             plan.system.pool.latency.nanoseconds, to_string(plan.system.pool.latency.model),
+             plan.spec.zipf, to_string(plan.system.pool.memory), describe(plan.system.pool.latency),
              plan.spec.seed);
   fmt::print(
       out, "{} threads wrote {} of log in {:.2f} s{}; {} records, {} dropped, {} dependencies\n",

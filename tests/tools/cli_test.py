@@ -140,6 +140,13 @@ class CliTest(CommandTest):
         self.assertEqual([r["workload"] for r in rows], ["sps"])
         self.assertIsNone(rows[0]["latency_p50_ns"])
 
+    def test_a_heading_tells_all_latency_that_was_added(self):
+        command = ("bench", "--workload", "sps", "--operations", "50", "--entries", "100", "--repeat",
+                   "1", "--latency-ns", "100")
+        self.assertIn("+100 ns (fence)\n", self.sp3(*command).stdout)
+        self.assertIn("+100 ns (fence), +300 ns for each line at a fence\n",
+                      self.sp3(*command, "--line-ns", "300").stdout)
+
     def test_bench_says_what_probes_counted_or_why_not(self):
         result = self.sp3("bench", "--workload", "sps", "--operations", "300", "--entries", "100",
                           "--repeat", "1", "--probe", "perf,pcm", "--json", "-")

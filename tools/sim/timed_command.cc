@@ -43,7 +43,8 @@ Plan make_plan(const SimArguments& a) {
 // What a line and a fence cost there follows from the costs.
 FlushCost flush_cost(const Plan& plan, const emu::sim::Costs& costs) {
   const Options& pool = plan.cells.front().options.pool;
-  const double ns = (costs.flush_line + costs.fence) / 1000.0 + pool.latency.nanoseconds;
+  const double ns = (costs.flush_line + costs.fence) / 1000.0 + pool.latency.nanoseconds +
+                    pool.latency.per_line_nanoseconds;
   return {ns, pool.flush == FlushInstruction::automatic ? FlushInstruction::clwb : pool.flush};
 }
 
