@@ -295,6 +295,28 @@ class PageTest(unittest.TestCase):
                          latency_p999_ns=None)])  # fmt: skip
         self.assertEqual(list((self.folder / "out").glob("*.png")), [])
 
+    def test_results_of_ranges_alone_make_a_page(self):
+        self.report([row(system, "ranges", 1, 10.0, range_least=64) for system in ("sp3", "nvm-tx")])
+        self.assertIn("Ranges", (self.folder / "out" / "index.html").read_text(encoding="utf-8"))
+
+    def test_names_are_drawn_and_stored_whatever_they_hold(self):
+        names = [row(r"$\foo$", "$x", threads, 10.0, memory="a/../b") for threads in (1, 2)]
+        names += [row("_$", "$x", threads, 10.0, memory="a/../b") for threads in (1, 2)]
+        recoveries = [{"recovery_seconds": 3, "threads": 1, "checkpoint_ms": 0, "log_bytes": 2**30,
+                       "strategy": "/" * 300}]  # fmt: skip
+        self.report(names + recoveries)
+        self.assertIn(r"$\foo$", (self.folder / "out" / "index.html").read_text(encoding="utf-8"))
+        self.assertEqual(len(list((self.folder / "out").glob("*.png"))), 4)
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"out", "results.json"})
+
+    def test_a_page_that_cannot_be_written_is_one_line(self):
+        (self.folder / "out").write_text("a file")
+        self.assertEqual(self.report(some_rows(), code=2).stderr, "report: out: File exists\n")
+        (self.folder / "out").unlink()
+        (self.folder / "out" / "index.html").mkdir(parents=True)
+        said = self.report(some_rows(), code=2).stderr
+        self.assertRegex(said, "^report: out/index.html: .*\n$")
+
     def test_a_bad_file_is_one_line(self):
         result = self.report({"rows": [{}]}, code=2)
         self.assertEqual(result.stderr.count("\n"), 1)

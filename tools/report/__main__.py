@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import results as data  # noqa: E402
+from settings import slug_of  # noqa: E402
 
 INTRODUCTION = [
     "One operation is one transaction. Medians of the runs of each cell; a curve joins medians. "
@@ -54,7 +55,8 @@ def sections_of(results):
 
 
 def unique(slug, used):
-    """A name that no picture has yet: settings may differ in what a slug does not tell."""
+    """A file name that no picture has yet: others may differ in what no file name can hold."""
+    slug = slug_of(slug)
     name, n = slug, 2
     while name in used:
         name, n = f"{slug}-{n}", n + 1
@@ -102,6 +104,9 @@ def main(arguments):
         written = write_report(results, pathlib.Path(options.out), options.title)
     except data.BadInput as error:
         print(f"report: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"report: {error.filename or options.out}: {error.strerror}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         print(f"report: {error}: ./dev report installs what it needs", file=sys.stderr)

@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 import paper
 import results as data
-from style import draw_bar, draw_line, legend_below, plt
+from style import draw_bar, draw_line, legend_below, plain, plt
 
 
 @dataclass
@@ -54,7 +54,7 @@ def curves(setting, rows, workloads, systems, value, label):
             x, y = data.curve(rows, system, workload, value)
             if x:
                 handles.setdefault(system, draw_line(axes, x, y, system, systems))
-        axes.set_title(data.workload_title(workload))
+        axes.set_title(plain(data.workload_title(workload)))
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)
         counts_axis(axes, counts, setting.unit)
@@ -108,7 +108,7 @@ def figure_5(setting, rows):
                 bar = draw_bar(axes, x, row["throughput_tx_per_s"], width, system, systems)
                 handles.setdefault(system, bar)
         axes.set_xticks(range(len(workloads)))
-        axes.set_xticklabels([data.workload_title(w).replace(" ", "\n") for w in workloads])
+        axes.set_xticklabels([plain(data.workload_title(w)).replace(" ", "\n") for w in workloads])
         axes.grid(axis="x", visible=False)
         axes.set_ylabel("thousand tx/s")
         unit = setting.unit[:-1] if threads == 1 else setting.unit
@@ -214,11 +214,11 @@ def latencies(setting, rows):
                 point = axes.plot(value, position, marker, color="black", markersize=7, zorder=2)[0]
                 handles.setdefault(name, point)
         axes.set_yticks(range(len(systems)))
-        axes.set_yticklabels(systems)
+        axes.set_yticklabels([plain(system) for system in systems])
         axes.set_ylim(len(systems) - 0.4, -0.6)
         axes.set_xscale("log")
         axes.set_xlabel("µs")
-        axes.set_title(data.workload_title(workload))
+        axes.set_title(plain(data.workload_title(workload)))
     legend_below(plot, handles)
     caption = [f"Latency of a transaction with {threads} {setting.unit}."]
     return [Figure(f"latency-{setting.slug}", "Latency percentiles", plot, caption)]

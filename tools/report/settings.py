@@ -12,6 +12,8 @@ from dataclasses import dataclass
 # As include/sp3/options.h has them; a row without such a member comes from before it was there.
 DEFAULTS = {"locks": "commit", "group": 32, "checkpoint_ms": 1000}
 
+LONGEST_SLUG = 200  # file names end at 255
+
 
 @dataclass(frozen=True, order=True)
 class Setting:
@@ -101,7 +103,7 @@ def duration(ns):
 
 def slug_of(text):
     """What a file may be called, whatever the text holds."""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.") or "x"
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:LONGEST_SLUG] or "x"
 
 
 def environment_of(row):

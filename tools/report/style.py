@@ -47,6 +47,11 @@ plt.rcParams.update(
 )
 
 
+def plain(text):
+    """Text that is drawn as it is: to matplotlib dollars are formulas."""
+    return str(text).replace("$", r"\$")
+
+
 def look(name, names):
     """(colour, marker, line, hatch) of a system, or of the n-th of other names."""
     return LOOKS.get(name) or SPARE[list(names).index(name) % len(SPARE)]
@@ -57,7 +62,7 @@ def draw_line(axes, x, y, name, names):
     width = 2.2 if name == "sp3" else 1.3
     return axes.plot(
         x, y, color=colour, marker=marker, linestyle=line, linewidth=width, markersize=6,
-        markerfacecolor=colour if name == "sp3" else "white", label=name,
+        markerfacecolor=colour if name == "sp3" else "white",
     )[0]  # fmt: skip
 
 
@@ -66,13 +71,13 @@ def draw_bar(axes, x, height, width, name, names):
     solid = name == "sp3"
     return axes.bar(
         x, height, width, color=colour if solid else "white", edgecolor=colour, hatch=hatch,
-        linewidth=1, label=name,
+        linewidth=1,
     )  # fmt: skip
 
 
 def legend_below(figure, handles, columns=7):
     """One legend for all panels; `handles` is {label: handle}."""
     figure.legend(
-        handles.values(), handles.keys(), loc="upper center", bbox_to_anchor=(0.5, 0.0),
+        handles.values(), [plain(label) for label in handles], loc="upper center", bbox_to_anchor=(0.5, 0.0),
         ncol=min(columns, max(1, len(handles))), handlelength=3,
     )  # fmt: skip
