@@ -76,10 +76,15 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
   if (a.path.empty()) {
     o.path = std::filesystem::path(default_directory(o.pool.memory)) /
              fmt::format("sp3-bench-{}.pool", ::getpid());
-  } else if (std::filesystem::exists(o.path)) {
-    throw UsageError(fmt::format("--path: {} exists; a benchmark would overwrite it", a.path));
+  } else {
+    require_unused(o.path);
   }
   return o;
+}
+
+void require_unused(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return;
+  throw UsageError(fmt::format("--path: {} exists; a benchmark would overwrite it", path.string()));
 }
 
 std::string describe(const Latency& latency) {

@@ -1,6 +1,7 @@
 // The options that benchmarks share: where the pool is, what its memory costs, how commits are done.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ void add_store_options(CLI::App& command, StoreArguments& arguments);
 
 // Throws UsageError.
 workloads::SystemOptions system_options(const StoreArguments& arguments);
+
+// Throws UsageError if there is a file that a benchmark would overwrite.
+void require_unused(const std::filesystem::path& path);
 
 // For headings: "+500 ns (fence)", and what each line adds, if it does.
 std::string describe(const Latency& latency);

@@ -7,6 +7,7 @@
 
 #include "tools/pool_remover.h"
 #include "tools/probe/probes.h"
+#include "tools/scratch_file.h"
 
 namespace sp3::tools {
 
@@ -19,10 +20,9 @@ constexpr unsigned kFewThreads = 24;
 
 workloads::FloorResult measure_floor(const workloads::SystemOptions& o, unsigned lines,
                                      double seconds) {
-  const std::filesystem::path scratch = std::filesystem::path(o.path) += ".scratch";
-  const PoolRemover remover(scratch);
-  return workloads::measure_floor(scratch, o.pool.memory, o.pool.latency, o.pool.flush, lines,
-                                  seconds);
+  const ScratchFile scratch(o.path);
+  return workloads::measure_floor(scratch.path(), o.pool.memory, o.pool.latency, o.pool.flush,
+                                  lines, seconds);
 }
 
 FlushCost measure_flush(const workloads::SystemOptions& o) {

@@ -8,6 +8,7 @@
 #include <sp3/sp3.h>
 
 #include "emu/clock.h"
+#include "tools/bench_options.h"
 #include "tools/pool_remover.h"
 #include "workloads/rng.h"
 
@@ -118,7 +119,9 @@ std::vector<RuntimeMicro> run_runtime_micros(const std::filesystem::path& path,
   Options volatile_only = options;
   volatile_only.policy = CommitPolicy::volatile_only;
   {
-    Ring ring(std::filesystem::path(path) += ".volatile", volatile_only);
+    const std::filesystem::path other = std::filesystem::path(path) += ".volatile";
+    require_unused(other);
+    Ring ring(other, volatile_only);
     rows.push_back(ring.writes("write_1", count, 1));
     rows.push_back(ring.writes("write_8", count, 8));
     // Written with random values, so that what readers decide is random.

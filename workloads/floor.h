@@ -17,7 +17,8 @@ struct FloorResult {
   FlushInstruction flush = FlushInstruction::automatic;  // the one in use, never automatic
 };
 
-// Makes a scratch file of a few MiB at `path`, measures for `seconds`, removes the file.
+// Makes a scratch file of 32 MiB at `path`, in the place of one that is there, measures for `seconds`,
+// removes the file.
 // Errors: as sp3::Pool::create.
 FloorResult measure_floor(const std::filesystem::path& path, MemoryKind memory,
                           const Latency& latency, FlushInstruction flush, unsigned lines,

@@ -1,0 +1,30 @@
+// A file that a command needs for a while, beside one that its user named.
+#pragma once
+
+#include <filesystem>
+#include <utility>
+
+#include "pool/file_system.h"
+#include "tools/pool_remover.h"
+
+namespace sp3::tools {
+
+// Empty at first, under a name that nobody has, and gone at the end, also by a signal (pool_remover.h).
+class ScratchFile {
+ public:
+  // In the directory of `path`, whose name it starts with. Errors: those of sp3::Error, as making a
+  // pool there has.
+  explicit ScratchFile(const std::filesystem::path& path);
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
+  // The descriptor is the caller's from now on.
+  [[nodiscard]] pool::Descriptor release() noexcept { return std::move(file_); }
+
+ private:
+  std::filesystem::path path_;
+  pool::Descriptor file_;
+  PoolRemover remover_;  // of a file that is there: one of the same name may have been another's
+};
+
+}  // namespace sp3::tools
