@@ -2,7 +2,9 @@
 // slows all of them; each cell is the run with the median throughput, given with the spread of all.
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -74,11 +76,16 @@ void run_all(Plan& plan, const BenchArguments& a, const std::vector<std::string>
     for (unsigned r = 0; r < a.repeat; ++r) {
       for (std::size_t i = first; i < last; ++i) {
         Cell& cell = plan.cells[i];
+        if (cell.failure != nullptr) continue;
         progress.show(fmt::format("{} {} x{}", cell.system, workloads::to_string(cell.spec.kind),
                                   cell.run.threads),
                       done++, total);
         cell.spec.seed = a.spec.seed + r;  // another course each time, the same for every system
-        cell.results.push_back(run_once(cell, zipf, a.check, probes));
+        try {
+          cell.results.push_back(run_once(cell, zipf, a.check, probes));
+        } catch (const std::exception&) {
+          cell.failure = std::current_exception();
+        }
       }
     }
     first = last;
@@ -89,6 +96,24 @@ void run_all(Plan& plan, const BenchArguments& a, const std::vector<std::string>
   }
 }
 
+// What failed is told of, and what did not is printed and written all the same. Rethrows if that is
+// nothing.
+void set_failures_aside(Plan& plan) {
+  const auto failed = [](const Cell& cell) { return cell.failure != nullptr; };
+  if (std::ranges::all_of(plan.cells, failed)) std::rethrow_exception(plan.cells.front().failure);
+  for (const Cell& cell : plan.cells) {
+    if (cell.failure == nullptr) continue;
+    try {
+      std::rethrow_exception(cell.failure);
+    } catch (const std::exception& error) {
+      plan.failed.push_back(fmt::format("{} on {} with {} threads: {}", cell.system,
+                                        workloads::to_string(cell.spec.kind), cell.run.threads,
+                                        error.what()));
+    }
+  }
+  std::erase_if(plan.cells, failed);
+}
+
 int run(const BenchArguments& a) {
   if (a.repeat < 1 || a.repeat > 1000) {
     throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
@@ -97,6 +122,8 @@ int run(const BenchArguments& a) {
   const std::vector<std::string> probes = parse_probes(a.probes);
   const FlushCost flush = measure_flush(plan.cells.front().options);
   run_all(plan, a, probes);
+  const std::size_t cells = plan.cells.size();
+  set_failures_aside(plan);
   print_table(a.json == "-" ? stderr : stdout, plan, flush);
   if (!a.json.empty()) {
     const nlohmann::json machine = to_json(workloads::describe_machine());
@@ -104,7 +131,9 @@ int run(const BenchArguments& a) {
     for (const Cell& cell : plan.cells) rows.push_back(row_json(cell, flush, machine));
     write_output(a.json, rows.dump(2) + "\n");
   }
-  return kOk;
+  if (plan.failed.empty()) return kOk;
+  throw std::runtime_error(fmt::format("{} of {} could not be measured: {}", plan.failed.size(),
+                                       cells, plan.failed.front()));
 }
 
 }  // namespace

@@ -258,6 +258,7 @@ void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
   print_rows(out, rows);
   print_probed(out, plan);
   for (const std::string& reason : plan.skipped) fmt::print(out, "skipped: {}\n", reason);
+  for (const std::string& reason : plan.failed) fmt::print(out, "failed: {}\n", reason);
 }
 
 }  // namespace sp3::tools

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,13 @@ struct Cell {
   workloads::RunOptions run;
   workloads::SystemOptions options;
   std::vector<workloads::RunResult> results;  // sorted by throughput when all are there
+  std::exception_ptr failure = nullptr;       // then there are none
 };
 
 struct Plan {
   std::vector<Cell> cells;
   std::vector<std::string> skipped;  // why some combinations are not there
+  std::vector<std::string> failed;   // and what happened to others
 };
 
 void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -21,9 +22,9 @@
 #include "tools/compare/origin.h"
 #include "tools/compare/plan.h"
 #include "tools/compare/results.h"
-#include "tools/pool_remover.h"
 #include "tools/progress.h"
 #include "tools/recovery/rows.h"
+#include "tools/scratch_file.h"
 #include "tools/start_program.h"
 #include "workloads/machine.h"
 
@@ -105,7 +106,11 @@ class FlushCosts {
   std::map<std::string, FlushCost> costs_;
 };
 
-void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults& results) {
+// Why cells and programs could not be measured, by name. The others go on.
+using Failures = std::map<std::string, std::string>;
+
+void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults& results,
+             Failures& failures) {
   const std::vector<PlannedRun> runs = runs_left(plan, a.repeat, results);
   const std::size_t total = plan.cells.size() * a.repeat;
   const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
@@ -114,39 +119,85 @@ void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults&
   Progress progress;
   std::size_t done = total - runs.size();
   for (const PlannedRun& run : runs) {
-    progress.show(fmt::format("{}, {}", run.cell->name(), pace.left(run.cell->cell.run)), done++,
-                  total);
-    const FlushCost& cost = flush.of(*run.cell);
+    const std::string name = run.cell->name();
+    progress.show(fmt::format("{}, {}", name, pace.left(run.cell->cell.run)), done++, total);
     const auto start = std::chrono::steady_clock::now();
     Cell cell = run.cell->cell;
     cell.spec.seed = a.spec.seed + run.repetition;  // another course each time, the same for all
-    results.add(*run.cell, run.repetition, run_json(cell, run_once(cell, zipf, true), cost));
+    if (!failures.contains(name)) {
+      nlohmann::json measured;
+      try {
+        const FlushCost& cost = flush.of(*run.cell);
+        measured = run_json(cell, run_once(cell, zipf, true), cost);
+      } catch (const std::exception& error) {
+        failures.emplace(name, error.what());
+        results.fail(name, error.what());
+      }
+      if (!measured.is_null()) results.add(*run.cell, run.repetition, std::move(measured));
+    }
     pace.ran(run, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 }
 
-// One after the other; each shows its own progress.
-void run_programs(const ComparePlan& plan, CompareResults& results, const std::string& file) {
-  const std::string part = file + ".part";
+// What a program that failed said last.
+std::string last_line(const std::filesystem::path& file) {
+  std::ifstream text(file);
+  std::string last;
+  for (std::string line; std::getline(text, line);) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+// The rows that the program measures. Throws if it fails, or if they are of another commit: what sp3
+// hands over to may have been built at another time.
+nlohmann::json rows_of(const PlannedProgram& program, const CompareArguments& a,
+                       const CompareResults& results) {
+  const ScratchFile file(a.results);
+  const ScratchFile said(a.results);
+  std::vector<std::string> arguments = program.arguments;
+  arguments.insert(arguments.end(), {"--json", file.path().string()});
+  // The table it prints is about this part only, and comes at the end with all others.
+  const pool::Descriptor null = open_null_device();
+  const int status = wait_for(start_program(
+      kThisProgram, arguments, {{null.get(), STDOUT_FILENO}, {said.descriptor(), STDERR_FILENO}}));
+  if (status != 0) {
+    const std::string how = WIFSIGNALED(status)
+                                ? fmt::format("was ended by signal {}", WTERMSIG(status))
+                                : fmt::format("ended with {}", WEXITSTATUS(status));
+    throw std::runtime_error(fmt::format("'sp3 {}' {}: {}", fmt::join(program.arguments, " "), how,
+                                         last_line(said.path())));
+  }
+  if (!program.checksum.empty() && checksum_of(program_beside(kSimulator)) != program.checksum) {
+    throw std::runtime_error(fmt::format("{} was replaced while it ran", kSimulator));
+  }
+  std::ifstream text(file.path());
+  nlohmann::json rows = nlohmann::json::parse(text);
+  for (const nlohmann::json& row : rows) {
+    const std::string commit = row.value("commit", "");
+    if (commit == results.commit()) continue;
+    throw std::runtime_error(fmt::format("is built from {}, and this program from {}: build both",
+                                         commit, results.commit()));
+  }
+  return rows;
+}
+
+// One after the other.
+void run_programs(const ComparePlan& plan, const CompareArguments& a, CompareResults& results,
+                  Failures& failures) {
+  Progress progress;
+  std::size_t done = 0;
   for (const PlannedProgram& program : plan.programs) {
+    progress.show(program.name(), done++, plan.programs.size());
     if (results.has(program)) continue;
-    const PoolRemover remover(part);
-    std::vector<std::string> arguments = program.arguments;
-    arguments.insert(arguments.end(), {"--json", part});
-    // The table it prints is about this part only, and comes at the end with all others.
-    const pool::Descriptor null = open_null_device();
-    const int status =
-        wait_for(start_program(kThisProgram, arguments, {{null.get(), STDOUT_FILENO}}));
-    if (status != 0) {
-      throw std::runtime_error(fmt::format("{}: 'sp3 {}' ended with status {}", program.name(),
-                                           fmt::join(program.arguments, " "), status));
+    nlohmann::json rows;
+    try {
+      rows = rows_of(program, a, results);
+    } catch (const std::exception& error) {
+      failures.emplace(program.name(), error.what());
+      results.fail(program.name(), error.what());
     }
-    if (!program.checksum.empty() && checksum_of(program_beside(kSimulator)) != program.checksum) {
-      throw std::runtime_error(
-          fmt::format("{}: {} was replaced while it ran", program.name(), kSimulator));
-    }
-    std::ifstream rows(part);
-    results.add(program, nlohmann::json::parse(rows));
+    if (!rows.is_null()) results.add(program, std::move(rows));
   }
 }
 
@@ -180,18 +231,25 @@ void print(const ComparePlan& plan, const CompareResults& results) {
     print_recoveries(stdout, recoveries);
     fmt::print("\n");
   }
-  for (const std::string& reason : plan.skipped) fmt::print("skipped: {}\n", reason);
+  for (const nlohmann::json& reason : results.skipped()) {
+    fmt::print("skipped: {}\n", reason.get<std::string>());
+  }
 }
 
 int run(const CompareArguments& a) {
   const ComparePlan plan = make_compare_plan(a);
+  if (a.results == "-") throw UsageError("--results: wanted the name of a file, found '-'");
   CompareResults results(a.results, plan, to_json(workloads::describe_machine()),
                          workloads::built_from());
-  run_all(plan, a, results);
-  run_programs(plan, results, a.results.string());
-  results.finish();
+  Failures failures;
+  run_all(plan, a, results, failures);
+  run_programs(plan, a, results, failures);
+  if (failures.empty()) results.finish();
   print(plan, results);
-  return kOk;
+  if (failures.empty()) return kOk;
+  throw std::runtime_error(fmt::format("{} of {} could not be measured, {}: {}", failures.size(),
+                                       plan.cells.size() + plan.programs.size(),
+                                       failures.begin()->first, failures.begin()->second));
 }
 
 }  // namespace
@@ -201,8 +259,8 @@ void add_compare_command(CLI::App& app, int& exit_code) {
   CLI::App* compare = app.add_subcommand(
       "compare", "run the whole comparison with other systems, or go on with it");
   compare->add_flag("--full", a->full, "about half an hour, not two minutes");
-  compare
-      ->add_option("--results", a->results, "the file to write; one that is there is gone on with")
+  add_output_option(*compare, "--results", a->results,
+                    "the file to write; one that is there is gone on with")
       ->capture_default_str();
   compare
       ->add_option("--section", a->sections,

@@ -182,6 +182,30 @@ class CliTest(CommandTest):
     def test_bench_does_not_overwrite(self):
         self.create()
         self.complaint("bench", "--path", self.pool, code=USAGE)
+        self.complaint("micro", "--calibrate", "--path", self.pool, code=USAGE)
+
+    def test_bench_leaves_files_beside_its_pool_alone(self):
+        for name in ("foo.scratch", "foo.volatile"):
+            with open(os.path.join(self.directory.name, name), "w", encoding="utf-8") as file:
+                file.write(name)
+        self.sp3("bench", "--workload", "sps", "--operations", "50", "--entries", "100", "--repeat",
+                 "1", "--path", "foo")
+        self.assertEqual(sorted(os.listdir(self.directory.name)), ["foo.scratch", "foo.volatile"])
+        for name in ("foo.scratch", "foo.volatile"):
+            with open(os.path.join(self.directory.name, name), encoding="utf-8") as file:
+                self.assertEqual(file.read(), name)
+
+    def test_a_cell_that_fails_takes_no_other_with_it(self):
+        # So many sessions do not fit into so small a log.
+        command = ("bench", "--workload", "sps", "--entries", "100", "--operations", "100", "--repeat",
+                   "1", "--pool-size", "4M")
+        result = self.sp3(*command, "--threads", "1,512,2", "--json", "rows.json", code=ERROR)
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            self.assertEqual([row["threads"] for row in json.load(file)], [1, 2])
+        self.assertIn("failed: sp3 on sps with 512 threads: ", result.stdout)
+        self.assertRegex(result.stderr, "^sp3: 1 of 3 could not be measured: .*\n$")
+        # Alone it is told as what it is.
+        self.complaint(*command, "--threads", "512", code=USAGE)
 
     def test_file_memory_runs(self):
         rows = json.loads(self.sp3("bench", "--workload", "hashtable", "--memory", "file", "--operations",

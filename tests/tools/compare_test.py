@@ -4,13 +4,15 @@
 usage: compare_test.py SP3
 """
 
+import fcntl
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
 
-from command_line import USAGE, CommandTest, main
+from command_line import ERROR, USAGE, CommandTest, main
 
 
 class CompareTest(CommandTest):
@@ -115,6 +117,88 @@ class CompareTest(CommandTest):
                                 text=True, check=False)
         self.assertEqual(result.returncode, USAGE, result.stderr)
         self.assertIn("plan.program.sp3", result.stderr)
+
+    # No file can be made there, whoever tries.
+    NO_DISK = ("--directory", "/proc")
+
+    def test_what_cannot_be_measured_does_not_stop_the_rest(self):
+        said = self.complaint(*self.COMPARE, *self.NO_DISK, code=ERROR)
+        self.assertIn("1 of 5 could not be measured, file/hashtable/+0 fence/x1/sp3: ", said)
+        found = self.results()
+        self.assertIsNone(found["finished"])
+        self.assertEqual({row["section"] for row in found["rows"]}, {"emulated"})
+        self.assertEqual(len(found["rows"]), 4)
+        # It is tried again, and told of once; the others are not.
+        printed = self.sp3(*self.COMPARE, *self.NO_DISK, code=ERROR).stdout
+        again = self.results()
+        self.assertEqual(again["runs"], found["runs"])
+        failed = [reason for reason in again["skipped"] if reason.startswith("file/hashtable")]
+        self.assertEqual(len(failed), 1)
+        self.assertIn("skipped: " + failed[0], printed)
+        self.assertEqual(printed.count("nvm-tx"), 2)
+
+    def test_a_program_that_fails_does_not_stop_the_tables(self):
+        # No file may be as long as a pool with 4 GiB of log.
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+
+        result = self.sp3("compare", "--full", "--results", "results.json", "--section",
+                          "emulated,recovery", "--system", "sp3", "--workload", "sps", "--threads",
+                          "1", "--operations", "100", "--entries", "100", "--repeat", "1", code=ERROR,
+                          preexec_fn=limit)
+        self.assertIn("4 of 7 could not be measured", result.stderr)
+        self.assertIn("Emulated persistent memory, +500 ns (fence)", result.stdout)
+        found = self.results()
+        self.assertEqual(len(found["rows"]), 3)
+        self.assertEqual([reason.split(":")[0] for reason in found["skipped"]],
+                         [f"recovery/{ms} ms" for ms in (1000, 2000, 5000, 10000)])
+
+    def test_files_beside_the_results_are_left_alone(self):
+        for name in ("results.json.new", "results.json.part"):
+            with open(os.path.join(self.directory.name, name), "w", encoding="utf-8") as file:
+                file.write(name)
+        self.sp3(*self.COMPARE)
+        for name in ("results.json.new", "results.json.part"):
+            with open(os.path.join(self.directory.name, name), encoding="utf-8") as file:
+                self.assertEqual(file.read(), name)
+        self.assertEqual(len(os.listdir(self.directory.name)), 3)
+
+    def test_results_that_another_process_writes_are_refused(self):
+        self.sp3(*self.COMPARE)
+        before = self.results()
+        with open(os.path.join(self.directory.name, "results.json"), "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            said = self.complaint(*self.COMPARE, code=ERROR)
+        self.assertIn("results.json: another process writes it", said)
+        self.assertEqual(self.results(), before)
+
+    def test_results_are_locked_from_the_first_run_to_the_last(self):
+        path = os.path.join(self.directory.name, "results.json")
+        endless = ("compare", "--results", path, "--section", "emulated", "--system", "sp3",
+                   "--workload", "sps", "--threads", "1", "--operations", "10", "--entries", "100",
+                   "--repeat", "1000")
+        with subprocess.Popen([self.SP3, *endless], cwd=self.directory.name,
+                              stdout=subprocess.DEVNULL) as process:
+            try:
+                seen = set()
+                while len(seen) < 3:  # replaced again and again
+                    if os.path.exists(path) and os.stat(path).st_size > 0:
+                        seen.add(os.stat(path).st_ino)
+                        self.assertIn("another process", self.complaint(*endless, code=ERROR))
+            finally:
+                process.terminate()
+        self.assertEqual(os.listdir(self.directory.name), ["results.json"])
+
+    def test_what_cannot_be_results_is_said_before_anything_is_run(self):
+        path = os.path.join(self.directory.name, "results.json")
+        for content in ('{"format": 5}', '{"format": "sp3-compare"}', "[]", "no json"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(content)
+            self.assertEqual(self.complaint(*self.COMPARE, code=USAGE),
+                             "sp3: results.json: exists, and is no result of sp3 compare")
+        for results in (".", "missing/results.json", "-", "/dev/null"):
+            said = self.complaint("compare", "--results", results, *self.COMPARE[3:], code=USAGE)
+            self.assertNotIn("basic_", said)
 
     def test_compare_never_mixes_disks(self):
         command = ("compare", "--results", "../results.json", "--section", "file", "--system", "sp3",

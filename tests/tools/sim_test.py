@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from command_line import FOUND, USAGE, CommandTest, main
+from command_line import ERROR, FOUND, USAGE, CommandTest, main
 
 CAMPAIGN_COUNTS = ("first_seed", "next_seed", "seeds", "images", "recoveries", "nested", "killed",
                    "programs", "continued", "failed_disks", "structures")
@@ -49,7 +49,7 @@ class SimTest(CommandTest):
                    "--results", "results.json")
         of = re.compile(r"\((.*)\)")
         if of.search(self.sp3("--version").stdout)[1] != of.search(self.sim("--version").stdout)[1]:
-            self.assertIn("build both", self.complaint(*command, code=USAGE))
+            self.assertIn("build both", self.complaint(*command, code=ERROR))
             return
         printed = self.sp3(*command).stdout
         self.assertIn("Simulated cores", printed)

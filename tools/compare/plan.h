@@ -23,7 +23,7 @@ struct CompareArguments {
   std::uint64_t operations = 0;  // of a run, instead of a time
   unsigned repeat = 3;
   std::filesystem::path directory;  // of pools in file memory; empty: the current one
-  std::filesystem::path results = "compare.json";
+  std::string results = "compare.json";
 };
 
 struct PlannedCell {

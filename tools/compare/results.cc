@@ -1,15 +1,22 @@
 // Rows follow from runs, and are kept beside them so that whoever reads the file need not know how.
 #include "tools/compare/results.h"
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <ctime>
 #include <fstream>
+#include <stdexcept>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include "tools/command.h"
+#include "tools/scratch_file.h"
 
 namespace sp3::tools {
 
@@ -17,10 +24,21 @@ namespace {
 
 std::string now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
+// The members that going on needs; the others are ours to write.
+bool is_result(const nlohmann::json& found) {
+  const auto holds = [&](const char* member, nlohmann::json::value_t type) {
+    return found.contains(member) && found.at(member).type() == type;
+  };
+  using Type = nlohmann::json::value_t;
+  return found.is_object() && found.contains("format") &&
+         found.at("format") == CompareResults::kFormat && found.contains("finished") &&
+         holds("rows", Type::array) && holds("runs", Type::object);
+}
+
 nlohmann::json read(const std::filesystem::path& path) {
   std::ifstream file(path);
   nlohmann::json found = nlohmann::json::parse(file, nullptr, false);
-  if (found.is_object() && found.value("format", "") == CompareResults::kFormat) return found;
+  if (is_result(found)) return found;
   throw UsageError(fmt::format("{}: exists, and is no result of sp3 compare", path.string()));
 }
 
@@ -56,10 +74,39 @@ CompareResults::CompareResults(std::filesystem::path path, const ComparePlan& pl
                {"skipped", plan.skipped},
                {"rows", nlohmann::json::array()},
                {"runs", nlohmann::json::object()}};
-  if (!std::filesystem::exists(path_)) return;
-  nlohmann::json found = read(path_);
-  refuse_others(found);
-  document_ = std::move(found);
+  open_and_lock();
+  if (pool::file_size(file_.get(), path_.string()) != 0) {
+    nlohmann::json found = read(path_);
+    refuse_others(found);
+    document_ = std::move(found);
+    // What failed before is tried again.
+    document_["sections"] = plan.sections;
+    document_["skipped"] = plan.skipped;
+  }
+  write();
+}
+
+// The file may be replaced between its being opened and locked: then this is not the one that counts.
+void CompareResults::open_and_lock() {
+  const std::string path = path_.string();
+  for (;;) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd < 0) throw std::runtime_error(fmt::format("{}: {}", path, std::strerror(errno)));
+    file_ = pool::Descriptor(fd);
+    struct stat ours {};
+    struct stat there {};
+    if (::fstat(fd, &ours) != 0 || !S_ISREG(ours.st_mode)) {
+      throw UsageError(fmt::format("{}: exists, and is no result of sp3 compare", path));
+    }
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      throw std::runtime_error(errno == EWOULDBLOCK
+                                   ? fmt::format("{}: another process writes it", path)
+                                   : fmt::format("{}: flock: {}", path, std::strerror(errno)));
+    }
+    if (::stat(path.c_str(), &there) == 0 && there.st_dev == ours.st_dev &&
+        there.st_ino == ours.st_ino)
+      return;
+  }
 }
 
 void CompareResults::refuse_others(const nlohmann::json& found) const {
@@ -104,16 +151,15 @@ bool CompareResults::has(const PlannedProgram& program) const {
 
 void CompareResults::add(const PlannedProgram& program, nlohmann::json rows) {
   for (nlohmann::json& row : rows) {
-    const std::string commit = row.value("commit", "");
-    if (commit != document_.at("commit")) {
-      throw UsageError(fmt::format("{}: is built from {}, and this program from {}: build both",
-                                   program.name(), commit,
-                                   document_.at("commit").get<std::string>()));
-    }
     row["section"] = program.section;
     document_["rows"].push_back(row);
   }
   document_["runs"][program.name()] = {{"rows", rows.size()}};
+  write();
+}
+
+void CompareResults::fail(const std::string& name, const std::string& reason) {
+  document_["skipped"].push_back(fmt::format("{}: {}", name, reason));
   write();
 }
 
@@ -123,10 +169,15 @@ void CompareResults::finish() {
   write();
 }
 
-void CompareResults::write() const {
-  const std::filesystem::path fresh = std::filesystem::path(path_) += ".new";
-  write_output(fresh.string(), document_.dump(1) + "\n");
-  std::filesystem::rename(fresh, path_);
+void CompareResults::write() {
+  ScratchFile fresh(path_);
+  write_output(fresh.path().string(), document_.dump(1) + "\n");
+  // Nobody else knows it yet.
+  if (::flock(fresh.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+    throw std::runtime_error(fmt::format("{}: flock: {}", path_.string(), std::strerror(errno)));
+  }
+  std::filesystem::rename(fresh.path(), path_);
+  file_ = fresh.release();
 }
 
 }  // namespace sp3::tools

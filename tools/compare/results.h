@@ -1,5 +1,7 @@
 // The file of a comparison (docs/RESULTS.md): all that was asked, where it ran, and every run so far.
-// It is replaced whole after each run, so a comparison that ends early goes on where it was.
+// It is replaced whole after each run, so a comparison that ends early goes on where it was. Whoever
+// writes it has it locked (flock): the file that is there now, and the next one before that takes its
+// name.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pool/file_system.h"
 #include "tools/compare/plan.h"
 
 namespace sp3::tools {
@@ -17,8 +20,10 @@ class CompareResults {
   static constexpr const char* kFormat = "sp3-compare";
   static constexpr int kVersion = 1;
 
-  // Takes up what the file holds, if there is one. Throws UsageError that names the difference if it
-  // is no such file, or comes from another machine, commit or plan: those are never mixed.
+  // Takes up what the file holds, if there is one, and writes it, so that what stands in the way of
+  // writing is known before anything is run. Throws UsageError that names the difference if it is no
+  // such file, or comes from another machine, commit or plan: those are never mixed;
+  // std::runtime_error if another process writes it, or it cannot be written.
   CompareResults(std::filesystem::path path, const ComparePlan& plan, const nlohmann::json& machine,
                  const std::string& commit);
 
@@ -26,22 +31,30 @@ class CompareResults {
   // Adds a run and writes the file.
   void add(const PlannedCell& cell, unsigned repetition, nlohmann::json run);
   [[nodiscard]] bool has(const PlannedProgram& program) const;
-  // Adds the rows that a program made and writes the file. Throws UsageError if they are of another
-  // commit: a program beside this one may have been built at another time.
+  // Adds the rows that a program made and writes the file.
   void add(const PlannedProgram& program, nlohmann::json rows);
+  // Adds why a cell or a program cannot be measured, until a next time, to what is skipped, and writes
+  // the file.
+  void fail(const std::string& name, const std::string& reason);
   // All runs are there: writes the file with the time of the end, unless it is there already.
   void finish();
 
   // One row for each cell of which all runs are there, and the rows of programs, in the order in which
   // they were run.
   [[nodiscard]] const nlohmann::json& rows() const { return document_.at("rows"); }
+  // Sentences: what the plan left out, and what failed.
+  [[nodiscard]] const nlohmann::json& skipped() const { return document_.at("skipped"); }
+  // Of all runs.
+  [[nodiscard]] std::string commit() const { return document_.at("commit"); }
 
  private:
   void refuse_others(const nlohmann::json& found) const;
   void add_row(const PlannedCell& cell);
-  void write() const;
+  void open_and_lock();
+  void write();
 
   std::filesystem::path path_;
+  pool::Descriptor file_;  // locked
   unsigned repeat_;
   nlohmann::json document_;
 };
