@@ -48,11 +48,11 @@ Plan make_plan(const BenchArguments& a) {
   Plan plan;
   const SystemOptions options = system_options(a.store);
   for (const workloads::WorkloadKind kind : parse_workloads(a.workloads)) {
-    for (const std::string& threads : split_list("--threads", a.threads)) {
+    for (const unsigned threads : parse_thread_list(a.threads)) {
       for (const std::string& system : split_list("--system", a.systems)) {
         Cell cell{system, a.spec, a.run, options, {}};
         cell.spec.kind = kind;
-        cell.run.threads = parse_threads(threads);
+        cell.run.threads = threads;
         cell.run.latency = !a.no_latency;
         add_cell(plan, std::move(cell));
       }

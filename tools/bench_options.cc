@@ -56,9 +56,12 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
   if (o.pool.memory == MemoryKind::automatic) {
     throw UsageError("--memory: wanted emulated, file or dax: a result must say what it measured");
   }
-  if (a.latency_ns != 0 && o.pool.memory != MemoryKind::emulated) {
-    throw UsageError("--latency-ns: only emulated memory has an added latency");
+  if ((a.latency_ns != 0 || a.line_ns != 0) && o.pool.memory != MemoryKind::emulated) {
+    throw UsageError(fmt::format("{}: only emulated memory has an added latency",
+                                 a.latency_ns != 0 ? "--latency-ns" : "--line-ns"));
   }
+  // The other systems take the same window, and none would refuse a group of nothing.
+  if (a.group < 1) throw UsageError("--group: wanted at least 1, found 0");
   o.pool.latency.model = parse_enum("--model", a.model, LatencyModel::yield);
   o.pool.latency.nanoseconds = a.latency_ns;
   o.pool.latency.per_line_nanoseconds = a.line_ns;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <iterator>
 #include <set>
@@ -22,8 +23,15 @@ namespace {
 
 std::array<std::uint32_t, 3> parse_mix(const std::string& text) {
   std::array<std::uint32_t, 3> mix{};
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "%u:%u:%u%c", &mix[0], &mix[1], &mix[2], &rest) == 3) return mix;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0; i < mix.size(); ++i) {
+    const auto [rest, error] = std::from_chars(at, end, mix[i]);
+    const bool right = i + 1 < mix.size() ? rest != end && *rest == ':' : rest == end;
+    if (error != std::errc() || !right) break;
+    if (rest == end) return mix;
+    at = rest + 1;
+  }
   throw UsageError("--range-mix: wanted READS:WRITES:APPENDS, found '" + text + "'");
 }
 
@@ -226,18 +234,18 @@ void print_rows(std::FILE* out, const nlohmann::json& rows) {
              "workload", "threads", "system", "ktx/s", "spread", "aborts/tx", "fences/wr",
              "lines/wr", "p50 ns", "p99 ns", "max ns");
   for (const nlohmann::json& row : rows) {
-    const auto number = [&](const char* member) {
-      return row.at(member).is_null() ? 0.0 : row.at(member).get<double>();
+    const auto number = [&](const char* member) { return row.at(member).get<double>(); };
+    const auto latency = [&](const char* member) {
+      return row.at(member).is_null() ? "-" : fmt::format("{:.0f}", number(member));
     };
     fmt::print(
         out,
-        "{:<10} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10.0f} {:>10.0f} "
-        "{:>10.0f}\n",
+        "{:<10} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10} {:>10} {:>10}\n",
         row.at("workload").get<std::string>(), row.at("threads").get<unsigned>(),
         row.at("system").get<std::string>(), number("throughput_tx_per_s") / 1000,
         number("spread") * 100, number("abort_ratio"), number("fences_per_tx"),
-        number("lines_per_tx"), number("latency_p50_ns"), number("latency_p99_ns"),
-        number("latency_max_ns"));
+        number("lines_per_tx"), latency("latency_p50_ns"), latency("latency_p99_ns"),
+        latency("latency_max_ns"));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "tools/command.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sp3/error.h>
@@ -17,15 +19,21 @@
 namespace sp3::tools {
 namespace {
 
-// CLI11 wraps negative numbers around for the largest unsigned type.
-void refuse_negative_numbers(CLI::App& app) {
+// Of the largest unsigned type, CLI11 wraps negative numbers around and cuts large ones off.
+std::string unsigned_problem(const std::string& text) {
+  if (text.starts_with('-')) return "wanted no negative number, found " + text;
+  std::uint64_t number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc::result_out_of_range) return {};
+  return fmt::format("wanted at most {}, found {}", std::numeric_limits<std::uint64_t>::max(),
+                     text);
+}
+
+void refuse_impossible_numbers(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
-    if (!option->get_type_name().starts_with("UINT")) continue;
-    option->check([](const std::string& text) {
-      return text.starts_with('-') ? "wanted no negative number, found " + text : std::string();
-    });
+    if (option->get_type_name().starts_with("UINT")) option->check(unsigned_problem);
   }
-  for (CLI::App* command : app.get_subcommands(nullptr)) refuse_negative_numbers(*command);
+  for (CLI::App* command : app.get_subcommands(nullptr)) refuse_impossible_numbers(*command);
 }
 
 // What stands in the way of writing to this file; nothing if it can be written.
@@ -65,7 +73,7 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
     return fmt::format("sp3: {} (see --help)\n", error.what());
   });
   try {
-    refuse_negative_numbers(app);
+    refuse_impossible_numbers(app);
     app.parse(argc, argv);
     return exit_code;
   } catch (const CLI::RequiredError& error) {
@@ -120,7 +128,10 @@ std::vector<std::string> split_list(const std::string& option, const std::string
   std::vector<std::string> parts;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
-    if (comma > at) parts.push_back(text.substr(at, comma - at));
+    std::string part = text.substr(at, comma - at);
+    if (!part.empty() && std::ranges::find(parts, part) == parts.end()) {
+      parts.push_back(std::move(part));
+    }
     at = comma + 1;
   }
   if (parts.empty()) throw UsageError(option + ": wanted at least one value");
@@ -135,6 +146,15 @@ unsigned parse_threads(const std::string& text, const std::string& option) {
   } catch (const std::logic_error&) {
   }
   throw UsageError(fmt::format("{}: wanted numbers from 1 to 1024, found '{}'", option, text));
+}
+
+std::vector<unsigned> parse_thread_list(const std::string& text, const std::string& option) {
+  std::vector<unsigned> numbers;
+  for (const std::string& part : split_list(option, text)) {
+    const unsigned number = parse_threads(part, option);
+    if (std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 std::string default_directory(MemoryKind memory) {

@@ -42,11 +42,15 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept;
 std::uint64_t parse_size(const std::string& text);
 std::string format_size(std::uint64_t bytes);
 
-// `text` split at commas. Throws UsageError if it holds nothing.
+// `text` split at commas, each part once: whoever names a thing twice wants one row of it. Throws
+// UsageError if it holds nothing.
 std::vector<std::string> split_list(const std::string& option, const std::string& text);
 
 // A number of threads, 1 to 1024. Throws UsageError.
 unsigned parse_threads(const std::string& text, const std::string& option = "--threads");
+// A list of them, each once.
+std::vector<unsigned> parse_thread_list(const std::string& text,
+                                        const std::string& option = "--threads");
 
 // The value that to_string() calls `name`, of those from 0 to `last`. Throws UsageError that lists them.
 template <class Enum>

@@ -109,8 +109,8 @@ std::vector<Row> make_rows(const LockbenchArguments& a) {
     base.options.granule = 1024;  // the benchmark's ranges
     base.options.buckets = a.buckets;
     base.options.max_height = a.max_height;
-    for (const std::string& threads : split_list("--threads", a.threads)) {
-      base.threads = parse_threads(threads);
+    for (const unsigned threads : parse_thread_list(a.threads)) {
+      base.threads = threads;
       if (base.workload == LockWorkload::uncontended && base.threads != 1) {
         throw UsageError("--threads: 'uncontended' means one thread");
       }
@@ -268,12 +268,8 @@ int run(const LockbenchArguments& a) {
     std::vector<LockRun> runs;
     runs.reserve(rows.size());
     for (const Row& row : rows) runs.push_back(row.run);
-    const InstructionCounts counts = runs.empty() ? InstructionCounts{} : count_instructions(runs);
-    if (!counts.unavailable.empty()) {
-      fmt::print(out, "{}\n", counts.unavailable);
-      return kOk;
-    }
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].instructions = counts.per_pair[i];
+    const std::vector<double> counts = count_instructions(runs);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].instructions = counts[i];
   } else {
     lockbench_array();
     run_all(rows, b);

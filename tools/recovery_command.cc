@@ -77,8 +77,8 @@ std::vector<unsigned> checkpoint_intervals(const std::string& text) {
 std::vector<Log> plan_logs(const RecoveryArguments& a) {
   std::vector<Recovered> cells;
   for (const std::string& strategy : split_list("--strategy", a.strategies)) {
-    for (const std::string& threads : split_list("--threads", a.threads)) {
-      cells.push_back({parse_strategy(strategy), parse_threads(threads), {}});
+    for (const unsigned threads : parse_thread_list(a.threads)) {
+      cells.push_back({parse_strategy(strategy), threads, {}});
     }
   }
   std::vector<Log> logs;

@@ -87,7 +87,11 @@ class CliTest(CommandTest):
             ["bench", "--operations", "0"], ["bench", "--seed", "-1"], ["lockbench", "--pairs", "-1"],
             ["lockbench", "--pairs", "0"], ["micro", "--open", "--open-objects", "0"],
             ["bench", "--json", "missing/x.json"], ["log", self.pool, "--limit", "-1"], ["bench", "--insert-ratio", "2"],
-            ["bench", "--memory", "file", "--latency-ns", "5"],
+            ["bench", "--memory", "file", "--latency-ns", "5"], ["bench", "--memory", "file", "--line-ns", "5"],
+            ["bench", "--system", "mnemosyne", "--group", "0"], ["bench", "--operations", "1" + 20 * "0"],
+            ["bench", "--range-mix", "4294967297:0:0"], ["bench", "--range-mix", "1:1"],
+            ["bench", "--range-mix", "1:1:1:1"], ["bench", "--range-mix", "1:-1:1"],
+            ["bench", "--group", "4294967297"],
             ["bench", "--system", "nvm-ideal", "--workload", "queue"],
             ["compare", "--system", "oracle"], ["compare", "--section", "yield"],
             ["compare", "--repeat", "0"], ["compare", "--threads", "0"],
@@ -139,6 +143,13 @@ class CliTest(CommandTest):
             rows = json.load(file)
         self.assertEqual([r["workload"] for r in rows], ["sps"])
         self.assertIsNone(rows[0]["latency_p50_ns"])
+        self.assertRegex(result.stdout, r"nvm-ideal .* - +- +-\n")
+
+    def test_what_is_named_twice_is_measured_once(self):
+        rows = json.loads(self.sp3("bench", "--workload", "sps,sps", "--system", "sp3,sp3", "--threads",
+                                   "1,01,1", "--operations", "50", "--entries", "100", "--repeat", "1",
+                                   "--json", "-").stdout)
+        self.assertEqual(len(rows), 1)
 
     def test_a_heading_tells_all_latency_that_was_added(self):
         command = ("bench", "--workload", "sps", "--operations", "50", "--entries", "100", "--repeat",
@@ -246,6 +257,11 @@ class CliTest(CommandTest):
         self.assertEqual(len(rows), 2 * (2 + 4 + 4))
         for row in rows:
             self.assertEqual(row["memory_per_held_bytes"] is not None, row["held"] != 0)
+
+    def test_instructions_that_cannot_be_counted_are_an_error(self):
+        said = self.complaint("lockbench", "--instructions", "--lock", "grid", "--held", "0", "--json",
+                              "rows.json", code=ERROR, env=os.environ | {"PATH": "/nowhere"})
+        self.assertIn("valgrind", said)
 
     def test_recovery_bench_recovers_one_log_in_every_way(self):
         fields = {"strategy": str, "threads": int, "writers": int, "checkpoint_ms": int,

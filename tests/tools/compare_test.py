@@ -53,6 +53,12 @@ class CompareTest(CommandTest):
         left = [name for name in os.listdir(self.directory.name) if name != "results.json"]
         self.assertEqual(left, [])
 
+    def test_what_is_named_twice_is_measured_once(self):
+        self.sp3("compare", "--results", "results.json", "--section", "emulated,emulated", "--system",
+                 "sp3,sp3", "--workload", "sps,sps", "--threads", "1,1", "--operations", "50",
+                 "--entries", "100", "--repeat", "2")
+        self.assertEqual((len(self.results()["rows"]), len(self.results()["runs"])), (1, 2))
+
     def test_compare_goes_on_where_it_was(self):
         self.sp3(*self.COMPARE)
         complete = self.results()

@@ -92,12 +92,7 @@ Names select(const std::string& option, const std::string& list, const Names& al
 }
 
 std::vector<unsigned> threads_of(const Section& section, const CompareArguments& a) {
-  if (a.threads.empty()) return section.threads;
-  std::vector<unsigned> threads;
-  for (const std::string& number : split_list("--threads", a.threads)) {
-    threads.push_back(parse_threads(number));
-  }
-  return threads;
+  return a.threads.empty() ? section.threads : parse_thread_list(a.threads);
 }
 
 bool is_built(const std::string& system) {

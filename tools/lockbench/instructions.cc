@@ -53,17 +53,17 @@ double instructions_per_pair(const LockRun& run) {
 
 }  // namespace
 
-InstructionCounts count_instructions(const std::vector<LockRun>& runs) {
-  InstructionCounts counts;
+std::vector<double> count_instructions(const std::vector<LockRun>& runs) {
+  if (runs.empty()) return {};
   if (output_of("valgrind --version 2>&1").rfind("valgrind-", 0) != 0) {
-    counts.unavailable = "valgrind is not installed; instructions cannot be counted";
-    return counts;
+    throw std::runtime_error("valgrind is not installed; instructions cannot be counted");
   }
   LockRun loop = runs.front();
   loop.lock = "none";
   loop.held = 0;
   const double base = instructions_per_pair(loop);
-  for (const LockRun& run : runs) counts.per_pair.push_back(instructions_per_pair(run) - base);
+  std::vector<double> counts;
+  for (const LockRun& run : runs) counts.push_back(instructions_per_pair(run) - base);
   return counts;
 }
 

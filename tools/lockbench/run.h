@@ -59,11 +59,8 @@ std::byte* lockbench_array();
 // REQUIRES: run.lock is one of lock_names().
 LockResult run_lock(const LockRun& run);
 
-struct InstructionCounts {
-  std::string unavailable;       // why there are none
-  std::vector<double> per_pair;  // for each of the runs, the loop's own cost taken off
-};
-// Counts instructions with valgrind, by running this program under it.
-InstructionCounts count_instructions(const std::vector<LockRun>& runs);
+// Counts instructions with valgrind, by running this program under it: per pair, for each of the runs,
+// with the loop's own cost taken off. Throws std::runtime_error, also where there is no valgrind.
+std::vector<double> count_instructions(const std::vector<LockRun>& runs);
 
 }  // namespace sp3::tools

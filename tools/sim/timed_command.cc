@@ -27,11 +27,11 @@ Plan make_plan(const SimArguments& a) {
   store.path = "/simulated";  // a name on the simulated machine
   const workloads::SystemOptions options = system_options(store);
   for (const workloads::WorkloadKind kind : parse_workloads(a.workloads)) {
-    for (const std::string& cores : split_list("--cores", a.cores)) {
+    for (const unsigned cores : parse_thread_list(a.cores, "--cores")) {
       for (const std::string& system : split_list("--system", a.systems)) {
         Cell cell{system, a.spec, a.run, options, {}};
         cell.spec.kind = kind;
-        cell.run.threads = parse_threads(cores, "--cores");
+        cell.run.threads = cores;
         add_cell(plan, std::move(cell));
       }
     }
