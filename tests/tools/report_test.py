@@ -224,6 +224,14 @@ def python_with_matplotlib():
 PYTHON = python_with_matplotlib()
 
 
+def is_installed(package):
+    query = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
+    try:
+        return subprocess.run(query, capture_output=True, check=False).stdout == b"installed"
+    except FileNotFoundError:
+        return False
+
+
 @unittest.skipUnless(PYTHON, "no matplotlib here; './dev report' installs it")
 class PageTest(unittest.TestCase):
     def setUp(self):
@@ -308,6 +316,14 @@ class PageTest(unittest.TestCase):
         self.assertIn(r"$\foo$", (self.folder / "out" / "index.html").read_text(encoding="utf-8"))
         self.assertEqual(len(list((self.folder / "out").glob("*.png"))), 4)
         self.assertEqual({path.name for path in self.folder.iterdir()}, {"out", "results.json"})
+
+    @unittest.skipUnless(is_installed("python3-matplotlib"), "./dev would install it")
+    def test_dev_takes_paths_as_its_caller_means_them(self):
+        (self.folder / "results.json").write_text(json.dumps(some_rows()))
+        dev = pathlib.Path(REPORT).resolve().parent.parent / "dev"
+        subprocess.run([dev, "report", "results.json", "--out", "out"], capture_output=True,
+                       timeout=240, cwd=self.folder, check=True)  # fmt: skip
+        self.assertTrue((self.folder / "out" / "index.html").exists())
 
     def test_a_page_that_cannot_be_written_is_one_line(self):
         (self.folder / "out").write_text("a file")
