@@ -149,8 +149,8 @@ std::string last_line(const std::filesystem::path& file) {
   return last;
 }
 
-// The rows that the program measures. Throws if it fails, or if they are of another commit: what sp3
-// hands over to may have been built at another time.
+// The rows that the program measures. Throws if it fails, or if they are of another commit: what
+// sp3 hands over to may have been built at another time.
 nlohmann::json rows_of(const PlannedProgram& program, const CompareArguments& a,
                        const CompareResults& results) {
   const ScratchFile file(a.results);

@@ -9,7 +9,7 @@
 
 namespace sp3::tools {
 
-// Empty at first, under a name that nobody has, and gone at the end, also by a signal (pool_remover.h).
+// Empty at first, under a name that nobody has, and gone at the end, as in pool_remover.h.
 class ScratchFile {
  public:
   // In the directory of `path`, whose name it starts with. Errors: those of sp3::Error, as making a

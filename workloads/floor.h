@@ -17,7 +17,7 @@ struct FloorResult {
   FlushInstruction flush = FlushInstruction::automatic;  // the one in use, never automatic
 };
 
-// Makes a scratch file of 32 MiB at `path`, in the place of one that is there, measures for `seconds`,
+// Makes a scratch file of 32 MiB at `path`, instead of one that is there, measures for `seconds`,
 // removes the file.
 // Errors: as sp3::Pool::create.
 FloorResult measure_floor(const std::filesystem::path& path, MemoryKind memory,

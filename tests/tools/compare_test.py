@@ -124,6 +124,26 @@ class CompareTest(CommandTest):
         self.assertEqual(result.returncode, USAGE, result.stderr)
         self.assertIn("plan.program.sp3", result.stderr)
 
+    def test_a_simulator_that_came_later_is_another_program(self):
+        alone = os.path.join(self.directory.name, "sp3")
+        shutil.copy(self.SP3, alone)
+        command = [alone, "compare", "--full", "--results", "results.json", "--section",
+                   "emulated,simulated", "--system", "sp3", "--workload", "sps", "--threads", "1",
+                   "--operations", "50", "--entries", "100", "--repeat", "1"]
+
+        def run():
+            return subprocess.run(command, cwd=self.directory.name, capture_output=True, text=True,
+                                  check=False)
+
+        self.assertIn("sp3-sim is not in this build", run().stdout)
+        before = self.results()
+        self.assertEqual([section["name"] for section in before["sections"]], ["emulated"])
+        shutil.copy(self.SP3, os.path.join(self.directory.name, "sp3-sim"))
+        result = run()
+        self.assertEqual(result.returncode, USAGE)
+        self.assertIn("plan.program.sp3-sim is ", result.stderr)
+        self.assertEqual(self.results(), before)
+
     # No file can be made there, whoever tries.
     NO_DISK = ("--directory", "/proc")
 
@@ -189,7 +209,7 @@ class CompareTest(CommandTest):
                 seen = set()
                 while len(seen) < 3:  # replaced again and again
                     if os.path.exists(path) and os.stat(path).st_size > 0:
-                        seen.add(os.stat(path).st_ino)
+                        seen.add(os.stat(path).st_mtime_ns)
                         self.assertIn("another process", self.complaint(*endless, code=ERROR))
             finally:
                 process.terminate()

@@ -41,7 +41,7 @@ struct PlannedProgram {
   std::string section;
   std::string part;
   std::vector<std::string> arguments;  // of sp3, without --json
-  // Of the file that sp3 hands over to, which may be built anew meanwhile; empty if it measures itself.
+  // Of the file that sp3 hands over to, which may be built anew meanwhile; empty if there is none.
   std::string checksum = {};
 
   [[nodiscard]] std::string name() const { return section + "/" + part; }

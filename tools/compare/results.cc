@@ -42,7 +42,7 @@ nlohmann::json read(const std::filesystem::path& path) {
   throw UsageError(fmt::format("{}: exists, and is no result of sp3 compare", path.string()));
 }
 
-// Of two values that differ, the first of their members that does, as deep as they have the same shape.
+// Of two values that differ, the first of their members that does, as deep as both have members.
 std::string difference(const std::string& name, const nlohmann::json& ours,
                        const nlohmann::json& theirs) {
   if (ours.is_object() && theirs.is_object()) {
@@ -86,7 +86,7 @@ CompareResults::CompareResults(std::filesystem::path path, const ComparePlan& pl
   write();
 }
 
-// The file may be replaced between its being opened and locked: then this is not the one that counts.
+// The file may be replaced between its being opened and locked: then another one counts.
 void CompareResults::open_and_lock() {
   const std::string path = path_.string();
   for (;;) {
@@ -171,7 +171,9 @@ void CompareResults::finish() {
 
 void CompareResults::write() {
   ScratchFile fresh(path_);
-  write_output(fresh.path().string(), document_.dump(1) + "\n");
+  // A reason may hold bytes of a path, which need not be text.
+  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+  write_output(fresh.path().string(), document_.dump(1, ' ', false, kReplace) + "\n");
   // Nobody else knows it yet.
   if (::flock(fresh.descriptor(), LOCK_EX | LOCK_NB) != 0) {
     throw std::runtime_error(fmt::format("{}: flock: {}", path_.string(), std::strerror(errno)));

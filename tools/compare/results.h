@@ -1,6 +1,6 @@
 // The file of a comparison (docs/RESULTS.md): all that was asked, where it ran, and every run so far.
-// It is replaced whole after each run, so a comparison that ends early goes on where it was. Whoever
-// writes it has it locked (flock): the file that is there now, and the next one before that takes its
+// It is replaced whole after each run, so a comparison that ends early goes on where it was. Who
+// writes it has it locked (flock): the file that is there now, and the next one before it takes the
 // name.
 #pragma once
 
@@ -21,8 +21,8 @@ class CompareResults {
   static constexpr int kVersion = 1;
 
   // Takes up what the file holds, if there is one, and writes it, so that what stands in the way of
-  // writing is known before anything is run. Throws UsageError that names the difference if it is no
-  // such file, or comes from another machine, commit or plan: those are never mixed;
+  // writing is known before anything is run. Throws UsageError that names the difference if it is
+  // no such file, or comes from another machine, commit or plan: those are never mixed;
   // std::runtime_error if another process writes it, or it cannot be written.
   CompareResults(std::filesystem::path path, const ComparePlan& plan, const nlohmann::json& machine,
                  const std::string& commit);
@@ -33,8 +33,8 @@ class CompareResults {
   [[nodiscard]] bool has(const PlannedProgram& program) const;
   // Adds the rows that a program made and writes the file.
   void add(const PlannedProgram& program, nlohmann::json rows);
-  // Adds why a cell or a program cannot be measured, until a next time, to what is skipped, and writes
-  // the file.
+  // Adds to what is skipped why a cell or a program failed, and writes the file. Whoever goes on
+  // tries it again.
   void fail(const std::string& name, const std::string& reason);
   // All runs are there: writes the file with the time of the end, unless it is there already.
   void finish();

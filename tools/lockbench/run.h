@@ -59,8 +59,8 @@ std::byte* lockbench_array();
 // REQUIRES: run.lock is one of lock_names().
 LockResult run_lock(const LockRun& run);
 
-// Counts instructions with valgrind, by running this program under it: per pair, for each of the runs,
-// with the loop's own cost taken off. Throws std::runtime_error, also where there is no valgrind.
+// Counts instructions with valgrind, by running this program under it: per pair, for each of the
+// runs, without what the loop costs. Throws std::runtime_error, also where there is no valgrind.
 std::vector<double> count_instructions(const std::vector<LockRun>& runs);
 
 }  // namespace sp3::tools

@@ -1,4 +1,4 @@
-"""What a row must hold to be drawn: its kind, known by one member, and the type of every member used."""
+"""What a row must hold to be drawn: its kind, known by one member, and what type each has."""
 
 import math
 from dataclasses import dataclass

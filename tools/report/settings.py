@@ -1,7 +1,7 @@
 """Settings: what rows must share to stand in one picture, and how a report tells them apart.
 
-A title says where the rows ran and what latency was added. Of everything else it says what is not the
-default, and what differs between settings that are alike in these two.
+A title says where the rows ran and what latency was added. Of everything else it says what is not
+the default, and what differs between settings of the same environment and memory.
 """
 
 import dataclasses
@@ -145,7 +145,7 @@ def told(text, names):
 
 
 def details_of(setting, alike):
-    """What a title has to say of a setting among others that ran in the same environment and memory."""
+    """What a title has to say of a setting among those of the same environment and memory."""
 
     def differs(name):
         return len({getattr(other, name) for other in alike}) > 1

@@ -78,6 +78,6 @@ def draw_bar(axes, x, height, width, name, names):
 def legend_below(figure, handles, columns=7):
     """One legend for all panels; `handles` is {label: handle}."""
     figure.legend(
-        handles.values(), [plain(label) for label in handles], loc="upper center", bbox_to_anchor=(0.5, 0.0),
-        ncol=min(columns, max(1, len(handles))), handlelength=3,
+        handles.values(), [plain(label) for label in handles], loc="upper center",
+        bbox_to_anchor=(0.5, 0.0), ncol=min(columns, max(1, len(handles))), handlelength=3,
     )  # fmt: skip
