@@ -95,7 +95,8 @@ std::vector<Record> Engine::read_logs() const {
 }
 
 // Replays the logs, makes the words durable, then the time up to which they were replayed; only then
-// are the logs cleared and used from their start. A crash at any point repeats what is left.
+// are the logs cleared. A crash before that time is on media replays the same records again, one
+// after it none of them.
 void Engine::recover(const std::string& path) {
   emu::FlushCounts counts;
   std::uint64_t latest = load_u64(*words_, Layout::kTruncated);
@@ -115,16 +116,35 @@ void Engine::recover(const std::string& path) {
   static_cast<void>(words_->fence(counts));
   store_and_flush(*words_, Layout::kTruncated, latest, counts);
   static_cast<void>(words_->fence(counts));
-  for (std::uint64_t log = 0; log < Layout::kLogs; ++log) {
-    store_and_flush(*words_, Layout::head_at(log), 0, counts);
-    for (std::uint64_t at = 0; at < layout_.log_bytes; at += sizeof(std::uint64_t)) {
-      const std::uint64_t offset = layout_.log_at(log) + at;
-      if (load_u64(*words_, offset) != 0) store_and_flush(*words_, offset, 0, counts);
-    }
-  }
-  static_cast<void>(words_->fence(counts));
+  for (std::uint64_t log = 0; log < Layout::kLogs; ++log) clear_log(log, counts);
+  static_cast<void>(words_->fence(counts));         // before a client may write to a log
   clock_.store(latest, std::memory_order_relaxed);  // before any client
   truncated_ = latest;
+}
+
+// Leaves no word that a record from the head on could use: what is there of one that a crash cut,
+// whose time may be given out again, would pass for words of the next one written in its place.
+//
+// A word is cleared by giving it the torn bit that is wrong from the head on, and the head stays: so
+// whatever part of the clearing a crash leaves, fewer records are whole than before, never more.
+// Zeros would be right on every second pass, and complete a record that was cut; and from position 0
+// on, in the log as it was before, a word in the middle of a record would be taken for the time of one.
+void Engine::clear_log(std::uint64_t log, emu::FlushCounts& counts) {
+  const std::uint64_t capacity = layout_.log_capacity();
+  const auto load = log_loader(*logs_, layout_.log_at(log));
+  const std::uint64_t head = load_u64(*words_, Layout::head_at(log));
+  for (std::uint64_t at = head; at < head + capacity; ++at) {
+    const std::uint64_t expected = torn_bit(at, capacity);
+    if ((load(at % capacity) & kTornBit) != expected) continue;
+    const std::uint64_t offset = layout_.log_at(log) + at % capacity * sizeof(std::uint64_t);
+    store_and_flush(*words_, offset, expected ^ kTornBit, counts);
+  }
+  // A killed process may have stored it only: with an older one after a power failure, the words that
+  // are written over from here on would hide all behind them.
+  store_and_flush(*words_, Layout::head_at(log), head, counts);
+  // relaxed: before any client and the manager.
+  slots_[log].head.store(head, std::memory_order_relaxed);
+  slots_[log].tail.store(head, std::memory_order_relaxed);
 }
 
 void Engine::start_manager() {

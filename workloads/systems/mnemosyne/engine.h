@@ -100,6 +100,7 @@ class Engine {
   void want_truncation();
   void truncate_logs();
   void recover(const std::string& path);
+  void clear_log(std::uint64_t log, emu::FlushCounts& counts);
   [[nodiscard]] std::vector<Record> read_logs() const;
   void wait_until_free(std::size_t lock) const;
 

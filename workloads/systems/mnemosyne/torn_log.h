@@ -152,7 +152,7 @@ std::optional<RecordHead> read_head(Unpacker<Load>& from, std::uint64_t capacity
                                     std::uint64_t position) {
   const std::optional<std::uint64_t> time = from.take();
   const std::optional<std::uint64_t> stores = time ? from.take() : std::nullopt;
-  // A log that is being cleared shows zeros, which may pass for a second pass.
+  // Zeros, whose torn bit is right on every second pass, are no record.
   if (!stores || *time == 0 || *stores == 0 || *stores > capacity) return std::nullopt;
   const std::uint64_t words = log_words(kRecordHead + 2 * *stores);
   if (words > capacity) return std::nullopt;
