@@ -2,6 +2,7 @@
 // slows down slows all of them; each row is the run with the median throughput, given with the
 // spread.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -96,6 +97,31 @@ std::vector<LockRun> points_of(const LockRun& base, const LockbenchArguments& a)
   return points;
 }
 
+// What each thread holds of W2 at once has to be there, or they wait for each other for ever.
+void check_batches(const LockRun& run) {
+  const std::uint64_t ranges = std::uint64_t{kLockBatch} * run.threads;
+  if (run.workload == LockWorkload::w2 && run.slots < ranges) {
+    throw UsageError(fmt::format("--slots: W2 wants {} for each thread, {} or more; found {}",
+                                 kLockBatch, ranges, run.slots));
+  }
+}
+
+// The grid checks its own. Ranges that share a bucket of `bare` exclude each other: with four for each
+// range, those that W2 needs are in different ones.
+void check_buckets(const LockRun& run) {
+  if (run.lock != "bare") return;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  std::uint64_t least = 64;
+  if (run.workload == LockWorkload::w2) {
+    least = std::max(least, std::bit_ceil(std::uint64_t{4} * kLockBatch * run.threads));
+  }
+  const std::uint64_t found = run.options.buckets;
+  if (!std::has_single_bit(found) || found < least || found > kMost) {
+    throw UsageError(fmt::format("--buckets: wanted a power of two from {} to {}, found {}", least,
+                                 kMost, found));
+  }
+}
+
 // Rows that differ in the lock only are neighbours: they alternate.
 std::vector<Row> make_rows(const LockbenchArguments& a) {
   std::vector<Row> rows;
@@ -118,9 +144,11 @@ std::vector<Row> make_rows(const LockbenchArguments& a) {
         if (point.held > point.slots) {
           throw UsageError(fmt::format("--held: at most {} ranges fit; see --slots", point.slots));
         }
+        check_batches(point);
         for (const std::string& lock : parse_locks(a.locks)) {
           Row row{point, {}, 0};
           row.run.lock = lock;
+          check_buckets(row.run);
           if (point.workload == LockWorkload::shared && point.writes != 100 &&
               !has_shared_mode(lock)) {
             continue;
@@ -167,6 +195,11 @@ double spread(const Row& row) {
   return (row.results.back().pairs_per_s() - row.results.front().pairs_per_s()) / middle;
 }
 
+bool is_timed(const LockResult& result) { return result.latency_ticks.count() != 0; }
+double latency_ns(const LockResult& result, double fraction) {
+  return emu::nanoseconds_from_ticks(result.latency_ticks.percentile(fraction));
+}
+
 nlohmann::json row_json(const Row& row, const nlohmann::json& machine) {
   const LockRun& run = row.run;
   nlohmann::json json = {{"lock", run.lock},
@@ -186,8 +219,9 @@ nlohmann::json row_json(const Row& row, const nlohmann::json& machine) {
     return json;
   }
   const LockResult& r = median(row);
+  // null says that it was not measured.
   const auto ns = [&](double fraction) {
-    return emu::nanoseconds_from_ticks(r.latency_ticks.percentile(fraction));
+    return is_timed(r) ? nlohmann::json(latency_ns(r, fraction)) : nlohmann::json();
   };
   json.update({{"seconds", r.seconds},
                {"pairs", r.pairs},
@@ -239,12 +273,14 @@ void print_table(std::FILE* out, const std::vector<Row>& rows, bool instructions
              "p50 ns", "p99 ns", "fairness", "bytes/held");
   for (const Row& row : rows) {
     const LockResult& r = median(row);
+    const auto ns = [&](double fraction) {
+      return is_timed(r) ? fmt::format("{:.0f}", latency_ns(r, fraction)) : "-";
+    };
     print_name(row);
-    fmt::print(out, " {:>10.0f} {:>6.1f}% {:>9.1f} {:>9.0f} {:>9.0f} {:>9.2f} {:>10}\n",
+    fmt::print(out, " {:>10.0f} {:>6.1f}% {:>9.1f} {:>9} {:>9} {:>9.2f} {:>10}\n",
                r.pairs_per_s() / 1000, spread(row) * 100,
-               1e9 * row.run.threads / std::max(r.pairs_per_s(), 1.0),
-               emu::nanoseconds_from_ticks(r.latency_ticks.percentile(0.5)),
-               emu::nanoseconds_from_ticks(r.latency_ticks.percentile(0.99)), r.fairness,
+               1e9 * row.run.threads / std::max(r.pairs_per_s(), 1.0), ns(0.5), ns(0.99),
+               r.fairness,
                row.run.held != 0 ? fmt::format("{:.0f}", r.memory_per_held_bytes) : "-");
   }
 }
@@ -299,7 +335,10 @@ void add_lockbench_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   bench->add_option("--threads", a->threads, "a list of numbers")->capture_default_str();
   bench->add_option("--held", a->held, "uncontended: ranges that are held (default: 0,256,65536)");
-  bench->add_option("--slots", a->slots, "different 1 KiB ranges to choose from, up to 65536")
+  bench
+      ->add_option(
+          "--slots", a->slots,
+          "different 1 KiB ranges to choose from, up to 65536; W2 wants 16 for each thread")
       ->capture_default_str();
   bench->add_option("--buckets", a->buckets, "of grid and bare")->capture_default_str();
   bench->add_option("--max-height", a->max_height, "of the skip list's towers")

@@ -103,6 +103,11 @@ class CliTest(CommandTest):
             ["lockbench", "--lock", "nope"], ["lockbench", "--workload", "W3"],
             ["lockbench", "--repeat", "0"], ["lockbench", "--threads", "0"],
             ["lockbench", "--workload", "uncontended", "--held", "70000"],
+            # They would wait for each other for ever: each thread holds up to 15 and wants another.
+            ["lockbench", "--workload", "W2", "--slots", "16", "--threads", "2"],
+            ["lockbench", "--workload", "W2", "--lock", "bare", "--buckets", "64", "--threads", "2"],
+            ["lockbench", "--lock", "bare", "--buckets", "0"],
+            ["lockbench", "--lock", "bare", "--buckets", "3"],
             ["crash-test", "--durability", "never"], ["crash-test", "--threads", "99"],
             ["crash-test", "--workload", "heap"], ["crash-test", "--path", "/nowhere"],
         ):
@@ -257,6 +262,19 @@ class CliTest(CommandTest):
         self.assertEqual(len(rows), 2 * (2 + 4 + 4))
         for row in rows:
             self.assertEqual(row["memory_per_held_bytes"] is not None, row["held"] != 0)
+            if row["held"] != 0:
+                self.assertLess(row["memory_per_held_bytes"], 1 << 20)
+
+    def test_lockbench_runs_with_just_enough_ranges_and_as_many_threads_as_may_be(self):
+        for arguments in (["--lock", "all", "--workload", "W2", "--slots", "32", "--threads", "2"],
+                          ["--lock", "combiner,published", "--threads", "1024"]):
+            rows = json.loads(self.sp3("lockbench", *arguments, "--pairs", "20", "--repeat", "1",
+                                       "--json", "-").stdout)
+            for row in rows:
+                self.assertGreaterEqual(row["pairs"], 20 * row["threads"])
+                # Not measured, as it would cost time.
+                self.assertIsNone(row["latency_p50_ns"])
+                self.assertIsNone(row["latency_p99_ns"])
 
     def test_instructions_that_cannot_be_counted_are_an_error(self):
         said = self.complaint("lockbench", "--instructions", "--lock", "grid", "--held", "0", "--json",

@@ -1,12 +1,16 @@
 // The loops that lockbench measures, one instance for each lock.
 //
 // A range that cannot be had is tried again in W1 (whose only range it is), and drawn anew in W2:
-// to wait for one while holding others could deadlock, and most of the locks compared only try.
+// to wait for one while holding others could deadlock, and most of the locks compared only try. There
+// are ranges enough that one is free for whoever draws (lockbench_command.cc sees to it), so that
+// nobody lets go of a batch half-way.
 #include "tools/lockbench/run.h"
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,7 +39,7 @@ using workloads::Rng;
 constexpr std::uint64_t kRangeBytes = 1024;
 constexpr std::uint64_t kArrayBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kStride = 4 * kRangeBytes;  // of held ranges: a quarter of the space
-constexpr unsigned kBatch = 16;
+constexpr unsigned kBatch = kLockBatch;
 constexpr unsigned kTimedOf = 16;
 
 template <class Lock>
@@ -85,8 +89,10 @@ void one_pair(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Threa
   ++mine.pairs;
 }
 
+// Whether all of the batch could be had; not if the run is over before.
 template <class Lock>
-void one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
+bool one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine,
+               const std::atomic<bool>& stop) {
   std::byte* const array = lockbench_array();
   using Token = decltype(lock.try_lock(owner, 0, 1));
   std::array<std::optional<Token>, kBatch> tokens;
@@ -99,6 +105,10 @@ void one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thre
       tokens[i].emplace(lock.try_lock(owner, begins[i], begins[i] + kRangeBytes));
       if (*tokens[i]) break;
       ++mine.conflicts;
+      if (stop.load(std::memory_order_relaxed)) {
+        for (unsigned held = 0; held < i; ++held) lock.unlock(std::move(*tokens[held]));
+        return false;
+      }
     }
   }
   for (const std::uint64_t begin : begins) {
@@ -106,6 +116,7 @@ void one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thre
   }
   for (auto& token : tokens) lock.unlock(std::move(*token));
   mine.pairs += kBatch;
+  return true;
 }
 
 // Lock and unlock one of the gaps between the held ranges.
@@ -117,15 +128,19 @@ void one_bare_pair(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, 
   ++mine.pairs;
 }
 
+// Whether to go on.
 template <class Lock>
-void step(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
+bool step(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine,
+          const std::atomic<bool>& stop) {
   switch (run.workload) {
     case LockWorkload::w2:
-      return one_batch(lock, owner, run, rng, mine);
+      return one_batch(lock, owner, run, rng, mine, stop);
     case LockWorkload::uncontended:
-      return one_bare_pair(lock, owner, run, rng, mine);
+      one_bare_pair(lock, owner, run, rng, mine);
+      return true;
     default:
-      return one_pair(lock, owner, run, rng, mine);
+      one_pair(lock, owner, run, rng, mine);
+      return true;
   }
 }
 
@@ -168,8 +183,9 @@ void warm_up(Lock& lock, RangeOwner& owner, const LockRun& run) {
 // Where `lockbench --instructions` counts; named there.
 template <class Lock>
 [[gnu::noinline]] void run_pairs(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng,
-                                 Thread& mine) {
-  while (mine.pairs < run.pairs) step(lock, owner, run, rng, mine);
+                                 Thread& mine, const std::atomic<bool>& stop) {
+  while (mine.pairs < run.pairs && step(lock, owner, run, rng, mine, stop)) {
+  }
 }
 
 template <class Lock>
@@ -177,11 +193,72 @@ void run_for_time(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, T
                   const std::atomic<bool>& stop) {
   while (!stop.load(std::memory_order_relaxed)) {
     const std::uint64_t start = emu::ticks();
-    step(lock, owner, run, rng, mine);
+    if (!step(lock, owner, run, rng, mine, stop)) return;
     mine.latency.record(emu::ticks() - start);
-    for (unsigned i = 1; i < kTimedOf; ++i) step(lock, owner, run, rng, mine);
+    for (unsigned i = 1; i < kTimedOf; ++i) {
+      if (!step(lock, owner, run, rng, mine, stop)) return;
+    }
   }
 }
+
+// The threads of a run: they get ready, start together, and end when each has done its pairs, when the
+// time is over, or when one fails. One that cannot be started counts as one that failed.
+class Contest {
+ public:
+  // Each thread calls work(index, start): it gets ready, calls start(), which returns when all may begin,
+  // and goes on until it is done or what start() returned is true. Returns the seconds from the common
+  // start to the last one's end. Errors: the first of a thread.
+  template <class Work>
+  double run(const LockRun& run, const Work& work) {
+    std::vector<std::jthread> threads;
+    try {
+      for (unsigned i = 0; i < run.threads; ++i) {
+        threads.emplace_back([this, &work, i] { run_thread(work, i); });
+      }
+    } catch (...) {
+      fail();
+    }
+    while (ready_.load() < run.threads && !stop_.load()) std::this_thread::yield();
+    const std::uint64_t start = emu::ticks();
+    go_.store(true, std::memory_order_release);  // also what was made of stop_, to those who wait
+    if (run.pairs == 0) {
+      std::unique_lock lock(mutex_);
+      failed_.wait_for(lock, std::chrono::duration<double>(run.seconds),
+                       [this] { return failure_ != nullptr; });
+      stop_.store(true, std::memory_order_relaxed);
+    }
+    threads.clear();  // joins
+    const std::uint64_t end = emu::ticks();
+    if (failure_) std::rethrow_exception(failure_);
+    return emu::nanoseconds_from_ticks(end - start) / 1e9;
+  }
+
+ private:
+  template <class Work>
+  void run_thread(const Work& work, unsigned index) {
+    try {
+      work(index, [this]() -> const std::atomic<bool>& {
+        ready_.fetch_add(1);
+        while (!go_.load(std::memory_order_acquire)) std::this_thread::yield();
+        return stop_;
+      });
+    } catch (...) {
+      fail();
+    }
+  }
+  void fail() {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    stop_.store(true);
+    failed_.notify_all();
+  }
+
+  std::atomic<unsigned> ready_{0};
+  std::atomic<bool> go_{false}, stop_{false};
+  std::mutex mutex_;
+  std::condition_variable failed_;
+  std::exception_ptr failure_;  // guarded by mutex_ while threads run
+};
 
 template <class Lock>
 LockResult measure(Lock& lock, const LockRun& run, RangeLockDomain& domain,
@@ -190,35 +267,27 @@ LockResult measure(Lock& lock, const LockRun& run, RangeLockDomain& domain,
   auto tokens = hold_ranges(lock, holder, run);
   LockResult result;
   if (run.held != 0) {
-    const std::uint64_t own = run.held * (sizeof(tokens.front()));
+    // Below what the lock holds by what it got out of memory that was free, but counted, before.
+    const std::uint64_t others = bytes_before + run.held * sizeof(tokens.front());
+    const std::uint64_t bytes = allocated_bytes();
     result.memory_per_held_bytes =
-        static_cast<double>(allocated_bytes() - bytes_before - own) / static_cast<double>(run.held);
+        static_cast<double>(bytes - std::min(bytes, others)) / static_cast<double>(run.held);
   }
 
   std::vector<Thread> threads(run.threads);
-  std::atomic<unsigned> ready{0};
-  std::atomic<bool> go{false}, stop{false};
-  const auto work = [&](unsigned index) {
+  result.seconds = Contest().run(run, [&](unsigned index, const auto& start) {
     RangeOwner owner(index + 1, domain);
     Rng rng(run.seed, index + 2);
-    ready.fetch_add(1);
-    while (!go.load(std::memory_order_acquire)) std::this_thread::yield();
+    Thread& mine = threads[index];
+    if (run.pairs != 0 && run.workload == LockWorkload::uncontended) warm_up(lock, owner, run);
+    const std::atomic<bool>& stop = start();
+    if (stop) return;
     if (run.pairs != 0) {
-      if (run.workload == LockWorkload::uncontended) warm_up(lock, owner, run);
-      run_pairs(lock, owner, run, rng, threads[index]);
+      run_pairs(lock, owner, run, rng, mine, stop);
     } else {
-      run_for_time(lock, owner, run, rng, threads[index], stop);
+      run_for_time(lock, owner, run, rng, mine, stop);
     }
-  };
-  std::vector<std::thread> running;
-  for (unsigned i = 0; i < run.threads; ++i) running.emplace_back(work, i);
-  while (ready.load() < run.threads) std::this_thread::yield();
-  const std::uint64_t start = emu::ticks();
-  go.store(true, std::memory_order_release);
-  if (run.pairs == 0) std::this_thread::sleep_for(std::chrono::duration<double>(run.seconds));
-  stop.store(true, std::memory_order_relaxed);
-  for (std::thread& thread : running) thread.join();
-  result.seconds = emu::nanoseconds_from_ticks(emu::ticks() - start) / 1e9;
+  });
 
   std::uint64_t least = ~std::uint64_t{0}, most = 0;
   for (const Thread& thread : threads) {

@@ -11,9 +11,11 @@
 
 namespace sp3::tools {
 
+inline constexpr unsigned kLockBatch = 16;  // ranges that a thread holds at once in W2
+
 enum class LockWorkload : std::uint8_t {
   w1,           // one random 1 KiB range: lock, memset, unlock
-  w2,           // the same in batches of 16
+  w2,           // the same in batches of kLockBatch
   uncontended,  // one thread, lock and unlock only, while others' ranges are held
   height,       // w1 with towers up to a given height
   shared,       // w1 with a share of writers; the others lock shared and read
@@ -39,10 +41,11 @@ struct LockRun {
 struct LockResult {
   double seconds = 0;
   std::uint64_t pairs = 0;
-  std::uint64_t conflicts = 0;         // attempts that failed
-  double fairness = 1;                 // pairs of the luckiest thread per pair of the unluckiest
-  double memory_per_held_bytes = 0;    // uncontended with ranges held; else 0
-  workloads::Histogram latency_ticks;  // of every 16th acquisition with its unlock
+  std::uint64_t conflicts = 0;       // attempts that failed
+  double fairness = 1;               // pairs of the luckiest thread per pair of the unluckiest
+  double memory_per_held_bytes = 0;  // uncontended with ranges held; else 0
+  // Of every 16th acquisition with its unlock; empty if pairs were counted instead of time.
+  workloads::Histogram latency_ticks;
 
   [[nodiscard]] double pairs_per_s() const {
     return seconds > 0 ? static_cast<double>(pairs) / seconds : 0;
@@ -56,7 +59,8 @@ bool has_shared_mode(const std::string& lock);
 // The array that W1 and its kin write to: 64 MiB, made once.
 std::byte* lockbench_array();
 
-// REQUIRES: run.lock is one of lock_names().
+// REQUIRES: run.lock is one of lock_names(); the options are what it allows; W2 has kLockBatch ranges for
+// each thread. Errors: the first of a thread, once all have ended.
 LockResult run_lock(const LockRun& run);
 
 // Counts instructions with valgrind, by running this program under it: per pair, for each of the

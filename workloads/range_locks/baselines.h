@@ -23,6 +23,7 @@ class NoLock {
 // floor for the grid, not a lock to use.
 class BareLock {
  public:
+  // REQUIRES: a power of two of buckets, at least 2.
   BareLock(const RivalSpace& space, std::size_t buckets)
       : shift_(static_cast<unsigned>(std::countr_zero(space.unit))),
         hash_shift_(64 - static_cast<unsigned>(std::countr_zero(buckets))),

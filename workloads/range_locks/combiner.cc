@@ -13,11 +13,12 @@ struct alignas(64) CombinerLock::Request {
   std::atomic<Request*> next{nullptr};
 };
 
-CombinerLock::CombinerLock() : tail_(new Request), spare_(std::make_unique<Request*[]>(kOwners)) {}
+CombinerLock::CombinerLock()
+    : tail_(new Request), spare_(std::make_unique<Request*[]>(kMostOwners)) {}
 
 CombinerLock::~CombinerLock() {
   delete tail_.load(std::memory_order_relaxed);
-  for (std::size_t i = 0; i < kOwners; ++i) delete spare_[i];
+  for (std::size_t i = 0; i < kMostOwners; ++i) delete spare_[i];
 }
 
 RivalToken CombinerLock::try_lock(RangeOwner& owner, std::uint64_t begin, std::uint64_t end) {
@@ -50,7 +51,7 @@ void CombinerLock::serve(Request& request) {
 }
 
 void CombinerLock::submit(std::uint32_t owner, RivalToken& token, bool lock) {
-  SP3_CHECK(owner < kOwners);
+  SP3_CHECK(owner < kMostOwners);
   if (spare_[owner] == nullptr) spare_[owner] = new Request;
   Request* const next = spare_[owner];
   next->next.store(nullptr, std::memory_order_relaxed);

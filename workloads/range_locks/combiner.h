@@ -25,7 +25,6 @@ class CombinerLock {
 
  private:
   struct Request;
-  static constexpr std::size_t kOwners = 1024;
 
   void submit(std::uint32_t owner, RivalToken& token, bool lock);
   void serve(Request& request);

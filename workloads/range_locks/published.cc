@@ -66,13 +66,13 @@ PublishedLock::PublishedLock(unsigned max_level)
     : max_level_(max_level),
       tail_(make_node(kRangeMax, kRangeMax, max_level)),
       head_(make_node(0, 0, max_level)),
-      made_(std::make_unique<Made[]>(kOwners)) {
+      made_(std::make_unique<Made[]>(kMostOwners)) {
   SP3_CHECK(max_level <= kMaxLevel);
   for (unsigned level = 0; level <= max_level; ++level) head_->next[level]->store(tail_, false);
 }
 
 PublishedLock::~PublishedLock() {
-  for (std::size_t i = 0; i < kOwners; ++i) {
+  for (std::size_t i = 0; i < kMostOwners; ++i) {
     for (Node* node = made_[i].last; node != nullptr;)
       destroy(std::exchange(node, node->made_before));
   }
@@ -121,7 +121,7 @@ bool PublishedLock::find_exact(std::uint64_t start, std::uint64_t end, Nodes& pr
 
 RivalToken PublishedLock::try_lock(RangeOwner& owner, std::uint64_t begin, std::uint64_t end) {
   const std::uint32_t number = owner.core().number;
-  SP3_CHECK(number < kOwners);
+  SP3_CHECK(number < kMostOwners);
   // Neither zero nor the maximum, and inclusive ends.
   const std::uint64_t start = begin + 1;
   const std::uint64_t last = end;

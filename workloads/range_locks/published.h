@@ -34,7 +34,6 @@ class PublishedLock {
 
  private:
   static constexpr unsigned kMaxLevel = 16;
-  static constexpr std::size_t kOwners = 1024;
 
   class MarkableReference;
   struct Node;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include <sp3/range_lock.h>
@@ -13,6 +14,9 @@
 #include "emu/spin.h"
 
 namespace sp3::workloads {
+
+// Where a lock keeps something for each owner: up to 1024 threads, who holds ranges meanwhile, who looks.
+inline constexpr std::size_t kMostOwners = 1026;
 
 // A held range, or nothing.
 struct RivalToken {
