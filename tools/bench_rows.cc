@@ -122,7 +122,8 @@ std::vector<workloads::WorkloadKind> parse_workloads(const std::string& text) {
 void add_cell(Plan& plan, Cell cell) {
   cell.spec.validate();
   cell.run.validate();
-  const std::string reason = workloads::why_unsupported(cell.system, cell.spec, cell.options);
+  const std::string reason =
+      workloads::why_unsupported(cell.system, cell.spec, cell.options, cell.run.threads);
   if (reason.empty()) {
     plan.cells.push_back(std::move(cell));
   } else {

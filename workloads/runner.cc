@@ -10,7 +10,9 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -73,12 +75,19 @@ class Barrier {
       all_here_.notify_all();
       return;
     }
-    all_here_.wait(lock, [this, round = round_] { return round_ != round; });
+    all_here_.wait(lock, [this, round = round_] { return open_ || round_ != round; });
+  }
+  // Nobody waits here any more: some will never come.
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    all_here_.notify_all();
   }
 
  private:
   const std::size_t parties_;
   emu::Mutex mutex_;  // guards all below
+  bool open_ = false;
   emu::ConditionVariable all_here_;
   std::size_t arrived_ = 0;
   std::uint64_t round_ = 0;
@@ -93,25 +102,17 @@ class Run {
   }
 
   RunResult execute() {
-    for (unsigned i = 0; i < options_.threads; ++i) {
-      workers_[i]->thread = emu::Thread([this, i] { work(i); });
+    BackgroundCounters before;
+    try {
+      start_workers();
+      before = conduct();
+    } catch (...) {
+      fail();
+      start_.open();
     }
-    start_.arrive_and_wait();  // everyone is connected and running
-    if (options_.operations == 0) {
-      sleep(options_.warmup_seconds);
-      // Not a store: a worker may have failed and said stop.
-      Phase expected = Phase::warm_up;
-      phase_.compare_exchange_strong(expected, Phase::measure, std::memory_order_relaxed);
+    for (const auto& worker : workers_) {
+      if (worker->thread.joinable()) worker->thread.join();
     }
-    start_.arrive_and_wait();  // everyone is warm
-    const BackgroundCounters before = system_.background();
-    for (Probe* const probe : options_.probes) probe->start();
-    start_.arrive_and_wait();  // the common start
-    if (options_.operations == 0) {
-      sleep(options_.seconds);
-      phase_.store(Phase::stop, std::memory_order_relaxed);
-    }
-    for (const auto& worker : workers_) worker->thread.join();
     std::vector<ProbeReading> probed;
     for (Probe* const probe : options_.probes) probed.push_back(probe->stop());
     if (failure_) std::rethrow_exception(failure_);
@@ -133,11 +134,41 @@ class Run {
     std::uint64_t ended = 0;
   };
 
-  static void sleep(double seconds) {
-    emu::Mutex mutex;
-    emu::ConditionVariable nobody_wakes_it;
-    std::unique_lock lock(mutex);
-    nobody_wakes_it.wait_for(lock, std::chrono::duration<double>(seconds), [] { return false; });
+  void start_workers() {
+    for (unsigned i = 0; i < options_.threads; ++i) {
+      try {
+        workers_[i]->thread = emu::Thread([this, i] { work(i); });
+      } catch (const std::system_error& error) {
+        throw thread_not_started(i, options_.threads, error);
+      }
+    }
+  }
+
+  // The calling thread's part, up to the end of the run. Returns what was in the background before.
+  BackgroundCounters conduct() {
+    start_.arrive_and_wait();  // everyone is connected and running
+    if (options_.operations == 0) {
+      sleep(options_.warmup_seconds);
+      // Not a store: a worker may have failed and said stop.
+      Phase expected = Phase::warm_up;
+      phase_.compare_exchange_strong(expected, Phase::measure, std::memory_order_relaxed);
+    }
+    start_.arrive_and_wait();  // everyone is warm
+    const BackgroundCounters before = system_.background();
+    for (Probe* const probe : options_.probes) probe->start();
+    start_.arrive_and_wait();  // the common start
+    if (options_.operations == 0) {
+      sleep(options_.seconds);
+      phase_.store(Phase::stop, std::memory_order_relaxed);
+    }
+    return before;
+  }
+
+  // Or until a worker fails.
+  void sleep(double seconds) {
+    std::unique_lock lock(mutex_);
+    failed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                     [this] { return failure_ != nullptr; });
   }
 
   // relaxed: a worker may run an operation more or less; the barriers order everything that is read.
@@ -147,6 +178,7 @@ class Run {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
     phase_.store(Phase::stop, std::memory_order_relaxed);
+    failed_.notify_all();
   }
 
   // What thread `index` of `threads` does of `total` operations.
@@ -154,25 +186,28 @@ class Run {
     return total / options_.threads + (index < total % options_.threads ? 1 : 0);
   }
 
+  // Who fails comes to the barriers all the same.
+  template <class F>
+  void attempt(F&& part) {
+    try {
+      part();
+    } catch (...) {
+      fail();
+    }
+  }
+
   void work(unsigned index) {
     Worker& worker = *workers_[index];
     // Warm-up and run, with two items for each swap.
     const std::size_t draws = options_.operations == 0 ? OperationStream::kMostDraws
                                                        : 3 * share(options_.operations, index) + 3;
-    OperationStream stream(spec_, zipf_, index, draws);
+    std::optional<OperationStream> stream;
+    attempt([&] { stream.emplace(spec_, zipf_, index, draws); });
     start_.arrive_and_wait();
-    try {
-      warm_up(worker, stream, index);
-    } catch (...) {
-      fail();
-    }
+    if (stream) attempt([&] { warm_up(worker, *stream, index); });
     start_.arrive_and_wait();
     start_.arrive_and_wait();
-    try {
-      measure(worker, stream, index);
-    } catch (...) {
-      fail();
-    }
+    if (stream) attempt([&] { measure(worker, *stream, index); });
   }
 
   void warm_up(Worker& worker, OperationStream& stream, unsigned index) {
@@ -249,10 +284,17 @@ class Run {
   Barrier start_;
   alignas(64) std::atomic<Phase> phase_{Phase::warm_up};
   alignas(64) emu::Mutex mutex_;
-  std::exception_ptr failure_;
+  emu::ConditionVariable failed_;
+  std::exception_ptr failure_;  // guarded by mutex_ while workers run
 };
 
 }  // namespace
+
+std::runtime_error thread_not_started(unsigned started, unsigned wanted,
+                                      const std::system_error& why) {
+  return std::runtime_error(
+      fmt::format("thread {} of {} could not be started: {}", started + 1, wanted, why.what()));
+}
 
 RunResult run_workload(System& system, const WorkloadSpec& spec, const Zipf& zipf,
                        const RunOptions& options) {

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -70,8 +72,12 @@ struct RunResult {
 };
 
 // REQUIRES: system was created and populated for the same spec; `zipf` is over spec.entries.
-// Errors of a thread are rethrown after all have stopped.
+// Errors of a thread, or of starting one, are thrown once all have stopped, which they do at once.
 RunResult run_workload(System& system, const WorkloadSpec& spec, const Zipf& zipf,
                        const RunOptions& options);
+
+// What to throw if a thread cannot be started after so many could.
+std::runtime_error thread_not_started(unsigned started, unsigned wanted,
+                                      const std::system_error& why);
 
 }  // namespace sp3::workloads

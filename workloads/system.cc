@@ -120,7 +120,9 @@ const std::vector<Entry>& entries() {
        make_keyvalue<keyvalue::open_sqlite>,
        keyvalue::why_not},
 #endif
-      {{"mnemosyne", "re-implemented from ASPLOS 2011: word-based STM, redo logs with torn bits"},
+      {{.name = "mnemosyne",
+        .what = "re-implemented from ASPLOS 2011: word-based STM, redo logs with torn bits",
+        .most_clients = kMnemosyneClients},
        make_mnemosyne,
        why_not_mnemosyne},
       {{"quadra", "re-implemented from PPoPP 2021: data beside its backup, one fence, combining"},
@@ -156,8 +158,12 @@ const SystemInfo& system_info(std::string_view name) { return entry(name).info; 
 std::unique_ptr<System> make_system(std::string_view name) { return entry(name).make(); }
 
 std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
-                            const SystemOptions& options) {
+                            const SystemOptions& options, unsigned clients) {
   const Entry& system = entry(name);
+  if (clients > system.info.most_clients) {
+    return fmt::format("{} serves at most {} threads, not {}", name, system.info.most_clients,
+                       clients);
+  }
   if (options.asynchronous && !system.info.has_async) {
     return fmt::format("{} has no asynchronous commit", name);
   }

@@ -101,11 +101,12 @@ class System {
 
 struct SystemInfo {
   std::string_view name;
-  std::string_view what;    // one line
-  bool durable = true;      // whether what it acknowledges survives a crash
-  bool has_async = false;   // whether SystemOptions::asynchronous means something
-  bool has_ranges = false;  // whether it has ranged objects
-  bool isolates = true;     // whether several clients leave what whole transactions leave
+  std::string_view what;         // one line
+  bool durable = true;           // whether what it acknowledges survives a crash
+  bool has_async = false;        // whether SystemOptions::asynchronous means something
+  bool has_ranges = false;       // whether it has ranged objects
+  bool isolates = true;          // whether several clients leave what whole transactions leave
+  unsigned most_clients = 1024;  // at once
 };
 
 // All systems in this build.
@@ -113,9 +114,10 @@ const std::vector<SystemInfo>& systems();
 // Throws std::invalid_argument, with the names there are, for any other.
 const SystemInfo& system_info(std::string_view name);
 std::unique_ptr<System> make_system(std::string_view name);
-// Empty if the system can run the workload with these options; else the reason why not.
+// Empty if the system can run the workload with these options and so many clients; else the reason why
+// not.
 std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
-                            const SystemOptions& options);
+                            const SystemOptions& options, unsigned clients = 1);
 
 // Empty if the structure's invariants hold and its contents are what whole transactions of the
 // workload leave; else a sentence that names the violation.

@@ -7,9 +7,10 @@ usage: cli_test.py SP3
 import json
 import os
 import signal
+import subprocess
 import sys
 
-from command_line import ERROR, USAGE, CommandTest, main
+from command_line import ERROR, OK, USAGE, CommandTest, main
 
 
 class CliTest(CommandTest):
@@ -264,6 +265,28 @@ class CliTest(CommandTest):
             self.assertEqual(row["memory_per_held_bytes"] is not None, row["held"] != 0)
             if row["held"] != 0:
                 self.assertLess(row["memory_per_held_bytes"], 1 << 20)
+
+    def test_a_thread_that_cannot_be_started_ends_a_run(self):
+        limited = ["sh", "-c", 'ulimit -s 8192; ulimit -v 2500000; exec "$0" "$@"', self.SP3]
+        if subprocess.run([*limited, "--version"], capture_output=True, check=False).returncode != OK:
+            self.skipTest("a sanitizer wants more address space")
+        for command in (["bench", "--workload", "queue", "--entries", "1000", "--system", "dram-tx"],
+                        ["lockbench"]):
+            result = subprocess.run([*limited, *command, "--threads", "300", "--seconds", "0.1",
+                                     "--repeat", "1"], capture_output=True, text=True, timeout=240,
+                                    check=False)
+            self.assertEqual(result.returncode, ERROR, result.stderr)
+            self.assertRegex(result.stderr, "thread [0-9]+ of 300 could not be started")
+
+    def test_what_a_system_cannot_run_with_so_many_threads_is_said_and_left_out(self):
+        arguments = ["--workload", "sps", "--entries", "500", "--operations", "700", "--repeat", "1",
+                     "--threads", "2,65", "--system", "sp3,mnemosyne"]
+        for command in (["bench"], ["compare", "--section", "emulated"]):
+            shown = self.sp3(*command, *arguments).stdout
+            self.assertIn("skipped: mnemosyne on sps: mnemosyne serves at most 64 threads", shown)
+            self.assertEqual(len([line for line in shown.splitlines() if line.startswith("sps ")]), 3)
+        self.assertIn("at most 64", self.complaint(
+            "bench", "--system", "mnemosyne", "--threads", "65", code=USAGE))
 
     def test_lockbench_runs_with_just_enough_ranges_and_as_many_threads_as_may_be(self):
         for arguments in (["--lock", "all", "--workload", "W2", "--slots", "32", "--threads", "2"],

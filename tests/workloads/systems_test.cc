@@ -230,8 +230,11 @@ TEST_CASE("An error of a worker stops the run and is thrown") {
   options.threads = 2;
   options.operations = 100'000;
   CHECK_THROWS_WITH(run_workload(system, spec, zipf, options), "broken on purpose");
+  // Nobody waits for the end of a run that has failed.
   options.operations = 0;
-  options.seconds = 0.05;
+  options.seconds = 86400;
+  CHECK_THROWS_WITH(run_workload(system, spec, zipf, options), "broken on purpose");
+  options.warmup_seconds = 86400;
   CHECK_THROWS_WITH(run_workload(system, spec, zipf, options), "broken on purpose");
 }
 
@@ -244,6 +247,10 @@ TEST_CASE("Unknown systems and impossible combinations are named") {
   async.asynchronous = true;
   CHECK(why_unsupported("nvm-tx", spec, async) != "");
   CHECK(why_unsupported("sp3", spec, async) == "");
+  SystemOptions mapped;
+  mapped.pool.memory = sp3::MemoryKind::emulated;
+  CHECK(why_unsupported("mnemosyne", spec, mapped, 64) == "");
+  CHECK(why_unsupported("mnemosyne", spec, mapped, 65).find("at most 64") != std::string::npos);
 }
 
 TEST_CASE("The floor and the machine can be told") {

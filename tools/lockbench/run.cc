@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include <malloc.h>
@@ -29,6 +30,7 @@
 #include "workloads/range_locks/spin_skiplist.h"
 #include "workloads/range_locks/tree.h"
 #include "workloads/rng.h"
+#include "workloads/runner.h"
 
 namespace sp3::tools {
 
@@ -50,6 +52,7 @@ struct Thread {
   std::uint64_t pairs = 0;
   std::uint64_t conflicts = 0;
   workloads::Histogram latency;
+  const std::atomic<bool>* stop = nullptr;  // set when the run is over
 };
 
 // Locks a range, trying until it is there.
@@ -89,10 +92,11 @@ void one_pair(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Threa
   ++mine.pairs;
 }
 
-// Whether all of the batch could be had; not if the run is over before.
+// Thrown where a run is over before it has all of a batch: the loops that are measured do not ask.
+struct Over {};
+
 template <class Lock>
-bool one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine,
-               const std::atomic<bool>& stop) {
+void one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
   std::byte* const array = lockbench_array();
   using Token = decltype(lock.try_lock(owner, 0, 1));
   std::array<std::optional<Token>, kBatch> tokens;
@@ -105,9 +109,9 @@ bool one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thre
       tokens[i].emplace(lock.try_lock(owner, begins[i], begins[i] + kRangeBytes));
       if (*tokens[i]) break;
       ++mine.conflicts;
-      if (stop.load(std::memory_order_relaxed)) {
+      if (mine.stop->load(std::memory_order_relaxed)) {
         for (unsigned held = 0; held < i; ++held) lock.unlock(std::move(*tokens[held]));
-        return false;
+        throw Over();
       }
     }
   }
@@ -116,7 +120,6 @@ bool one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thre
   }
   for (auto& token : tokens) lock.unlock(std::move(*token));
   mine.pairs += kBatch;
-  return true;
 }
 
 // Lock and unlock one of the gaps between the held ranges.
@@ -128,19 +131,15 @@ void one_bare_pair(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, 
   ++mine.pairs;
 }
 
-// Whether to go on.
 template <class Lock>
-bool step(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine,
-          const std::atomic<bool>& stop) {
+void step(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
   switch (run.workload) {
     case LockWorkload::w2:
-      return one_batch(lock, owner, run, rng, mine, stop);
+      return one_batch(lock, owner, run, rng, mine);
     case LockWorkload::uncontended:
-      one_bare_pair(lock, owner, run, rng, mine);
-      return true;
+      return one_bare_pair(lock, owner, run, rng, mine);
     default:
-      one_pair(lock, owner, run, rng, mine);
-      return true;
+      return one_pair(lock, owner, run, rng, mine);
   }
 }
 
@@ -183,21 +182,17 @@ void warm_up(Lock& lock, RangeOwner& owner, const LockRun& run) {
 // Where `lockbench --instructions` counts; named there.
 template <class Lock>
 [[gnu::noinline]] void run_pairs(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng,
-                                 Thread& mine, const std::atomic<bool>& stop) {
-  while (mine.pairs < run.pairs && step(lock, owner, run, rng, mine, stop)) {
-  }
+                                 Thread& mine) {
+  while (mine.pairs < run.pairs) step(lock, owner, run, rng, mine);
 }
 
 template <class Lock>
-void run_for_time(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine,
-                  const std::atomic<bool>& stop) {
-  while (!stop.load(std::memory_order_relaxed)) {
+void run_for_time(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
+  while (!mine.stop->load(std::memory_order_relaxed)) {
     const std::uint64_t start = emu::ticks();
-    if (!step(lock, owner, run, rng, mine, stop)) return;
+    step(lock, owner, run, rng, mine);
     mine.latency.record(emu::ticks() - start);
-    for (unsigned i = 1; i < kTimedOf; ++i) {
-      if (!step(lock, owner, run, rng, mine, stop)) return;
-    }
+    for (unsigned i = 1; i < kTimedOf; ++i) step(lock, owner, run, rng, mine);
   }
 }
 
@@ -211,12 +206,16 @@ class Contest {
   template <class Work>
   double run(const LockRun& run, const Work& work) {
     std::vector<std::jthread> threads;
+    threads.reserve(run.threads);
     try {
       for (unsigned i = 0; i < run.threads; ++i) {
         threads.emplace_back([this, &work, i] { run_thread(work, i); });
       }
+    } catch (const std::system_error& error) {
+      fail(std::make_exception_ptr(workloads::thread_not_started(
+          static_cast<unsigned>(threads.size()), run.threads, error)));
     } catch (...) {
-      fail();
+      fail(std::current_exception());
     }
     while (ready_.load() < run.threads && !stop_.load()) std::this_thread::yield();
     const std::uint64_t start = emu::ticks();
@@ -242,13 +241,14 @@ class Contest {
         while (!go_.load(std::memory_order_acquire)) std::this_thread::yield();
         return stop_;
       });
+    } catch (const Over&) {
     } catch (...) {
-      fail();
+      fail(std::current_exception());
     }
   }
-  void fail() {
+  void fail(std::exception_ptr why) {
     const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = std::current_exception();
+    if (!failure_) failure_ = std::move(why);
     stop_.store(true);
     failed_.notify_all();
   }
@@ -280,12 +280,12 @@ LockResult measure(Lock& lock, const LockRun& run, RangeLockDomain& domain,
     Rng rng(run.seed, index + 2);
     Thread& mine = threads[index];
     if (run.pairs != 0 && run.workload == LockWorkload::uncontended) warm_up(lock, owner, run);
-    const std::atomic<bool>& stop = start();
-    if (stop) return;
+    mine.stop = &start();
+    if (*mine.stop) return;
     if (run.pairs != 0) {
-      run_pairs(lock, owner, run, rng, mine, stop);
+      run_pairs(lock, owner, run, rng, mine);
     } else {
-      run_for_time(lock, owner, run, rng, mine, stop);
+      run_for_time(lock, owner, run, rng, mine);
     }
   });
 

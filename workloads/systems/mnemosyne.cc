@@ -5,6 +5,9 @@
 
 namespace sp3::workloads {
 
+// Each client has a log to itself.
+static_assert(kMnemosyneClients == mnemosyne::Layout::kLogs);
+
 std::unique_ptr<System> make_mnemosyne() {
   return std::make_unique<word_tm::WordSystem<mnemosyne::Engine>>();
 }

@@ -8,6 +8,8 @@
 
 namespace sp3::workloads {
 
+inline constexpr unsigned kMnemosyneClients = 64;  // at once
+
 std::unique_ptr<System> make_mnemosyne();
 // As why_unsupported() in workloads/system.h.
 std::string why_not_mnemosyne(const WorkloadSpec& spec, const SystemOptions& options);
