@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <sp3/containers/queue.h>
@@ -51,7 +52,10 @@ class QueueWorkload {
       values_.push(tx, Entry<Size>::of(operation.value));
       return true;
     }
-    return values_.pop(tx).has_value();
+    const std::optional<Entry<Size>> found = values_.pop(tx);
+    // As of a map: the caller wants the value, so its bytes are read.
+    if (found) result_ = *found;
+    return found.has_value();
   }
 
   std::string check_structure(Transaction& tx) const { return values_.check_invariants(tx); }
@@ -66,6 +70,7 @@ class QueueWorkload {
  private:
   std::uint64_t entries_;
   Values values_;
+  Entry<Size> result_{};
 };
 
 }  // namespace sp3::workloads
