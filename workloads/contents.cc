@@ -1,21 +1,24 @@
 #include "workloads/contents.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace sp3::workloads {
 
-ContentsCheck::ContentsCheck(const WorkloadSpec& spec) : kind_(spec.kind), entries_(spec.entries) {
-  if (kind_ != WorkloadKind::queue) seen_.resize(entries_, false);
+ContentsCheck::ContentsCheck(const WorkloadSpec& spec, unsigned producers)
+    : spec_(spec), producers_(producers) {
+  if (spec.kind != WorkloadKind::queue) seen_.resize(spec.entries, false);
 }
 
 bool ContentsCheck::add(const Item& item) {
   if (!violation_.empty()) return false;
   ++items_;
   if (!item.intact) {
-    violation_ = fmt::format("The entry at {}, found with tag {:#x}, is torn.", item.key, item.tag);
-    return false;
+    return refuse(
+        fmt::format("The entry at {}, found with tag {:#x}, is torn.", item.key, item.tag));
   }
-  switch (kind_) {
+  switch (spec_.kind) {
     case WorkloadKind::sps:
       return add_unique(item.tag, "Tag");
     case WorkloadKind::queue:
@@ -26,36 +29,86 @@ bool ContentsCheck::add(const Item& item) {
     case WorkloadKind::ranges:
       break;
   }
-  return add_unique(item.key, "Key");
+  return add_keyed(item);
+}
+
+bool ContentsCheck::refuse(std::string violation) {
+  violation_ = std::move(violation);
+  return false;
 }
 
 bool ContentsCheck::add_unique(std::uint64_t number, const char* what) {
-  if (number >= entries_ || seen_[number]) {
-    violation_ =
-        fmt::format("{} {} {}.", what, number, number >= entries_ ? "is foreign" : "occurs twice");
-    return false;
-  }
+  if (number >= spec_.entries) return refuse(fmt::format("{} {} is foreign.", what, number));
+  if (seen_[number]) return refuse(fmt::format("{} {} occurs twice.", what, number));
   seen_[number] = true;
   return true;
 }
 
+// A tag that was not there at the start.
+bool ContentsCheck::add_made(std::uint64_t tag) {
+  const bool counted = tag != producer_of(tag) << kProducerShift;
+  if (producer_of(tag) <= producers_ && counted) return true;
+  return refuse(fmt::format("Nobody made tag {:#x}.", tag));
+}
+
+bool ContentsCheck::add_keyed(const Item& item) {
+  const bool is_array = spec_.kind == WorkloadKind::ranges;
+  if (!add_unique(item.key, is_array ? "Index" : "Key")) return false;
+  if (producer_of(item.tag) != 0) return add_made(item.tag);
+  if (item.tag == item.key && (is_array || spec_.present_at_start(item.key))) return true;
+  return refuse(
+      fmt::format("The entry at {} has tag {:#x}, which nobody gave it.", item.key, item.tag));
+}
+
 bool ContentsCheck::add_queued(const Item& item) {
-  const auto [previous, first] = last_.try_emplace(item.tag >> 48, item.tag);
+  const std::uint64_t producer = producer_of(item.tag);
+  if (producer != 0) {
+    if (!add_made(item.tag)) return false;
+  } else if (item.tag >= spec_.entries) {
+    return refuse(fmt::format("Tag {} is foreign.", item.tag));
+  } else if (last_.size() > last_.count(0)) {
+    return refuse(fmt::format("Tag {}, from the start, follows what came later.", item.tag));
+  }
+  const auto [previous, first] = last_.try_emplace(producer, item.tag);
   if (!first && item.tag <= previous->second) {
-    violation_ = fmt::format("Tag {:#x} follows {:#x}, which its producer made later.", item.tag,
-                             previous->second);
-    return false;
+    return refuse(fmt::format("Tag {:#x} follows {:#x}, which its producer made later.", item.tag,
+                              previous->second));
+  }
+  if (!first && item.tag != previous->second + 1) {
+    return refuse(fmt::format("Tag {:#x} follows {:#x}; what its producer made between is lost.",
+                              item.tag, previous->second));
   }
   previous->second = item.tag;
   return true;
 }
 
-std::string ContentsCheck::violation() const {
-  const bool is_full = kind_ == WorkloadKind::sps || kind_ == WorkloadKind::ranges;
-  if (violation_.empty() && is_full && items_ != entries_) {
-    return fmt::format("The array holds {} entries; it was made with {}.", items_, entries_);
+std::string ContentsCheck::what_is_missing() const {
+  switch (spec_.kind) {
+    case WorkloadKind::sps:
+    case WorkloadKind::ranges:
+      if (items_ == spec_.entries) return {};
+      return fmt::format("The array holds {} entries; it was made with {}.", items_, spec_.entries);
+    case WorkloadKind::queue: {
+      const auto last = last_.find(0);
+      if (last == last_.end() || last->second == spec_.entries - 1) return {};
+      return fmt::format("Tag {} is there, but not {}, which came later.", last->second,
+                         spec_.entries - 1);
+    }
+    case WorkloadKind::hashtable:
+    case WorkloadKind::rbtree:
+    case WorkloadKind::bptree:
+      break;
   }
-  return violation_;
+  for (std::uint64_t key = 0; key < spec_.entries; ++key) {
+    if (!seen_[key] && spec_.present_at_start(key)) {
+      return fmt::format("Key {}, there from the start, is missing.", key);
+    }
+  }
+  return {};
+}
+
+std::string ContentsCheck::violation() const {
+  return violation_.empty() ? what_is_missing() : violation_;
 }
 
 }  // namespace sp3::workloads

@@ -25,13 +25,16 @@ using ItemVisitor = std::function<bool(const Item&)>;
 
 // Feed it every item, in the walk's order, then ask. Invariants it checks:
 //   sps      every tag below the number of entries occurs once (a permutation)
-//   queue    the tags of one producer, its number in the upper 16 bits, increase
-//   maps     every key is below the number of entries, and none occurs twice
+//   queue    what is left of the values of one producer is there in order and without a gap: values
+//            only go at the front; those from the start come first, and the last of them goes last
+//   maps     every key is below the number of entries, none occurs twice, and all that were there at
+//            the start are, for nothing deletes
 //   ranges   every index below the number of entries occurs once
-//   all      every entry is whole
+//   all      every entry is whole, and its tag is one that it had at the start or that a producer gives
 class ContentsCheck {
  public:
-  explicit ContentsCheck(const WorkloadSpec& spec);
+  // `producers` is how many threads may have written, with numbers from 0 on.
+  explicit ContentsCheck(const WorkloadSpec& spec, unsigned producers = kMostThreads);
 
   // Returns whether all is well so far.
   bool add(const Item& item);
@@ -40,10 +43,14 @@ class ContentsCheck {
 
  private:
   bool add_queued(const Item& item);
+  bool add_keyed(const Item& item);
   bool add_unique(std::uint64_t number, const char* what);
+  bool add_made(std::uint64_t tag);
+  bool refuse(std::string violation);
+  [[nodiscard]] std::string what_is_missing() const;
 
-  WorkloadKind kind_;
-  std::uint64_t entries_;
+  WorkloadSpec spec_;
+  std::uint64_t producers_;
   std::uint64_t items_ = 0;
   std::vector<bool> seen_;                                 // sps: by tag; maps: by key
   std::unordered_map<std::uint64_t, std::uint64_t> last_;  // queue: the last tag of each producer

@@ -24,8 +24,9 @@
 namespace sp3::workloads {
 
 void RunOptions::validate() const {
-  if (threads < 1 || threads > 1024) {
-    throw std::invalid_argument(fmt::format("threads: wanted 1 to 1024, found {}", threads));
+  if (threads < 1 || threads > kMostThreads) {
+    throw std::invalid_argument(
+        fmt::format("threads: wanted 1 to {}, found {}", kMostThreads, threads));
   }
   if (operations == 0 && !(seconds > 0 && seconds <= 86400)) {
     throw std::invalid_argument(fmt::format("seconds: wanted 0 < s <= 86400, found {}", seconds));

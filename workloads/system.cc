@@ -173,10 +173,10 @@ std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
   return system.why_unsupported(spec, options);
 }
 
-std::string check(System& system, const WorkloadSpec& spec) {
+std::string check(System& system, const WorkloadSpec& spec, unsigned producers) {
   std::string violation = system.check_structure();
   if (!violation.empty()) return violation;
-  ContentsCheck contents(spec);
+  ContentsCheck contents(spec, producers);
   system.visit([&](const Item& item) { return contents.add(item); });
   return contents.violation();
 }
@@ -184,7 +184,7 @@ std::string check(System& system, const WorkloadSpec& spec) {
 std::string check_run(std::string_view name, System& system, const WorkloadSpec& spec,
                       unsigned clients) {
   const bool whole = clients == 1 || system_info(name).isolates;
-  return whole ? check(system, spec) : system.check_structure();
+  return whole ? check(system, spec, clients) : system.check_structure();
 }
 
 std::uint64_t data_size(const WorkloadSpec& spec) {

@@ -101,12 +101,12 @@ class System {
 
 struct SystemInfo {
   std::string_view name;
-  std::string_view what;         // one line
-  bool durable = true;           // whether what it acknowledges survives a crash
-  bool has_async = false;        // whether SystemOptions::asynchronous means something
-  bool has_ranges = false;       // whether it has ranged objects
-  bool isolates = true;          // whether several clients leave what whole transactions leave
-  unsigned most_clients = 1024;  // at once
+  std::string_view what;    // one line
+  bool durable = true;      // whether what it acknowledges survives a crash
+  bool has_async = false;   // whether SystemOptions::asynchronous means something
+  bool has_ranges = false;  // whether it has ranged objects
+  bool isolates = true;     // whether several clients leave what whole transactions leave
+  unsigned most_clients = kMostThreads;  // at once
 };
 
 // All systems in this build.
@@ -120,8 +120,8 @@ std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
                             const SystemOptions& options, unsigned clients = 1);
 
 // Empty if the structure's invariants hold and its contents are what whole transactions of the
-// workload leave; else a sentence that names the violation.
-std::string check(System& system, const WorkloadSpec& spec);
+// workload, run by threads below `producers`, leave; else a sentence that names the violation.
+std::string check(System& system, const WorkloadSpec& spec, unsigned producers = kMostThreads);
 // The same after a run by so many clients of the named system; without the contents if it does not
 // isolate them from each other.
 std::string check_run(std::string_view name, System& system, const WorkloadSpec& spec,

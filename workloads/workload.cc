@@ -95,7 +95,7 @@ OperationStream::OperationStream(const WorkloadSpec& spec, const Zipf& zipf, uns
       insert_below_(
           spec.insert_ratio >= 1.0 ? 0 : static_cast<std::uint64_t>(spec.insert_ratio * 0x1.0p64)),
       always_insert_(spec.insert_ratio >= 1.0),
-      next_tag_(static_cast<std::uint64_t>(thread + 1) << 48),
+      next_tag_(static_cast<std::uint64_t>(thread + 1) << kProducerShift),
       mix_(spec.range_mix) {
   if (kind_ == WorkloadKind::queue) return;
   draws_.resize(std::clamp<std::size_t>(draws, 1, kMostDraws));

@@ -38,6 +38,8 @@ WorkloadKind workload_from_name(std::string_view name);
 // The entry sizes that are compiled in.
 inline constexpr std::uint32_t kEntrySizes[] = {16, 64, 128, 256, 1024, 4096};
 
+inline constexpr unsigned kMostThreads = 1024;  // of a run
+
 struct WorkloadSpec {
   WorkloadKind kind = WorkloadKind::sps;
   std::uint64_t entries =
@@ -83,6 +85,11 @@ struct Operation {
   std::uint64_t value = 0;  // swap: the second index; inserts and writes: the tag of the new entry
   std::uint64_t count = 0;  // ranges: entries
 };
+
+// A tag tells who made the entry: 0 for what is there at the start, whose tags are its indices or keys;
+// else the thread's number and one. The rest counts what that thread made, from 1 on.
+inline constexpr unsigned kProducerShift = 48;
+constexpr std::uint64_t producer_of(std::uint64_t tag) { return tag >> kProducerShift; }
 
 // One thread's operations: a function of the spec, its seed and the thread's number alone.
 //

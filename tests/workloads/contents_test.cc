@@ -1,0 +1,134 @@
+// The check of contents: what no sequence of whole transactions leaves is found.
+#include "workloads/contents.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+using namespace sp3::workloads;
+
+namespace {
+
+constexpr std::uint64_t kEntries = 1000;
+
+WorkloadSpec spec_of(WorkloadKind kind) {
+  WorkloadSpec spec;
+  spec.kind = kind;
+  spec.entries = kEntries;
+  return spec;
+}
+
+std::string violation_of(const WorkloadSpec& spec, const std::vector<Item>& items,
+                         unsigned producers = 2) {
+  ContentsCheck check(spec, producers);
+  for (const Item& item : items) {
+    if (!check.add(item)) break;
+  }
+  return check.violation();
+}
+
+// What a store holds at the start.
+std::vector<Item> initial(const WorkloadSpec& spec) {
+  std::vector<Item> items;
+  for (std::uint64_t i = 0; i < spec.entries; ++i) {
+    if (spec.present_at_start(i)) items.push_back({i, i, true});
+  }
+  return items;
+}
+
+std::uint64_t made(std::uint64_t producer, std::uint64_t number) {
+  return producer << kProducerShift | number;
+}
+
+// Takes the items from..to away and numbers the others anew, as a queue would.
+void lose(std::vector<Item>& items, std::uint64_t from, std::uint64_t to) {
+  const auto at = [&](std::uint64_t i) { return items.begin() + static_cast<std::ptrdiff_t>(i); };
+  items.erase(at(from), at(to));
+  for (std::size_t i = 0; i < items.size(); ++i) items[i].key = i;
+}
+
+}  // namespace
+
+TEST_CASE("A map that lost a key, or holds what nobody wrote, is found") {
+  for (const WorkloadKind kind :
+       {WorkloadKind::hashtable, WorkloadKind::rbtree, WorkloadKind::bptree}) {
+    WorkloadSpec spec = spec_of(kind);
+    std::vector<Item> items = initial(spec);
+    CHECK(violation_of(spec, items) == "");
+    items[7].tag = made(1, 1);
+    items[8].tag = made(2, 500);
+    CHECK(violation_of(spec, items) == "");
+    CHECK(violation_of(spec, {}) != "");
+    for (const std::uint64_t tag : {made(0, 8), made(0, 1001), made(1, 0), made(3, 1), ~0UL}) {
+      std::vector<Item> strange = items;
+      strange[7].tag = tag;
+      CAPTURE(tag);
+      CHECK(violation_of(spec, strange) != "");
+    }
+    std::vector<Item> fewer = items;
+    fewer.erase(fewer.begin() + 500);
+    CHECK(violation_of(spec, fewer) != "");
+    std::vector<Item> twice = items;
+    twice[9].key = 8;
+    CHECK(violation_of(spec, twice) != "");
+    // A key that was not there at the start may be missing, and is never found with its initial tag.
+    spec.fill = 0.5;
+    const std::vector<Item> half = initial(spec);
+    CHECK(half.size() < kEntries);
+    CHECK(violation_of(spec, half) == "");
+    CHECK(violation_of(spec, initial(spec_of(kind))) != "");
+    CHECK(violation_of(spec, {half.begin() + 1, half.end()}) != "");
+  }
+}
+
+TEST_CASE("A queue that lost values anywhere but at its front is found") {
+  const WorkloadSpec spec = spec_of(WorkloadKind::queue);
+  std::vector<Item> items = initial(spec);
+  // Two producers, who take turns.
+  for (std::uint64_t n = 1; n <= 100; ++n) {
+    for (const std::uint64_t producer : {1, 2}) {
+      items.push_back({items.size(), made(producer, n), true});
+    }
+  }
+  CHECK(violation_of(spec, items) == "");
+  for (const std::uint64_t taken : {1U, 999U, 1000U, 1051U, 1200U}) {
+    std::vector<Item> rest = items;
+    lose(rest, 0, taken);
+    CHECK(violation_of(spec, rest) == "");
+  }
+  for (const std::uint64_t at : {4U, 899U, 999U, 1002U, 1197U}) {
+    std::vector<Item> rest = items;
+    lose(rest, at, at + 1);
+    CAPTURE(at);
+    CHECK(violation_of(spec, rest) != "");
+  }
+  std::vector<Item> rest = items;
+  lose(rest, 4, 900);
+  CHECK(violation_of(spec, rest) != "");
+  rest = items;
+  std::swap(rest[1100], rest[1102]);
+  CHECK(violation_of(spec, rest) != "");
+  rest = items;
+  std::swap(rest[999], rest[1000]);
+  CHECK(violation_of(spec, rest) != "");
+  CHECK(violation_of(spec, items, 1) != "");
+}
+
+TEST_CASE("An array with an entry too many, too few, torn or foreign is found") {
+  for (const WorkloadKind kind : {WorkloadKind::sps, WorkloadKind::ranges}) {
+    const WorkloadSpec spec = spec_of(kind);
+    const std::vector<Item> items = initial(spec);
+    CHECK(violation_of(spec, items) == "");
+    CHECK(violation_of(spec, {items.begin(), items.end() - 1}) != "");
+    std::vector<Item> wrong = items;
+    wrong[3].tag = wrong[4].tag;
+    CHECK(violation_of(spec, wrong) != "");
+    wrong = items;
+    wrong[3].intact = false;
+    CHECK(violation_of(spec, wrong) != "");
+    wrong = items;
+    wrong.push_back({kEntries, kEntries, true});
+    CHECK(violation_of(spec, wrong) != "");
+  }
+}
