@@ -9,13 +9,17 @@
 // flushing. Bandwidths are payload bytes (128 per write) per second; medians of the repeats.
 // Everything that runs on one thread is measured in CPU time, so that a busy machine shows it too.
 #include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <random>
-#include <string>
+#include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -37,6 +41,8 @@ using namespace sp3;
 
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint32_t kObject = 128;
+
+constexpr std::uint32_t kMostSessions = 64;
 
 struct Setup {
   std::uint64_t log_bytes = 0;
@@ -68,7 +74,8 @@ double memcpy_bandwidth(int repeats) {
   return median(rates);
 }
 
-// A name for the pool, in memory where there is such a place; the file goes with it.
+// A name for the pool, in memory where there is such a place; the file goes with it, or with a
+// signal that ends the program. One at a time.
 class TempFile {
  public:
   TempFile() {
@@ -76,18 +83,34 @@ class TempFile {
     const auto directory =
         std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path();
     path_ = directory / fmt::format("sp3-replay-bench-{}", getpid());
+    to_remove_.store(path_.c_str(), std::memory_order_relaxed);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, remove_and_end);
   }
   ~TempFile() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
+    to_remove_.store("", std::memory_order_relaxed);
   }
   TempFile(const TempFile&) = delete;
   TempFile& operator=(const TempFile&) = delete;
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
+  // Nothing but what a signal handler may do.
+  static void remove_and_end(int signal) {
+    ::unlink(to_remove_.load(std::memory_order_relaxed));  // set before the handler was
+    std::signal(signal, SIG_DFL);
+    ::raise(signal);
+  }
+
+  static inline std::atomic<const char*> to_remove_{""};
   std::filesystem::path path_;
 };
+
+// A session needs a segment, and segments are of one MiB.
+std::uint32_t max_sessions(const Setup& setup) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(kMostSessions, setup.log_bytes / kMiB));
+}
 
 class Bench {
  public:
@@ -96,7 +119,7 @@ class Bench {
     options_.geometry.log_size = setup.log_bytes;
     options_.geometry.segment_size = kMiB;
     options_.geometry.slab_size = kMiB;
-    options_.geometry.max_sessions = 64;
+    options_.geometry.max_sessions = max_sessions(setup);
     auto file = pool::PoolFile::create(path_.path(), setup.log_bytes + setup.home_bytes + 16 * kMiB,
                                        options_);
     carve(*file);
@@ -255,7 +278,10 @@ class Bench {
         }
       };
       reports.push_back(recovery::recover(*file, options).report);
-      if (reports.back().replayed != writes_) std::abort();
+      if (reports.back().replayed != writes_) {
+        throw std::runtime_error(
+            fmt::format("{} of {} writes were replayed", reports.back().replayed, writes_));
+      }
       peak_bytes_ = peak.bytes();
       emu::FlushCounts counts;
       for (const int copy : {0, 1}) {
@@ -278,16 +304,44 @@ class Bench {
   double cpu_whole_ = 0;   // and scan and cut
 };
 
+// The arguments. Throws std::invalid_argument that names the one that cannot be.
+Setup parse(int argc, char** argv) {
+  const auto number = [&](int at, const char* name, std::uint64_t otherwise, std::uint64_t least,
+                          std::uint64_t most) {
+    if (argc <= at) return otherwise;
+    const std::string_view text = argv[at];
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
+    if (error == std::errc{} && end == text.end() && value >= least && value <= most) return value;
+    throw std::invalid_argument(
+        fmt::format("{}: wanted {} to {}, found '{}'", name, least, most, text));
+  };
+  if (argc > 5) throw std::invalid_argument("more than four arguments");
+  constexpr std::uint64_t kMostMiB = 1 << 20;
+  Setup setup;
+  setup.log_bytes = number(1, "log MiB", 512, 4, kMostMiB) * kMiB;
+  setup.home_bytes = number(2, "homes MiB", 2048, 1, kMostMiB) * kMiB;
+  setup.sessions = static_cast<std::uint32_t>(
+      number(3, "sessions", std::min(4U, max_sessions(setup)), 1, max_sessions(setup)));
+  setup.repeats = static_cast<int>(number(4, "repeats", 3, 1, 1000));
+  return setup;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto argument = [&](int at, std::uint64_t otherwise) {
-    return argc > at ? std::strtoull(argv[at], nullptr, 10) : otherwise;
-  };
   Setup setup;
-  setup.log_bytes = argument(1, 512) * kMiB;
-  setup.home_bytes = argument(2, 2048) * kMiB;
-  setup.sessions = static_cast<std::uint32_t>(argument(3, 4));
-  setup.repeats = static_cast<int>(argument(4, 3));
-  Bench(setup).run();
+  try {
+    setup = parse(argc, argv);
+  } catch (const std::invalid_argument& error) {
+    fmt::print(stderr, "replay_bench: {}\nusage: [log MiB] [homes MiB] [sessions] [repeats]\n",
+               error.what());
+    return 2;
+  }
+  try {
+    Bench(setup).run();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "replay_bench: {}\n", error.what());
+    return 3;
+  }
 }
