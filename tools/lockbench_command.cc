@@ -106,8 +106,8 @@ void check_batches(const LockRun& run) {
   }
 }
 
-// The grid checks its own. Ranges that share a bucket of `bare` exclude each other: with four for each
-// range, those that W2 needs are in different ones.
+// The grid checks its own. Ranges that share a bucket of `bare` exclude each other: with four for
+// each range, those that W2 needs are in different ones.
 void check_buckets(const LockRun& run) {
   if (run.lock != "bare") return;
   constexpr std::uint64_t kMost = std::uint64_t{1} << 30;

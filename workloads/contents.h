@@ -27,10 +27,11 @@ using ItemVisitor = std::function<bool(const Item&)>;
 //   sps      every tag below the number of entries occurs once (a permutation)
 //   queue    what is left of the values of one producer is there in order and without a gap: values
 //            only go at the front; those from the start come first, and the last of them goes last
-//   maps     every key is below the number of entries, none occurs twice, and all that were there at
-//            the start are, for nothing deletes
+//   maps     every key is below the number of entries, none occurs twice, and all that were there
+//            at the start are, for nothing deletes
 //   ranges   every index below the number of entries occurs once
-//   all      every entry is whole, and its tag is one that it had at the start or that a producer gives
+//   all      every entry is whole, and its tag is one that it had at the start or that a producer
+//            gives
 class ContentsCheck {
  public:
   // `producers` is how many threads may have written, with numbers from 0 on.

@@ -114,8 +114,8 @@ const std::vector<SystemInfo>& systems();
 // Throws std::invalid_argument, with the names there are, for any other.
 const SystemInfo& system_info(std::string_view name);
 std::unique_ptr<System> make_system(std::string_view name);
-// Empty if the system can run the workload with these options and so many clients; else the reason why
-// not.
+// Empty if the system can run the workload with these options and so many clients; else the reason
+// why not.
 std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
                             const SystemOptions& options, unsigned clients = 1);
 

@@ -86,8 +86,8 @@ struct Operation {
   std::uint64_t count = 0;  // ranges: entries
 };
 
-// A tag tells who made the entry: 0 for what is there at the start, whose tags are its indices or keys;
-// else the thread's number and one. The rest counts what that thread made, from 1 on.
+// A tag tells who made the entry: 0 for what is there at the start, whose tags are its indices or
+// keys; else the thread's number and one. The rest counts what that thread made, from 1 on.
 inline constexpr unsigned kProducerShift = 48;
 constexpr std::uint64_t producer_of(std::uint64_t tag) { return tag >> kProducerShift; }
 

@@ -268,7 +268,8 @@ class CliTest(CommandTest):
 
     def test_a_thread_that_cannot_be_started_ends_a_run(self):
         limited = ["sh", "-c", 'ulimit -s 8192; ulimit -v 2500000; exec "$0" "$@"', self.SP3]
-        if subprocess.run([*limited, "--version"], capture_output=True, check=False).returncode != OK:
+        alone = subprocess.run([*limited, "--version"], capture_output=True, check=False)
+        if alone.returncode != OK:
             self.skipTest("a sanitizer wants more address space")
         for command in (["bench", "--workload", "queue", "--entries", "1000", "--system", "dram-tx"],
                         ["lockbench"]):
@@ -284,7 +285,8 @@ class CliTest(CommandTest):
         for command in (["bench"], ["compare", "--section", "emulated"]):
             shown = self.sp3(*command, *arguments).stdout
             self.assertIn("skipped: mnemosyne on sps: mnemosyne serves at most 64 threads", shown)
-            self.assertEqual(len([line for line in shown.splitlines() if line.startswith("sps ")]), 3)
+            rows = [line for line in shown.splitlines() if line.startswith("sps ")]
+            self.assertEqual(len(rows), 3)
         self.assertIn("at most 64", self.complaint(
             "bench", "--system", "mnemosyne", "--threads", "65", code=USAGE))
 

@@ -72,7 +72,8 @@ TEST_CASE("A map that lost a key, or holds what nobody wrote, is found") {
     std::vector<Item> twice = items;
     twice[9].key = 8;
     CHECK(violation_of(spec, twice) != "");
-    // A key that was not there at the start may be missing, and is never found with its initial tag.
+    // A key that was not there at the start may be missing, and is never found with its initial
+    // tag.
     spec.fill = 0.5;
     const std::vector<Item> half = initial(spec);
     CHECK(half.size() < kEntries);

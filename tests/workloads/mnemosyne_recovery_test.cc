@@ -106,8 +106,8 @@ Crash crash_after(F transactions) {
   return crash;
 }
 
-// Records of one line and of two, with values that pass for anything in the middle of a record: short
-// times, small numbers of stores.
+// Records of one line and of two, with values that pass for anything in the middle of a record:
+// short times, small numbers of stores.
 Cells store_some(Engine& engine, Engine::Client& client, Cells cells, unsigned round) {
   word_tm::update(engine, client, [&](Engine::Tx& tx) {
     const word_tm::Word at = tx.load(word_tm::kRoot);

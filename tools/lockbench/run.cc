@@ -1,9 +1,9 @@
 // The loops that lockbench measures, one instance for each lock.
 //
 // A range that cannot be had is tried again in W1 (whose only range it is), and drawn anew in W2:
-// to wait for one while holding others could deadlock, and most of the locks compared only try. There
-// are ranges enough that one is free for whoever draws (lockbench_command.cc sees to it), so that
-// nobody lets go of a batch half-way.
+// to wait for one while holding others could deadlock, and most of the locks compared only try.
+// There are ranges enough that one is free for whoever draws (lockbench_command.cc sees to it), so
+// that nobody lets go of a batch half-way.
 #include "tools/lockbench/run.h"
 
 #include <algorithm>
@@ -196,13 +196,13 @@ void run_for_time(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, T
   }
 }
 
-// The threads of a run: they get ready, start together, and end when each has done its pairs, when the
-// time is over, or when one fails. One that cannot be started counts as one that failed.
+// The threads of a run: they get ready, start together, and end when each has done its pairs, when
+// the time is over, or when one fails. One that cannot be started counts as one that failed.
 class Contest {
  public:
-  // Each thread calls work(index, start): it gets ready, calls start(), which returns when all may begin,
-  // and goes on until it is done or what start() returned is true. Returns the seconds from the common
-  // start to the last one's end. Errors: the first of a thread.
+  // Each thread calls work(index, start): it gets ready, calls start(), which returns when all may
+  // begin, and goes on until it is done or what start() returned is true. Returns the seconds from
+  // the common start to the last one's end. Errors: the first of a thread.
   template <class Work>
   double run(const LockRun& run, const Work& work) {
     std::vector<std::jthread> threads;

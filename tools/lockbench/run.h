@@ -59,8 +59,8 @@ bool has_shared_mode(const std::string& lock);
 // The array that W1 and its kin write to: 64 MiB, made once.
 std::byte* lockbench_array();
 
-// REQUIRES: run.lock is one of lock_names(); the options are what it allows; W2 has kLockBatch ranges for
-// each thread. Errors: the first of a thread, once all have ended.
+// REQUIRES: run.lock is one of lock_names(); the options are what it allows; W2 has kLockBatch
+// ranges for each thread. Errors: the first of a thread, once all have ended.
 LockResult run_lock(const LockRun& run);
 
 // Counts instructions with valgrind, by running this program under it: per pair, for each of the

@@ -15,7 +15,8 @@
 
 namespace sp3::workloads {
 
-// Where a lock keeps something for each owner: up to 1024 threads, who holds ranges meanwhile, who looks.
+// Where a lock keeps something for each owner: up to 1024 threads, who holds ranges meanwhile, who
+// looks.
 inline constexpr std::size_t kMostOwners = 1026;
 
 // A held range, or nothing.

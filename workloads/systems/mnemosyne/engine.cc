@@ -125,10 +125,11 @@ void Engine::recover(const std::string& path) {
 // Leaves no word that a record from the head on could use: what is there of one that a crash cut,
 // whose time may be given out again, would pass for words of the next one written in its place.
 //
-// A word is cleared by giving it the torn bit that is wrong from the head on, and the head stays: so
-// whatever part of the clearing a crash leaves, fewer records are whole than before, never more.
-// Zeros would be right on every second pass, and complete a record that was cut; and from position 0
-// on, in the log as it was before, a word in the middle of a record would be taken for the time of one.
+// A word is cleared by giving it the torn bit that is wrong from the head on, and the head stays:
+// so whatever part of the clearing a crash leaves, fewer records are whole than before, never more.
+// Zeros would be right on every second pass, and complete a record that was cut; and from position
+// 0 on, in the log as it was before, a word in the middle of a record would be taken for the time
+// of one.
 void Engine::clear_log(std::uint64_t log, emu::FlushCounts& counts) {
   const std::uint64_t capacity = layout_.log_capacity();
   const auto load = log_loader(*logs_, layout_.log_at(log));
@@ -139,8 +140,8 @@ void Engine::clear_log(std::uint64_t log, emu::FlushCounts& counts) {
     const std::uint64_t offset = layout_.log_at(log) + at % capacity * sizeof(std::uint64_t);
     store_and_flush(*words_, offset, expected ^ kTornBit, counts);
   }
-  // A killed process may have stored it only: with an older one after a power failure, the words that
-  // are written over from here on would hide all behind them.
+  // A killed process may have stored it only: with an older one after a power failure, the words
+  // that are written over from here on would hide all behind them.
   store_and_flush(*words_, Layout::head_at(log), head, counts);
   // relaxed: before any client and the manager.
   slots_[log].head.store(head, std::memory_order_relaxed);

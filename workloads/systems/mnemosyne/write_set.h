@@ -52,8 +52,8 @@ class WriteSet {
   // The word's cell, or the free one where it belongs.
   Cell& find_cell(std::uint64_t at) {
     const std::size_t mask = index_.size() - 1;
-    // Neighbouring words are scattered: entries are stored in a piece, and where the cells of two such
-    // pieces overlapped, each word would be searched for through all of the other piece.
+    // Neighbouring words are scattered: entries are stored in a piece, and where the cells of two
+    // such pieces overlapped, each word would be searched for through all of the other piece.
     for (std::size_t i = (at * 0x9e3779b97f4a7c15ULL >> 32) & mask;; i = (i + 1) & mask) {
       Cell& cell = index_[i];
       if (cell.generation != generation_ || stores_[cell.position].at == at) return cell;
