@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "oracle/history_graph.h"
@@ -29,8 +30,10 @@ std::string to_text(const Values& list) {
 struct Versions {
   std::unordered_map<std::uint64_t, std::size_t> writer;  // by value
   Values order;                                           // of a list: the longest read
+  std::vector<std::size_t> unread;  // list: who appended what is not in `order`, so comes after it
   std::map<std::uint64_t, std::vector<std::size_t>>
-      replaced;  // register: version -> who overwrote it
+      replaced;                    // register: version -> who overwrote it
+  std::vector<std::size_t> blind;  // register: who wrote it without having read it
 };
 
 class Analysis {
@@ -45,6 +48,7 @@ class Analysis {
       if (auto found = check_reads(t)) return found;
     }
     if (auto found = order_lists()) return found;
+    if (auto found = place_appends()) return found;
     if (auto found = order_registers()) return found;
     HistoryGraph graph(all_.size());
     for (std::size_t t = 0; t < all_.size(); ++t) {
@@ -100,18 +104,21 @@ class Analysis {
     return {};
   }
 
-  // Reads of values nobody wrote, of aborted or half-done transactions, or blind to own writes.
+  // Reads of values nobody wrote, of aborted or half-done transactions, blind to own writes, or of a
+  // register that changes between two of them.
   std::optional<Anomaly> check_reads(std::size_t t) {
     std::map<std::uint64_t, Values> appended;
-    std::map<std::uint64_t, std::uint64_t> written;
+    std::map<std::uint64_t, std::uint64_t> latest;  // value of a register, read or written here
     for (const HistoryOp& op : all_[t].ops) {
       const std::string what =
           name(t) + " read " + to_text(seen_by(op)) + " of object " + std::to_string(op.object);
       if (op.kind == Kind::append) appended[op.object].push_back(op.value);
-      if (op.kind == Kind::write_register) written[op.object] = op.value;
-      if (op.kind == Kind::read_register && written.contains(op.object)) {
-        if (op.value != written[op.object]) return Anomaly{"inconsistent read", what};
-        continue;
+      if (op.kind == Kind::write_register) latest[op.object] = op.value;
+      if (op.kind == Kind::read_register) {
+        const std::uint64_t expected = latest.emplace(op.object, op.value).first->second;
+        if (op.value != expected) {
+          return Anomaly{"inconsistent read", what + " where it was " + std::to_string(expected)};
+        }
       }
       const Values seen = seen_by(op);
       const Values& own = appended[op.object];
@@ -124,7 +131,7 @@ class Analysis {
         if (writer == objects_[op.object].writer.end()) return Anomaly{"unwritten value", what};
         const std::size_t w = writer->second;
         if (!counts(w)) return Anomaly{"dirty read", what + " of aborted " + name(w)};
-        if (w != t && i + 1 == seen.size() && !is_last_write(w, op.object, seen[i])) {
+        if (w != t && i + 1 == seen.size() && written_by(w, op.object).back() != seen[i]) {
           return Anomaly{"intermediate read", what + " of " + name(w)};
         }
       }
@@ -132,13 +139,14 @@ class Analysis {
     return std::nullopt;
   }
 
-  [[nodiscard]] bool is_last_write(std::size_t t, std::uint64_t object, std::uint64_t value) const {
-    std::uint64_t last = 0;
+  // What the transaction wrote to the object, in its own order.
+  [[nodiscard]] Values written_by(std::size_t t, std::uint64_t object) const {
+    Values values;
     for (const HistoryOp& op : all_[t].ops) {
-      if (op.object != object) continue;
-      if (op.kind == Kind::append || op.kind == Kind::write_register) last = op.value;
+      const bool writes = op.kind == Kind::append || op.kind == Kind::write_register;
+      if (writes && op.object == object) values.push_back(op.value);
     }
-    return last == value;
+    return values;
   }
 
   // Every read of a list is a prefix of the longest.
@@ -163,6 +171,39 @@ class Analysis {
     return std::nullopt;
   }
 
+  // In the longest read what one transaction appended stands once, together, and as it was appended;
+  // only the end may cut it off, where the reader is that transaction. Committed appends that nobody
+  // read must be somewhere all the same: behind.
+  std::optional<Anomaly> place_appends() {
+    std::map<std::uint64_t, std::unordered_set<std::uint64_t>> placed;  // by object
+    for (const auto& [object, versions] : objects_) {
+      const Values& order = versions.order;
+      for (std::size_t i = 0; i < order.size();) {
+        const std::size_t writer = writer_of(object, order[i]);
+        const Values own = written_by(writer, object);
+        const std::size_t there = std::min(own.size(), order.size() - i);
+        const auto first = order.begin() + static_cast<std::ptrdiff_t>(i);
+        if (!placed[object].insert(order[i]).second ||
+            !std::equal(first, first + static_cast<std::ptrdiff_t>(there), own.begin())) {
+          return Anomaly{"misplaced append", "object " + std::to_string(object) + " was read as " +
+                                                 to_text(order) + ", and " + name(writer) +
+                                                 " appended " + to_text(own)};
+        }
+        placed[object].insert(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(there));
+        i += there;
+      }
+    }
+    for (std::size_t t = 0; t < all_.size(); ++t) {
+      if (!counts(t)) continue;
+      for (const HistoryOp& op : all_[t].ops) {
+        if (op.kind != Kind::append || placed[op.object].contains(op.value)) continue;
+        std::vector<std::size_t>& unread = objects_[op.object].unread;
+        if (unread.empty() || unread.back() != t) unread.push_back(t);
+      }
+    }
+    return std::nullopt;
+  }
+
   // Who read a version and then overwrote it comes directly after it; two such have lost an update.
   std::optional<Anomaly> order_registers() {
     for (std::size_t t = 0; t < all_.size(); ++t) {
@@ -173,7 +214,10 @@ class Analysis {
         if (op.kind == Kind::read_register) read.emplace(op.object, op.value);
         if (op.kind != Kind::write_register || !written.insert(op.object).second) continue;
         const auto version = read.find(op.object);
-        if (version == read.end()) continue;
+        if (version == read.end()) {
+          objects_[op.object].blind.push_back(t);
+          continue;
+        }
         auto& next = objects_[op.object].replaced[version->second];
         next.push_back(t);
         if (next.size() > 1) {
@@ -192,7 +236,8 @@ class Analysis {
     return found == writers.end() ? kNobody : found->second;
   }
 
-  // What follows from the reads of transaction t.
+  // What follows from the reads of transaction t. Of those who wrote a register blindly it is known
+  // only that they come after its first value; the others follow one of these, or who replaced that.
   void add_edges(std::size_t t, HistoryGraph& graph) const {
     std::set<std::uint64_t> own;
     for (const HistoryOp& op : all_[t].ops) {
@@ -207,10 +252,18 @@ class Analysis {
         if (op.list.size() < versions.order.size()) {
           graph.add(t, writer_of(op.object, versions.order[op.list.size()]), HistoryGraph::Edge::rw,
                     object);
+          continue;
+        }
+        for (const std::size_t next : versions.unread) {
+          graph.add(t, next, HistoryGraph::Edge::rw, object);
         }
       } else {
         const std::size_t writer = op.value == 0 ? kNobody : writer_of(op.object, op.value);
         if (writer != kNobody) graph.add(writer, t, HistoryGraph::Edge::wr, object);
+        if (op.value == 0) {
+          for (const std::size_t b : versions.blind)
+            graph.add(t, b, HistoryGraph::Edge::rw, object);
+        }
         const auto next = versions.replaced.find(op.value);
         if (next == versions.replaced.end()) continue;
         graph.add(t, next->second.front(), HistoryGraph::Edge::rw, object);
@@ -226,6 +279,11 @@ class Analysis {
       for (std::size_t i = 1; i < versions.order.size(); ++i) {
         graph.add(writer_of(object, versions.order[i - 1]), writer_of(object, versions.order[i]),
                   HistoryGraph::Edge::ww, std::to_string(object));
+      }
+      if (versions.order.empty()) continue;
+      const std::size_t last = writer_of(object, versions.order.back());
+      for (const std::size_t next : versions.unread) {
+        graph.add(last, next, HistoryGraph::Edge::ww, std::to_string(object));
       }
     }
   }

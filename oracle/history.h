@@ -8,8 +8,9 @@
 //   rw   overwrote what it read                     rt   began after it had returned
 //
 // A history without a cycle (and without impossible reads) is strictly serializable as far as its
-// reads tell. Registers give version orders only where a transaction read a register before it
-// wrote it.
+// reads tell. Appends that committed and that nobody read come after all that was read, in whatever
+// order. Registers give version orders only where a transaction read a register before it wrote it;
+// of other writers it is known that they come after the value at first.
 //
 // Thread safety: a Transaction belongs to its thread; add() by one thread, after the run.
 #pragma once
@@ -59,7 +60,8 @@ struct HistoryTransaction {
 
 struct Anomaly {
   // "G0", "G1c", "G-single", "G2", "real-time violation", "lost update", "dirty read",
-  // "intermediate read", "inconsistent read", "incompatible lists", "unwritten value"
+  // "intermediate read", "inconsistent read", "incompatible lists", "misplaced append",
+  // "unwritten value"
   std::string name;
   std::string explanation;  // for a cycle: each transaction and each edge
 };

@@ -186,10 +186,130 @@ TEST_CASE("a transaction whose outcome is unknown counts from the moment it is s
   reader.read_list(y, {1});
   CHECK(verdict({lost, seen, reader}).empty());
   seen.append(x, 2);
-  CHECK(verdict({lost, seen, reader}).empty());  // nobody ever saw x = [2]
+  CHECK(verdict({lost, seen, reader}) == "G-single");  // it saw y = [1] and not x = [2]
   Tx later = at(5, 6);
   later.read_list(x, {2});
   CHECK(verdict({lost, seen, reader, later}) == "G-single");
+}
+
+TEST_CASE("an append that committed and that nobody read is missed") {
+  Tx a = at(1, 2), later = at(3, 4);
+  a.append(x, 1);
+  later.read_list(x, {});
+  CHECK(verdict({a, later}) == "real-time violation");
+  a.outcome = Tx::Outcome::unknown;  // nothing was promised
+  CHECK(verdict({a, later}).empty());
+  a.outcome = Tx::Outcome::aborted;
+  CHECK(verdict({a, later}).empty());
+  a.outcome = Tx::Outcome::committed;
+  Tx early = at(1, 4);
+  early.read_list(x, {});
+  CHECK(verdict({a, early}).empty());
+  // Another's append in its place.
+  Tx next = at(3, 4), last = at(5, 6);
+  next.append(x, 2);
+  next.read_list(x, {2});
+  last.read_list(x, {2});
+  CHECK(verdict({a, next, last}) == "real-time violation");
+  // Several that nobody read may be in any order.
+  Tx b = at(), c = at(), first = at();
+  b.append(x, 3);
+  c.append(x, 4);
+  c.append(x, 5);
+  first.read_list(x, {});
+  CHECK(verdict({first, b, c}).empty());
+  // Who read, and then appended what nobody read, came before all others of them.
+  first.append(x, 6);
+  CHECK(verdict({first, b, c}).empty());
+  b.ops.insert(b.ops.begin(), {HistoryOp::Kind::read_list, x, 0, {}});
+  CHECK(verdict({first, b, c}) == "G2");
+}
+
+TEST_CASE("half a transaction is found though nobody read its other half") {
+  Tx a = at(), b = at();
+  a.append(x, 1);
+  a.append(y, 1);
+  b.read_list(x, {1});
+  b.read_list(y, {});
+  CHECK(verdict({a, b}) == "G-single");
+}
+
+TEST_CASE("an update lost from a list is found though it was never read") {
+  Tx a = at(), b = at(), c = at();
+  a.read_list(x, {});
+  a.append(x, 1);
+  b.read_list(x, {});
+  b.append(x, 2);
+  c.read_list(x, {2});
+  CHECK(verdict({a, b, c}) == "G-single");
+}
+
+TEST_CASE("what a transaction appended stands in a list once, together and in its order") {
+  Tx a = at(1, 2), other = at(3, 4);
+  a.append(x, 1);
+  a.append(x, 2);
+  other.append(x, 3);
+  const auto verdict_on = [&](std::vector<std::uint64_t> list) {
+    Tx reader = at(5, 6);
+    reader.read_list(x, std::move(list));
+    return verdict({a, other, reader});
+  };
+  CHECK(verdict_on({1, 2, 3}).empty());
+  CHECK(verdict_on({2, 1, 3}) == "misplaced append");
+  CHECK(verdict_on({1, 3, 2}) == "misplaced append");
+  CHECK(verdict_on({2}) == "misplaced append");
+  CHECK(verdict_on({2, 3}) == "misplaced append");
+  CHECK(verdict_on({1, 2, 3, 1, 2}) == "misplaced append");
+  CHECK(verdict_on({1, 1, 2, 3}) == "misplaced append");
+  CHECK(verdict_on({1, 2, 3, 3}) == "misplaced append");
+  CHECK(verdict_on({1}) == "intermediate read");
+  CHECK(verdict_on({1, 2}) == "real-time violation");
+  // Its own reader may be the longest, and see a part.
+  Tx alone = at();
+  alone.append(y, 1);
+  alone.read_list(y, {1});
+  alone.append(y, 2);
+  CHECK(verdict({alone}).empty());
+}
+
+TEST_CASE("a register is what it was until the reader itself writes it") {
+  Tx writer = at(), reader = at();
+  writer.write_register(x, 1);
+  reader.read_register(x, 0);
+  reader.read_register(x, 0);
+  CHECK(verdict({writer, reader}).empty());
+  reader.read_register(x, 1);
+  CHECK(verdict({writer, reader}) == "inconsistent read");
+  Tx both = at();
+  both.read_register(x, 0);
+  both.write_register(x, 2);
+  both.read_register(x, 2);
+  both.write_register(x, 3);
+  both.read_register(x, 3);
+  CHECK(verdict({both}).empty());
+}
+
+TEST_CASE("a register's first value comes before all writers of it") {
+  Tx blind = at(1, 2), reader = at(3, 4);
+  blind.write_register(x, 1);
+  reader.read_register(x, 0);
+  CHECK(verdict({blind, reader}) == "real-time violation");
+  blind.outcome = Tx::Outcome::unknown;
+  CHECK(verdict({blind, reader}).empty());
+  blind.outcome = Tx::Outcome::committed;
+  reader.begin = 1;
+  CHECK(verdict({blind, reader}).empty());
+  // Half a transaction, of blind writes; and one that follows a blind write.
+  blind.write_register(y, 1);
+  reader.read_register(y, 1);
+  CHECK(verdict({blind, reader}) == "G-single");
+  Tx follower = at(3, 4), later = at(5, 6);
+  follower.read_register(x, 1);
+  follower.write_register(x, 2);
+  follower.write_register(y, 2);
+  later.read_register(x, 0);
+  later.read_register(y, 2);
+  CHECK(verdict({blind, follower, later}) == "G-single");
 }
 
 TEST_CASE("a cycle hidden in a long history is found") {
