@@ -138,6 +138,16 @@ class SimTest(CommandTest):
         self.assertLess(int(go_on.group(2)), 1_000_000)
         self.assertNotIn("to go on", self.sim("--explore", "--seeds", "5").stdout)
 
+    def test_seeds_may_begin_at_zero_and_have_no_end(self):
+        arguments = ("--crash", "--case-transactions", "1", "--case-cores", "1", "--images", "10000")
+        for seeds in ("0-", f"0-{2**64 - 1}"):
+            with self.subTest(seeds=seeds):
+                found = self.campaign(*arguments, "--seeds", seeds)
+                self.assertGreaterEqual(found["images"], 10000)
+                self.assertGreater(found["seeds"], 1)
+        found = self.campaign("--case-transactions", "1", "--seeds", f"{2**64 - 3}-")
+        self.assertEqual((found["seeds"], found["next_seed"]), (3, 0))
+
     def test_an_interrupt_ends_a_campaign_with_its_summary(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             with subprocess.Popen([self.SP3, "sim", "--explore", "--seeds", "1-"], text=True,

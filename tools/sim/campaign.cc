@@ -71,7 +71,9 @@ double share_of(const Goal& goal, const State& s) {
   const auto of = [](auto done, auto all) {
     return static_cast<double>(done) / static_cast<double>(all);
   };
-  double share = of(s.seeds, goal.seeds.last - goal.seeds.first + 1);
+  // One seed more than their distance, which as an integer may be zero.
+  double share =
+      static_cast<double>(s.seeds) / (static_cast<double>(goal.seeds.last - goal.seeds.first) + 1);
   if (goal.images != 0) share = std::max(share, of(s.counts.images, goal.images));
   if (goal.seconds > 0) share = std::max(share, of(s.seconds(), goal.seconds));
   return std::min(share, 1.0);
