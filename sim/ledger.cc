@@ -63,9 +63,17 @@ void Ledger::write(Number tx, std::uint32_t object, Value replaced, Value value)
   transactions_[tx].writes.push_back({object, value, replaced});
 }
 
-void Ledger::acknowledge(Number tx) {
-  transactions_[tx].stage = Stage::acknowledged;
-  transactions_[tx].end = ++moment_;
+void Ledger::publish(Number number) {
+  Transaction& tx = transactions_[number];
+  SP3_ASSERT(tx.stage == Stage::running);
+  tx.stage = Stage::published;
+  tx.end = ++moment_;
+}
+
+void Ledger::acknowledge(Number number) {
+  Transaction& tx = transactions_[number];
+  if (tx.stage == Stage::running) publish(number);
+  tx.stage = Stage::acknowledged;
   ++demands_;
 }
 
@@ -182,10 +190,23 @@ std::string Ledger::describe(Number number) const {
   std::string text = fmt::format("T{} (core {}, attempt {}{}:", number, tx.core, tx.attempt,
                                  tx.stage == Stage::acknowledged ? ", acknowledged)"
                                  : tx.stage == Stage::given_up   ? ", given up)"
+                                 : tx.stage == Stage::published  ? ", published)"
                                                                  : ", in flight)");
   for (const Access& read : tx.reads) text += fmt::format(" r{}={:x}", read.object, read.value);
   for (const Access& write : tx.writes) text += fmt::format(" w{}={:x}", write.object, write.value);
   return text;
+}
+
+oracle::HistoryTransaction Ledger::frame(const Transaction& tx) {
+  using Outcome = oracle::HistoryTransaction::Outcome;
+  oracle::HistoryTransaction out;
+  out.process = tx.core;
+  out.begin = tx.begin;
+  out.end = tx.end != 0 ? tx.end : ~std::uint64_t{0};
+  out.outcome = tx.stage == Stage::running    ? Outcome::unknown
+                : tx.stage == Stage::given_up ? Outcome::aborted
+                                              : Outcome::committed;
+  return out;
 }
 
 void Ledger::add_reads(const std::vector<Access>& reads, oracle::HistoryTransaction& to) const {
@@ -197,14 +218,7 @@ void Ledger::add_reads(const std::vector<Access>& reads, oracle::HistoryTransact
 oracle::History Ledger::history() const {
   oracle::History history;
   for (const Transaction& tx : transactions_) {
-    using Outcome = oracle::HistoryTransaction::Outcome;
-    oracle::HistoryTransaction out;
-    out.process = tx.core;
-    out.begin = tx.begin;
-    out.end = tx.end != 0 ? tx.end : ~std::uint64_t{0};
-    out.outcome = tx.stage == Stage::acknowledged ? Outcome::committed
-                  : tx.stage == Stage::given_up   ? Outcome::aborted
-                                                  : Outcome::unknown;
+    oracle::HistoryTransaction out = frame(tx);
     add_reads(tx.reads, out);
     for (const Access& write : tx.writes) out.write_register(write.object, write.value);
     history.add(std::move(out));

@@ -58,8 +58,11 @@ class Ledger {
   [[nodiscard]] Value next_value(Number tx) const;
   void read(Number tx, std::uint32_t object, Value found);
   void write(Number tx, std::uint32_t object, Value replaced, Value value);
-  void acknowledge(Number tx);
-  void give_up(Number tx);  // an exception left run(): nothing of it may be found
+  // Its call returned: who begins now must see it, though power may yet take it. No more is known of
+  // an asynchronous commit until it is acknowledged.
+  void publish(Number tx);
+  void acknowledge(Number tx);  // it is durable; and published, if it was not before
+  void give_up(Number tx);      // an exception left run(): nothing of it may be found
 
   [[nodiscard]] bool has_started() const noexcept { return started_; }
   // Changes whenever more may be asked of a state.
@@ -83,7 +86,7 @@ class Ledger {
   [[nodiscard]] std::string describe(Number tx) const;
 
  private:
-  enum class Stage : std::uint8_t { running, acknowledged, given_up };
+  enum class Stage : std::uint8_t { running, published, acknowledged, given_up };
   struct Access {
     std::uint32_t object;
     Value value;
@@ -95,7 +98,7 @@ class Ledger {
     std::uint32_t attempt = 0;
     std::uint64_t attempt_begin = 0;
     std::uint64_t begin = 0;
-    std::uint64_t end = 0;
+    std::uint64_t end = 0;  // of its call: an asynchronous one ends before it is acknowledged
     std::vector<Access> reads;
     std::vector<Access> writes;
   };
@@ -109,6 +112,8 @@ class Ledger {
   struct Found;
 
   void keep_view(Transaction& tx);
+  // As the history has it, without what it read and wrote.
+  [[nodiscard]] static oracle::HistoryTransaction frame(const Transaction& tx);
   void add_reads(const std::vector<Access>& reads, oracle::HistoryTransaction& to) const;
 
   [[nodiscard]] const Access* writer_of(std::uint32_t object, Value value, Number* tx) const;

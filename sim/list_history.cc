@@ -9,7 +9,6 @@
 namespace sp3::sim {
 
 oracle::History Ledger::list_history() const {
-  using Outcome = oracle::HistoryTransaction::Outcome;
   std::map<std::pair<std::uint32_t, Value>, Value> replaced;
   for (const Transaction& tx : transactions_) {
     for (const Access& write : tx.writes) replaced[{write.object, write.value}] = write.replaced;
@@ -25,27 +24,14 @@ oracle::History Ledger::list_history() const {
   };
 
   oracle::History history;
-  int processes = 1;
-  oracle::HistoryTransaction start;
+  oracle::HistoryTransaction start;  // process 0; the cores are those behind it
   for (std::uint32_t object = 0; object < kObjects && started_; ++object) {
     start.append(object, start_[object]);
   }
   history.add(std::move(start));
-  // A process does one thing at a time: what a core has in flight side by side is several's.
-  std::map<int, std::vector<std::pair<int, std::uint64_t>>> of_core;  // process, busy until
   for (const Transaction& tx : transactions_) {
-    oracle::HistoryTransaction out;
-    out.begin = tx.begin;
-    out.end = tx.end != 0 ? tx.end : ~std::uint64_t{0};
-    out.outcome = tx.stage == Stage::acknowledged ? Outcome::committed
-                  : tx.stage == Stage::given_up   ? Outcome::aborted
-                                                  : Outcome::unknown;
-    auto& busy = of_core[tx.core];
-    auto free = std::find_if(busy.begin(), busy.end(),
-                             [&](const auto& process) { return process.second < tx.begin; });
-    if (free == busy.end()) free = busy.insert(busy.end(), {processes++, 0});
-    free->second = out.end;
-    out.process = free->first;
+    oracle::HistoryTransaction out = frame(tx);
+    out.process = tx.core + 1;
     for (const Access& read : tx.reads) {
       out.read_list(read.object, versions_up_to(read.object, read.value));
     }

@@ -94,6 +94,7 @@ class Program::Worker {
     try {
       if (case_.async && choose_.one_in(2)) {
         Ticket ticket = session_.run_async(body);
+        ledger_.publish(tx);
         waiting_.emplace_back(tx, std::move(ticket));
       } else {
         session_.run(body);
