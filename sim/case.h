@@ -32,6 +32,7 @@ struct Case {
   bool keeps = false;        // pointers to the boxes' cells are kept and read without the boxes
   bool dawdles = false;      // bodies take their time between reading and the end
   bool late = false;         // each core opens its session when the one before has come half way
+  bool bulky = false;        // two cells are larger than a log segment; see use_bulk()
   StructureKind structure = StructureKind::none;  // changed by the same transactions
   // The flush, fence, write or sync, counted from the first, that fails; 0: none. Then it alone, or
   // all after it too.
@@ -39,9 +40,13 @@ struct Case {
   bool fails_once = false;
 
   [[nodiscard]] emu::sim::Config machine() const;
+  // Slabs of bulky cases are twice as large.
   [[nodiscard]] std::uint64_t pool_bytes() const {
-    return structure == StructureKind::none ? kPoolBytes : kStructurePoolBytes;
+    return (structure == StructureKind::none ? kPoolBytes : kStructurePoolBytes) * (bulky ? 2 : 1);
   }
+  // Records take runs of up to three segments, in a log of four or eight, so that recycled runs are
+  // soon begun anew, in part by others.
+  void use_bulk();
   [[nodiscard]] std::string describe() const;
 };
 

@@ -32,6 +32,10 @@ using Large = Cell<22>;
 inline constexpr std::uint32_t kKinds = 3;
 // With those of programs that churn: so many that slabs are emptied and carved anew all the time.
 inline constexpr std::uint32_t kAllKinds = 6;
+// Larger than a log segment. In bulky cases the first cells are of this kind, and stay so.
+using Bulk = Cell<510>;
+inline constexpr std::uint64_t kBulk = kAllKinds;
+inline constexpr std::uint32_t kBulkyCells = 2;
 
 // Holds a cell of its own, which is replaced without a word to anybody else: what two boxes share at
 // most is a slot that one has freed and the other has taken.
@@ -44,7 +48,7 @@ struct Box {
 struct Directory {
   Value value;
   std::array<std::uint64_t, kCells> cells;  // offsets
-  std::array<std::uint64_t, kCells> kinds;  // 0 small, 1 middle, 2 large; see with_kind
+  std::array<std::uint64_t, kCells> kinds;  // 0 small, 1 middle, 2 large, kBulk; see with_kind
   std::array<std::uint64_t, kBoxes> boxes;  // offsets
 };
 
@@ -58,6 +62,7 @@ decltype(auto) with_kind(std::uint64_t kind, Visitor&& visit) {
   if (kind == 3) return visit.template operator()<Cell<2>>();
   if (kind == 4) return visit.template operator()<Cell<4>>();
   if (kind == 5) return visit.template operator()<Cell<10>>();
+  if (kind == kBulk) return visit.template operator()<Bulk>();
   return visit.template operator()<Large>();
 }
 

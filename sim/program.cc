@@ -78,6 +78,7 @@ class Program::Worker {
       const Action action = case_.churn && chosen != Action::read ? Action::replace : chosen;
       parts_.push_back({cell, action, choose_.below(kKinds)});
       if (case_.churn) parts_.back().kind = choose_.below(kAllKinds);
+      if (case_.bulky && cell < kBulkyCells) parts_.back().kind = kBulk;
     }
     boxes_ = 0;
     if (case_.boxes && choose_.one_in(2)) {
@@ -318,7 +319,7 @@ void Program::set_up(Pool& pool) {
   session.run([&](Transaction& t) {
     Directory directory{};
     for (std::uint32_t i = 0; i < kCells; ++i) {
-      directory.kinds[i] = i % kKinds;
+      directory.kinds[i] = case_.bulky && i < kBulkyCells ? kBulk : i % kKinds;
       with_kind(directory.kinds[i], [&]<class T>() {
         T cell{};
         rewrite(cell, values[i]);

@@ -74,6 +74,16 @@ TEST_CASE("power loss: every image of every event, where they are at most 4096")
   CHECK(n.images > 20'000 / kLess);
 }
 
+TEST_CASE("power loss: records of several log segments, in runs that are recycled") {
+  const CrashCounts n = crash_all("bulky", {6000, 6009}, plain(), [](Case& c) {
+    c.use_bulk();
+    c.options.geometry.log_size = 16 * 1024;
+    c.cores = 3;
+    c.checkpoints = true;
+  });
+  CHECK(n.images > 20'000 / kLess);
+}
+
 TEST_CASE("a crash, a recovery and a run after it, over and over") {
   const CrashCounts n = crash_all("double crashes", {4000, 4003}, double_crashes());
   CHECK(n.continued > 300 / kLess);
