@@ -73,6 +73,7 @@ enum class Mutant : std::uint8_t {
   recovery_ignores_checksum,
   recovery_ignores_header_checksum,
   recovery_ignores_lsn,
+  recovery_hides_unread_headers,
   recovery_replays_unordered,
   recovery_dag_without_writers,
   recovery_applies_unflushed_log,

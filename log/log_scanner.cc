@@ -18,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include "base/mutant.h"
 #include "emu/threads.h"
 
 namespace sp3::log {
@@ -168,17 +169,23 @@ bool Scan::take_out_covered() {
   struct Live {
     const SegmentRun* run;
     const RunWalk* walk;
+    // How far into the run it hides headers: as far as it was read.
+    [[nodiscard]] std::uint64_t reach() const {
+      return base::mutant(base::Mutant::recovery_hides_unread_headers) ? run->bytes
+                                                                       : walk->position;
+    }
     [[nodiscard]] bool covers(std::uint64_t offset) const {
-      return offset > run->offset && walk->has_read(offset - run->offset);
+      const std::uint64_t at = offset - run->offset;
+      return offset > run->offset && at < reach() && !walk->is_in_gap(at);
     }
   };
   // Those that reach beyond their first segment.
   std::vector<Live> live;
   for (std::size_t i = 0; i < chains_.size(); ++i) {
     for (const std::size_t run : chains_[i].runs) {
-      const RunWalk& walk = candidates_[i].walks[run];
-      if (walk.records.empty() || walk.position <= source_.layout.segment_size) continue;
-      live.push_back({&candidates_[i].runs[run], &walk});
+      const Live l{&candidates_[i].runs[run], &candidates_[i].walks[run]};
+      if (l.walk->records.empty() || l.reach() <= source_.layout.segment_size) continue;
+      live.push_back(l);
     }
   }
   std::ranges::sort(live, {}, [](const Live& l) { return l.run->offset; });
@@ -188,8 +195,7 @@ bool Scan::take_out_covered() {
     if (std::ranges::any_of(outer, [&](const Live& o) { return o.covers(l.run->offset); })) {
       continue;
     }
-    std::erase_if(outer,
-                  [&](const Live& o) { return o.run->offset + o.walk->position <= l.run->offset; });
+    std::erase_if(outer, [&](const Live& o) { return o.run->offset + o.reach() <= l.run->offset; });
     outer.push_back(l);
     const auto inside = [&](std::uint32_t segment) {
       return l.covers(source_.layout.segment_offset(segment));

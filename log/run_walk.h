@@ -51,10 +51,8 @@ struct RunWalk {
   std::uint64_t watermark_records = 0;  // of `records`
   std::vector<Watermark> watermarks;
 
-  // Whether the byte at this position of the run was read as part of the header or of a record.
-  [[nodiscard]] bool has_read(std::uint64_t at) const {
-    return at < position && (at < gap_begin || at >= gap_end);
-  }
+  // Whether reading passed over the byte at this position of the run, which lies before `position`.
+  [[nodiscard]] bool is_in_gap(std::uint64_t at) const { return at >= gap_begin && at < gap_end; }
 };
 
 // Walks `run` from its first record. Records below `head` are passed over; if the chain breaks

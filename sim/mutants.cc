@@ -113,6 +113,8 @@ constexpr std::array<MutantInfo, kMutants> kTable = {{
    "a segment header's checksum is not compared", "scan"},
   {Mutant::recovery_ignores_lsn, "recovery_ignores_lsn",
    "a record may have any LSN", "scan"},
+  {Mutant::recovery_hides_unread_headers, "recovery_hides_unread_headers",
+   "a run hides what looks like a header in all segments it claims, read or not", "scan"},
   {Mutant::recovery_replays_unordered, "recovery_replays_unordered",
    "the merge of the sessions' logs does not look at stamps", "replay"},
   {Mutant::recovery_dag_without_writers, "recovery_dag_without_writers",

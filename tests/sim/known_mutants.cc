@@ -109,6 +109,8 @@ constexpr auto kKnown = std::to_array<KnownMutant>({
    "a log segment that starts at LSN 0"},
   {Mutant::recovery_ignores_lsn, {Kind::grouped, 600},
    "is owned twice"},
+  {Mutant::recovery_hides_unread_headers, {Kind::bulky, 138},
+   "half a transaction"},
   {Mutant::recovery_replays_unordered, {Kind::any, 1},
    "acknowledged and lost"},
   {Mutant::recovery_dag_without_writers, {Kind::contended, 4},

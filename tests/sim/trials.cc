@@ -191,6 +191,16 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       c.transactions = 8;
       c.checkpoints = true;
       return sparse();
+    case Kind::bulky:
+      use_lines(c, FlushInstruction::clwb);
+      c.use_bulk();
+      c.cores = 3;
+      c.transactions = 12;
+      c.async = true;
+      c.checkpoints = true;
+      c.options.async = {.group_records = 512, .group_microseconds = 1'000'000};
+      c.options.geometry.log_size = 16 * 1024;
+      return sparse();
     case Kind::failing:
       if (c.seed % 2 == 0) use_file(c);
       c.failing_io = 1 + c.seed % 40;
@@ -207,7 +217,7 @@ std::string_view to_string(Kind kind) noexcept {
       "any",      "ordered",  "streams",  "files",      "nested",  "continued", "contended",
       "recycled", "explored", "mixed",    "containers", "failing", "blind",     "boxes",
       "churned",  "skewed",   "drifting", "late",       "crowded", "blocks",    "helped",
-      "grouped",  "kept",     "dawdling", "ranged"};
+      "grouped",  "kept",     "dawdling", "ranged",     "bulky"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -37,8 +37,9 @@ enum class Kind : std::uint8_t {
   kept,        // long programs on boxes, by pointers kept from before, without crashes
   dawdling,    // long bodies while checkpoints run, without crashes
   ranged,      // three cores on a ranged object, checkpoints, few images
+  bulky,       // runs of several segments in a small log, asynchronous commits, few images
 };
-inline constexpr std::uint32_t kTrialKinds = 25;
+inline constexpr std::uint32_t kTrialKinds = 26;
 std::string_view to_string(Kind kind) noexcept;
 
 struct Trial {
