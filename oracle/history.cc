@@ -104,8 +104,8 @@ class Analysis {
     return {};
   }
 
-  // Reads of values nobody wrote, of aborted or half-done transactions, blind to own writes, or of a
-  // register that changes between two of them.
+  // Reads of values nobody wrote, of aborted or half-done transactions, blind to own writes, or of
+  // a register that changes between two of them.
   std::optional<Anomaly> check_reads(std::size_t t) {
     std::map<std::uint64_t, Values> appended;
     std::map<std::uint64_t, std::uint64_t> latest;  // value of a register, read or written here
@@ -171,9 +171,9 @@ class Analysis {
     return std::nullopt;
   }
 
-  // In the longest read what one transaction appended stands once, together, and as it was appended;
-  // only the end may cut it off, where the reader is that transaction. Committed appends that nobody
-  // read must be somewhere all the same: behind.
+  // In the longest read what one transaction appended stands once, together, and in its order; only
+  // the end may cut it off, where the reader is that transaction. Committed appends that nobody read
+  // must be somewhere all the same: behind.
   std::optional<Anomaly> place_appends() {
     std::map<std::uint64_t, std::unordered_set<std::uint64_t>> placed;  // by object
     for (const auto& [object, versions] : objects_) {
@@ -237,7 +237,7 @@ class Analysis {
   }
 
   // What follows from the reads of transaction t. Of those who wrote a register blindly it is known
-  // only that they come after its first value; the others follow one of these, or who replaced that.
+  // only that they come after its first value; the others follow one of these, or who replaced it.
   void add_edges(std::size_t t, HistoryGraph& graph) const {
     std::set<std::uint64_t> own;
     for (const HistoryOp& op : all_[t].ops) {

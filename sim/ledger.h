@@ -58,8 +58,8 @@ class Ledger {
   [[nodiscard]] Value next_value(Number tx) const;
   void read(Number tx, std::uint32_t object, Value found);
   void write(Number tx, std::uint32_t object, Value replaced, Value value);
-  // Its call returned: who begins now must see it, though power may yet take it. No more is known of
-  // an asynchronous commit until it is acknowledged.
+  // Its call returned: who begins now must see it, though power may yet take it. No more is known
+  // of an asynchronous commit until it is acknowledged.
   void publish(Number tx);
   void acknowledge(Number tx);  // it is durable; and published, if it was not before
   void give_up(Number tx);      // an exception left run(): nothing of it may be found

@@ -25,8 +25,8 @@ void explore(Seeds seeds) {
   }
 }
 
-// Counts the runs of several segments that a program's log had, and those that began in the place of
-// one, at its first segment or further in.
+// Counts the runs of several segments that a program's log had, and those that began in the place
+// of one, at its first segment or further in.
 class LongRuns final : public sim::Observer {
  public:
   explicit LongRuns(const sim::Case& c)
