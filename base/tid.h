@@ -20,6 +20,7 @@ inline constexpr Stamp kMaxStamp = (Stamp{1} << 63) - 1;
 struct Tid {
   Stamp stamp = 0;
   SessionId session = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): what the default compares with
   friend constexpr auto operator<=>(const Tid&, const Tid&) = default;
 };
 

@@ -28,7 +28,7 @@ using emu::FlushCounts;
 using emu::Memory;
 
 constexpr std::uint64_t kLine = base::kCacheLine;
-constexpr std::uint64_t kRegion = 256 * 1024;
+constexpr std::uint64_t kRegion = std::uint64_t{256} * 1024;
 
 // A nameless file in DRAM, mapped as a pool would be.
 class Region {

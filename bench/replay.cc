@@ -134,6 +134,7 @@ class Bench {
                kObject);
     fmt::print("memcpy                    {:7.2f} GB/s\n", copy * 1e-9);
     std::vector<double> plain;
+    plain.reserve(static_cast<std::size_t>(setup_.repeats));
     for (int i = 0; i < setup_.repeats; ++i) plain.push_back(check_and_apply());
     const double loop = median(plain);
     fmt::print("crc + apply, one thread   {:7.2f} GB/s  {:.3f} s\n", rate(loop), loop);

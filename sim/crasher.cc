@@ -43,7 +43,7 @@ class Crasher : public emu::sim::Watcher {
         ledger_(ledger),
         place_(std::move(place)),
         crash_(crash),
-        choose_(c.seed * 64 + place_.depth * 8 + place_.run) {}
+        choose_(c.seed * 64 + std::uint64_t{8} * place_.depth + place_.run) {}
 
   // Only what has changed since the last event, on media or in what must survive, can show
   // anything new.

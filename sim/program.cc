@@ -284,6 +284,7 @@ void Program::run() {
   if (found_) check_found(pool);
   if (!found_ || !found_->made) set_up(pool);
   std::vector<emu::Thread> threads;
+  threads.reserve(static_cast<std::size_t>(case_.cores));
   for (int i = 0; i < case_.cores; ++i) {
     threads.emplace_back([this, &pool, i] { work(pool, i); });
   }

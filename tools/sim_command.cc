@@ -17,6 +17,7 @@ namespace {
   const std::filesystem::path program = program_beside(kSimulator);
   arguments.insert(arguments.begin(), program.string());
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   ::execv(program.c_str(), pointers.data());

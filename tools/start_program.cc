@@ -48,6 +48,7 @@ pid_t start_program(const std::string& program, const std::vector<std::string>& 
   std::vector<std::string> words = {program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   // Closed by a successful exec; otherwise it brings the error.

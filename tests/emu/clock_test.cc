@@ -50,7 +50,7 @@ TEST_CASE("the clock's synchronisation is decided once") {
 }
 
 TEST_CASE("a spin lasts at least its length") {
-  for (const std::uint64_t length : {0, 10, 1000, 100000}) {
+  for (const std::uint64_t length : {0U, 10U, 1000U, 100000U}) {
     const std::uint64_t start = ticks();
     spin_for(start, length);
     CHECK(ticks() - start >= length);

@@ -20,7 +20,7 @@ TEST_CASE("an executor of zero threads has at least one") {
 TEST_CASE("parallel_for calls the body once for every index") {
   for (const auto threads : kThreadCounts) {
     Executor executor(threads);
-    for (const std::size_t count : {0, 1, 2, 1000}) {
+    for (const std::size_t count : {0U, 1U, 2U, 1000U}) {
       std::vector<std::atomic<int>> calls(count);
       executor.parallel_for(count, [&](std::size_t i) { ++calls[i]; });
       for (const auto& n : calls) REQUIRE(n == 1);

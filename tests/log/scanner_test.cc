@@ -364,9 +364,9 @@ TEST_CASE("arbitrary bytes in the log region are scanned without harm") {
     }
     const auto scan = pool.scan();
     for (const log::LogPrefix& prefix : scan.sessions) {
-      for (std::size_t i = 0; i < prefix.records.size(); ++i) {
+      for (const log::RecordRef& accepted : prefix.records) {
         // Every record accepted is one that was written.
-        const std::uint64_t at = prefix.records[i].offset;
+        const std::uint64_t at = accepted.offset;
         const auto record = log::trusted_record(pool.bytes.data() + at);
         REQUIRE(std::memcmp(pool.bytes.data() + at, whole.data() + at, record.length()) == 0);
       }

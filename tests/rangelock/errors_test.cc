@@ -47,7 +47,8 @@ TEMPLATE_TEST_CASE("empty and reversed ranges are refused", "", SP3_OUR_RANGE_LO
   RangeOwner owner(1);
   for (const Range& range :
        {Range{5, 5}, Range{0, 0}, Range{9, 3}, Range{kRangeMax, kRangeMax}, Range{kRangeMax, 0}}) {
-    const auto [begin, end] = range;
+    const std::uint64_t begin = range.begin;
+    const std::uint64_t end = range.end;
     const auto is_refused = [](auto&& action) {
       CHECK(code_of(action) == ErrorCode::invalid_range);
     };

@@ -148,8 +148,8 @@ TEST_CASE("write and then destroy in one transaction leaves nothing") {
 
 TEST_CASE("roots are bound, rebound and unbound by transactions") {
   OnePool p;
-  const auto [a, b] = p.session.run(
-      [](Transaction& tx) { return std::pair(tx.make<Account>(1, 0U), tx.make<Account>(2, 0U)); });
+  const auto a = p.session.run([](Transaction& tx) { return tx.make<Account>(1, 0U); });
+  const auto b = p.session.run([](Transaction& tx) { return tx.make<Account>(2, 0U); });
   p.session.run([&](Transaction& tx) {
     CHECK_FALSE(tx.root<Account>("one"));
     tx.set_root("one", a);

@@ -177,7 +177,7 @@ void crash_recoveries(const Mode& mode, std::uint64_t seed) {
   Victim victim(mode, seed);
   std::uint64_t n = seed;
   for (const Step step : recovery_steps()) {
-    for (const std::uint64_t countdown : {1, 2, 9}) {
+    for (const std::uint64_t countdown : {1U, 2U, 9U}) {
       INFO(mode.name() << ", seed " << seed << ", recovery killed at " << emu::step_name(step)
                        << " number " << countdown);
       const int first = victim.run({Step::commit_seal, 20 + 7 * countdown, false, 400, 3});

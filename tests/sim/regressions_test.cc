@@ -164,7 +164,7 @@ TEST_CASE("regression: a superblock that a killed process left in caches") {
 
 TEST_CASE("regression: a core whose counter is behind that of the core that opened the pool") {
   sim::Bench bench({});
-  for (const std::uint64_t seed : {7, 8, 33, 34, 39}) {
+  for (const std::uint64_t seed : {7U, 8U, 33U, 34U, 39U}) {
     sim::Case c = sim::case_of(seed);
     c.clocks_agree = false;
     if (!bench.explore(c)) FAIL(bench.violation()->what << "\n" << bench.violation()->where);

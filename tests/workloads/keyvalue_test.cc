@@ -37,7 +37,7 @@ RunResult insert(std::string_view name, bool asynchronous, unsigned threads) {
   RunOptions run;
   run.threads = threads;
   run.operations = 640;
-  const RunResult result = run_workload(*system, spec, zipf, run);
+  RunResult result = run_workload(*system, spec, zipf, run);
   CHECK(check(*system, spec) == "");
   system->close();
   return result;

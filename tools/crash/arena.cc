@@ -10,9 +10,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sp3/pool.h>
 #include <sys/wait.h>
+#include <csignal>
 
 namespace sp3::tools::crash {
 
@@ -112,7 +112,7 @@ std::vector<std::string> Arena::create() {
       result.violations.push_back(fmt::format("A new pool cannot be checked: {}", error.what()));
     }
   } else if (result.violations.empty()) {
-    result.violations.push_back("The pool could not be made.");
+    result.violations.emplace_back("The pool could not be made.");
   }
   return std::move(result.violations);
 }
@@ -192,7 +192,7 @@ RoundResult Arena::finish(RecoveryStrategy strategy) {
 void Arena::check_closed_pool(const Life& life, RoundResult& result) {
   try {
     const CheckReport report = Pool::check(options_.path);
-    if (!report.clean) result.violations.push_back("The pool is not clean after close.");
+    if (!report.clean) result.violations.emplace_back("The pool is not clean after close.");
     for (const Damage& damage : report.damage) {
       result.violations.push_back(fmt::format("Damage at {}: {}", damage.offset, damage.what));
     }
@@ -221,7 +221,7 @@ Arena::Life Arena::follow(const VictimOptions& options, double lifetime_ms, Roun
     if (event == VictimProcess::Event::end) break;
     if (event == VictimProcess::Event::timeout) {
       if (!killed && (!life.told || options.mode == VictimMode::close)) {
-        result.violations.push_back("The victim hangs.");
+        result.violations.emplace_back("The victim hangs.");
       }
       process.kill();
       killed = true;
@@ -248,7 +248,7 @@ void Arena::judge_end(const VictimOptions& options, bool killed, int status, Lif
     ++result.kills;
     if (killed) return;
     life.killed_itself = true;
-    if (!armed) result.violations.push_back("The victim was killed by someone else.");
+    if (!armed) result.violations.emplace_back("The victim was killed by someone else.");
   } else if (WIFSIGNALED(status)) {
     result.violations.push_back(fmt::format("The victim died of signal {} ({}).", WTERMSIG(status),
                                             ::strsignal(WTERMSIG(status))));

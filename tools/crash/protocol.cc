@@ -36,7 +36,7 @@ void Pipe::send_text(MessageKind kind, const std::string& text) const {
     piece.kind = kind;
     const std::size_t n = std::min(kTextBytes, text.size() - at);
     char bytes[kTextBytes] = {};
-    std::memcpy(bytes, text.data() + at, n);
+    std::memcpy(bytes, text.data() + at, n);  // NOLINT(bugprone-not-null-terminated-result)
     std::memcpy(&piece.sequence, bytes, sizeof piece.sequence);
     std::memcpy(piece.values.data(), bytes + sizeof piece.sequence, sizeof piece.values);
     at += n;

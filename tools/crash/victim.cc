@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -9,7 +10,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sp3/sp3.h>
 #include <sys/prctl.h>
 #include <unistd.h>

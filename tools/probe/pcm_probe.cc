@@ -30,7 +30,7 @@ std::string find_program(std::string_view name) {
   std::string_view folders = path != nullptr ? path : "";
   while (!folders.empty()) {
     const std::size_t colon = std::min(folders.find(':'), folders.size());
-    const std::string file = fmt::format("{}/{}", folders.substr(0, colon), name);
+    std::string file = fmt::format("{}/{}", folders.substr(0, colon), name);
     if (::access(file.c_str(), X_OK) == 0) return file;
     folders.remove_prefix(std::min(colon + 1, folders.size()));
   }
