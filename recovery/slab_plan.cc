@@ -68,8 +68,11 @@ SlabPlan::Verdict SlabPlan::check(const log::WriteView& write) const {
         return Verdict::bad;
       if (prefix.type != slab.type || prefix.type_size != slab.type_size ||
           prefix.slot_size != slab.slot_size) {
+        // Only a slab of which a checkpoint found every object gone is ever carved anew.
+        const bool is_empty = directory_.record(number).live == 0;
         const auto wanted = class_of(prefix);
-        return wanted && is_slot(*wanted, number, write.slot) ? Verdict::carves : Verdict::bad;
+        return is_empty && wanted && is_slot(*wanted, number, write.slot) ? Verdict::carves
+                                                                          : Verdict::bad;
       }
       return slab.type != 0 && is_slot(slab, number, write.slot) ? Verdict::good : Verdict::bad;
     }
