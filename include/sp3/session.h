@@ -23,6 +23,11 @@
 
 namespace sp3 {
 
+// What may be run as a transaction. Not noexcept: a conflict leaves the body by an exception.
+template <class F>
+concept TransactionBody =
+    std::is_invocable_v<F&, Transaction&> && !std::is_nothrow_invocable_v<F&, Transaction&>;
+
 class Session {
  public:
   Session(Session&&) noexcept;
@@ -37,7 +42,7 @@ class Session {
   // Errors: nested_transaction, session_busy, session_closed, pool_closed, transaction_too_large,
   // pool_full, outcome_unknown, forked, and what Transaction's members throw.
   template <class F>
-  requires std::is_invocable_v<F&, Transaction&>
+  requires TransactionBody<F>
   auto run(F&& body) {
     using Result = std::decay_t<std::invoke_result_t<F&, Transaction&>>;
     if constexpr (std::is_void_v<Result>) {
@@ -54,9 +59,7 @@ class Session {
   // when the ticket says so. After a crash it is there whole or not at all, and only if every
   // transaction it depends on is. Errors: as run().
   template <class F>
-  requires std::is_invocable_v<F&, Transaction&> Ticket run_async(F&& body) {
-    return run_async_erased(erase(body));
-  }
+  requires TransactionBody<F> Ticket run_async(F&& body) { return run_async_erased(erase(body)); }
 
   // Makes everything this session has committed asynchronously durable.
   void flush();
@@ -75,8 +78,6 @@ class Session {
 
   template <class F>
   static detail::Body erase(F& body) noexcept {
-    static_assert(!std::is_nothrow_invocable_v<F&, Transaction&>,
-                  "a conflict leaves the body by an exception: it cannot be noexcept");
     if constexpr (std::is_function_v<F>) {
       return {reinterpret_cast<void*>(&body),
               [](void* context, Transaction& tx) { reinterpret_cast<F*>(context)(tx); }};

@@ -41,7 +41,7 @@ struct DefaultHash {
 
   std::uint64_t operator()(const K& key) const noexcept {
     // Not 128-bit integers: whether they are integral depends on the compiler's mode.
-    if constexpr ((std::is_integral_v<K> || std::is_enum_v<K>)&&sizeof(K) <= 8) {
+    if constexpr (sizeof(K) <= 8 && (std::is_integral_v<K> || std::is_enum_v<K>)) {
       return mix_hash(static_cast<std::uint64_t>(key));
     } else {
       const auto bytes = std::bit_cast<std::array<unsigned char, sizeof(K)>>(key);
