@@ -258,7 +258,7 @@ TEST_CASE("a function may be a body") {
   CHECK(p.session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; }) == 3);
 }
 
-TEST_CASE("a body may move its session, and even destroy it") {
+TEST_CASE("a body may move its session") {
   OnePool p;
   std::optional<Session> moved;
   Session session = p.pool.session();
@@ -267,6 +267,9 @@ TEST_CASE("a body may move its session, and even destroy it") {
     if (!moved) moved.emplace(std::move(session));
   });
   ticket.wait();
+}
+
+TEST_CASE("a body that destroys its session comes to its end") {
   const int code = in_child([] {
     OnePool* const q = new OnePool(quiet_options());  // never closed: it counts the session as open
     auto doomed = std::make_unique<Session>(q->pool.session());
