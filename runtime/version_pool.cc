@@ -26,11 +26,12 @@ VersionDepot::Batch VersionDepot::take(std::size_t lines) {
     return batch;
   }
   const std::size_t bytes = kBatch * lines * 64;
-  chunks_.emplace_back(allocate_aligned(bytes));
-  VersionGuard::note_new(chunks_.back().get(), bytes);
-  bytes_ += bytes;
   Batch batch;
   batch.reserve(2 * kBatch);
+  std::unique_ptr<std::byte, Free> chunk(allocate_aligned(bytes));
+  chunks_.push_back(std::move(chunk));  // which frees it if there is no memory to keep it
+  VersionGuard::note_new(chunks_.back().get(), bytes);
+  bytes_ += bytes;
   // From the end, so that blocks are handed out in ascending order.
   for (std::size_t i = kBatch; i-- > 0;) batch.push_back(chunks_.back().get() + i * lines * 64);
   return batch;

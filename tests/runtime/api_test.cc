@@ -284,11 +284,12 @@ TEST_CASE("padding reaches the file as zeros, never as bytes of the heap") {
     dirty.tag = 'a';
     dirty.number = 5;
     dirty.end = 'z';
-    const auto [made, written] = p.session.run([&](Transaction& tx) {
-      const auto a = tx.make<Padded>();
-      const auto b = tx.make<Padded>();
-      std::memcpy(static_cast<void*>(&tx.write(b)), &dirty, sizeof dirty);
-      return std::pair(a, b);
+    Ptr<Padded> made;
+    Ptr<Padded> written;
+    p.session.run([&](Transaction& tx) {
+      made = tx.make<Padded>();
+      written = tx.make<Padded>();
+      std::memcpy(static_cast<void*>(&tx.write(written)), &dirty, sizeof dirty);
     });
     p.session.run([&](Transaction& tx) {
       std::memcpy(static_cast<void*>(&tx.write(made)), &dirty, sizeof dirty);

@@ -88,7 +88,7 @@ TEST_CASE("A queue that lost values anywhere but at its front is found") {
   std::vector<Item> items = initial(spec);
   // Two producers, who take turns.
   for (std::uint64_t n = 1; n <= 100; ++n) {
-    for (const std::uint64_t producer : {1, 2}) {
+    for (const std::uint64_t producer : {1U, 2U}) {
       items.push_back({items.size(), made(producer, n), true});
     }
   }

@@ -253,7 +253,7 @@ TEST_CASE("Recovery that a crash ends at any point is done again, whichever pass
       }
       return recovered(image) == cut.cells;
     };
-    for (const std::size_t part : {1, 2, 4, 8}) {
+    for (const std::size_t part : {1U, 2U, 4U, 8U}) {
       if (!cleared([&](std::size_t n) { return n < part; })) FAIL("the first " << part);
       if (!cleared([&](std::size_t n) { return n + part >= clearing.size(); })) {
         FAIL("the last " << part);
