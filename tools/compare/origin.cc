@@ -56,7 +56,7 @@ std::string hexadecimal(std::uint32_t checksum) { return fmt::format("{:08x}", c
 std::filesystem::path canonical_directory(const std::string& option,
                                           const std::filesystem::path& path) {
   std::error_code error;
-  const std::filesystem::path found = std::filesystem::canonical(path, error);
+  std::filesystem::path found = std::filesystem::canonical(path, error);
   if (error) throw UsageError(fmt::format("{}: {}: {}", option, path.string(), error.message()));
   if (std::filesystem::is_directory(found, error)) return found;
   throw UsageError(fmt::format("{}: {}: is no directory", option, path.string()));

@@ -48,7 +48,7 @@ std::string difference(const std::string& name, const nlohmann::json& ours,
   if (ours.is_object() && theirs.is_object()) {
     for (const auto& [member, value] : ours.items()) {
       const nlohmann::json other = theirs.value(member, nlohmann::json());
-      if (value != other) return difference(name + "." + member, value, other);
+      if (value != other) return difference(fmt::format("{}.{}", name, member), value, other);
     }
   }
   return fmt::format("{} is {} here and {} there", name, ours.dump(), theirs.dump());

@@ -63,6 +63,7 @@ std::vector<double> count_instructions(const std::vector<LockRun>& runs) {
   loop.held = 0;
   const double base = instructions_per_pair(loop);
   std::vector<double> counts;
+  counts.reserve(runs.size());
   for (const LockRun& run : runs) counts.push_back(instructions_per_pair(run) - base);
   return counts;
 }
