@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -285,6 +286,7 @@ TEST_CASE("a body that destroys its session comes to its end") {
                         q->pool.close();
                         return 0;
                       }) == "sessions_open";
+    std::filesystem::remove(q->path.path());
     return there && open ? 0 : 1;
   });
   CHECK(code == 0);
