@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "pool/format.h"
+#include "workloads/workload.h"
 
 namespace sp3::tools {
 namespace {
@@ -142,10 +143,12 @@ unsigned parse_threads(const std::string& text, const std::string& option) {
   try {
     std::size_t used = 0;
     const unsigned long value = std::stoul(text, &used);
-    if (used == text.size() && value >= 1 && value <= 1024) return static_cast<unsigned>(value);
+    if (used == text.size() && value >= 1 && value <= workloads::kMostThreads)
+      return static_cast<unsigned>(value);
   } catch (const std::logic_error&) {
   }
-  throw UsageError(fmt::format("{}: wanted numbers from 1 to 1024, found '{}'", option, text));
+  throw UsageError(fmt::format("{}: wanted numbers from 1 to {}, found '{}'", option,
+                               workloads::kMostThreads, text));
 }
 
 std::vector<unsigned> parse_thread_list(const std::string& text, const std::string& option) {

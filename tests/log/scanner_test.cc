@@ -34,6 +34,17 @@ std::vector<Lsn> range(Lsn first, Lsn last) {
   return all;
 }
 
+// The bytes of an object whose record takes a run of three segments.
+constexpr std::size_t kThreeSegments = 3 * 4096 - 192;
+
+// By session 1, with stamp 6.
+void append_object(SyntheticPool& pool, const std::vector<std::byte>& object) {
+  RecordBuilder builder;
+  builder.add_image(pool.layout.slabs_offset, object.data(),
+                    static_cast<std::uint32_t>(object.size()));
+  pool.append(1, builder, 6);
+}
+
 void wipe(SyntheticPool& pool, SyntheticPool::Place place) {
   std::memset(pool.bytes.data() + place.offset, 0xEE, place.size);
 }
@@ -257,13 +268,10 @@ TEST_CASE("log bytes inside a large record are not taken for a log") {
   forged.start_run(2, 2);
   forged.append_simple(2, 50);
   forged.append_simple(2, 51, 2);
-  std::vector<std::byte> object(3 * 4096 - 192);
+  std::vector<std::byte> object(kThreeSegments);
   std::memcpy(object.data() + 4096 - 64 - 40 - 16,
               forged.bytes.data() + forged.layout.segment_offset(2), 4096);
-  RecordBuilder builder;
-  builder.add_image(pool.layout.slabs_offset, object.data(),
-                    static_cast<std::uint32_t>(object.size()));
-  pool.append(1, builder, 6);  // segments 1 to 3
+  append_object(pool, object);  // segments 1 to 3
   REQUIRE(std::memcmp(pool.bytes.data() + pool.layout.segment_offset(2),
                       forged.bytes.data() + forged.layout.segment_offset(2), 4096) == 0);
   const auto scan = pool.scan();
@@ -274,11 +282,7 @@ TEST_CASE("log bytes inside a large record are not taken for a log") {
 
 TEST_CASE("a later run inside a recycled long one is found") {
   SyntheticPool pool;
-  std::vector<std::byte> object(3 * 4096 - 192);
-  RecordBuilder builder;
-  builder.add_image(pool.layout.slabs_offset, object.data(),
-                    static_cast<std::uint32_t>(object.size()));
-  pool.append(1, builder, 6);  // segments 0 to 2, then recycled
+  append_object(pool, std::vector<std::byte>(kThreeSegments));  // segments 0 to 2, then recycled
   pool.superblock.fixed.floor = 6;
   pool.superblock.heads[1] = 2;
   pool.start_run(2, 1);
@@ -290,11 +294,7 @@ TEST_CASE("a later run inside a recycled long one is found") {
 // The header of the run that was there before is believed, with all the segments that it claims.
 TEST_CASE("a recycled long run that is believed once more hides nobody's run") {
   SyntheticPool pool;
-  std::vector<std::byte> object(3 * 4096 - 192);
-  RecordBuilder builder;
-  builder.add_image(pool.layout.slabs_offset, object.data(),
-                    static_cast<std::uint32_t>(object.size()));
-  pool.append(1, builder, 6);  // segments 0 to 2, then recycled
+  append_object(pool, std::vector<std::byte>(kThreeSegments));  // segments 0 to 2, then recycled
   pool.superblock.fixed.floor = 6;
   pool.superblock.heads[1] = 2;
   std::vector<std::byte> old_header(sizeof(log::SegmentHeader));
