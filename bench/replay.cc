@@ -9,9 +9,7 @@
 // flushing. Bandwidths are payload bytes (128 per write) per second; medians of the repeats.
 // Everything that runs on one thread is measured in CPU time, so that a busy machine shows it too.
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -20,7 +18,6 @@
 #include <random>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <unistd.h>
@@ -33,6 +30,7 @@
 #include "pool/pool_file.h"
 #include "recovery/finish.h"
 #include "recovery/recover.h"
+#include "workloads/pool_remover.h"
 #include "workloads/process_usage.h"
 
 namespace {
@@ -74,38 +72,13 @@ double memcpy_bandwidth(int repeats) {
   return median(rates);
 }
 
-// A name for the pool, in memory where there is such a place; the file goes with it, or with a
-// signal that ends the program. One at a time.
-class TempFile {
- public:
-  TempFile() {
-    const std::filesystem::path memory = "/dev/shm";
-    const auto directory =
-        std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path();
-    path_ = directory / fmt::format("sp3-replay-bench-{}", getpid());
-    to_remove_.store(path_.c_str(), std::memory_order_relaxed);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, remove_and_end);
-  }
-  ~TempFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-    to_remove_.store("", std::memory_order_relaxed);
-  }
-  TempFile(const TempFile&) = delete;
-  TempFile& operator=(const TempFile&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  // Nothing but what a signal handler may do.
-  static void remove_and_end(int signal) {
-    ::unlink(to_remove_.load(std::memory_order_relaxed));  // set before the handler was
-    std::signal(signal, SIG_DFL);
-    ::raise(signal);
-  }
-
-  static inline std::atomic<const char*> to_remove_{""};
-  std::filesystem::path path_;
-};
+// For the pool, in memory where there is such a place.
+std::filesystem::path pool_name() {
+  const std::filesystem::path memory = "/dev/shm";
+  const auto directory =
+      std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path();
+  return directory / fmt::format("sp3-replay-bench-{}", getpid());
+}
 
 // A session needs a segment, and segments are of one MiB.
 std::uint32_t max_sessions(const Setup& setup) {
@@ -120,8 +93,8 @@ class Bench {
     options_.geometry.segment_size = kMiB;
     options_.geometry.slab_size = kMiB;
     options_.geometry.max_sessions = max_sessions(setup);
-    auto file = pool::PoolFile::create(path_.path(), setup.log_bytes + setup.home_bytes + 16 * kMiB,
-                                       options_);
+    auto file =
+        pool::PoolFile::create(path_, setup.log_bytes + setup.home_bytes + 16 * kMiB, options_);
     carve(*file);
     image_ = recovery::start_generation(*file);
     fill_log(*file);
@@ -175,7 +148,7 @@ class Bench {
     return static_cast<double>(writes_ * kObject) / seconds * 1e-9;
   }
   [[nodiscard]] std::unique_ptr<pool::PoolFile> open() const {
-    return pool::PoolFile::open(path_.path(), options_, pool::PoolFile::Access::read_write);
+    return pool::PoolFile::open(path_, options_, pool::PoolFile::Access::read_write);
   }
 
   // Every slab full of objects of one type.
@@ -297,7 +270,8 @@ class Bench {
 
   const Setup setup_;
   Options options_;
-  const TempFile path_;
+  const std::filesystem::path path_ = pool_name();
+  const workloads::PoolRemover remover_{path_};
   pool::SuperblockImage image_;
   std::uint64_t writes_ = 0;
   std::uint64_t peak_bytes_ = 0;

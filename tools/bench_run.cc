@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "tools/pool_remover.h"
 #include "tools/probe/probes.h"
 #include "tools/scratch_file.h"
+#include "workloads/pool_remover.h"
 
 namespace sp3::tools {
 
@@ -32,7 +32,7 @@ FlushCost measure_flush(const workloads::SystemOptions& o) {
 
 workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check,
                               const std::vector<std::string>& probe_names) {
-  const PoolRemover remover(cell.options.path);
+  const workloads::PoolRemover remover(cell.options.path);
   const auto probes = make_probes(probe_names);
   workloads::RunOptions run = cell.run;
   for (const auto& probe : probes) run.probes.push_back(probe.get());

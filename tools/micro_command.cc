@@ -16,9 +16,9 @@
 #include "tools/bench_run.h"
 #include "tools/command.h"
 #include "tools/median.h"
-#include "tools/pool_remover.h"
 #include "workloads/entry.h"
 #include "workloads/machine.h"
+#include "workloads/pool_remover.h"
 #include "workloads/runner.h"
 
 namespace sp3::tools {
@@ -98,7 +98,7 @@ double ns_over_empty_loop(unsigned repeat, F&& operation) {
 std::vector<MicroRow> measure_small(const SystemOptions& options, const MicroArguments& a,
                                     bool empty, bool read) {
   using Object = workloads::Entry<128>;
-  const PoolRemover remover(options.path);
+  const workloads::PoolRemover remover(options.path);
   Pool pool = Pool::create(options.path, std::uint64_t{64} << 20, options.pool);
   Session session = pool.session();
   const Ptr<Object> object =

@@ -6,9 +6,9 @@
 #include <sp3/sp3.h>
 
 #include "tools/micro.h"
-#include "tools/pool_remover.h"
 #include "tools/progress.h"
 #include "workloads/entry.h"
+#include "workloads/pool_remover.h"
 #include "workloads/rng.h"
 
 namespace sp3::tools {
@@ -48,7 +48,7 @@ std::vector<Ptr<Object>> make_pool(const workloads::SystemOptions& options,
 
 std::vector<MicroRow> measure_open(const workloads::SystemOptions& options,
                                    const OpenArguments& a) {
-  const PoolRemover remover(options.path);
+  const workloads::PoolRemover remover(options.path);
   const std::vector<Ptr<Object>> objects = make_pool(options, a);
   constexpr std::uint64_t kReads = 100'000;
 

@@ -9,7 +9,7 @@
 
 #include "emu/clock.h"
 #include "tools/bench_options.h"
-#include "tools/pool_remover.h"
+#include "workloads/pool_remover.h"
 #include "workloads/rng.h"
 
 namespace sp3::tools {
@@ -102,7 +102,7 @@ class Ring {
     return {name, ns / each, static_cast<double>(after.lines - before.lines) / each};
   }
 
-  PoolRemover remover_;
+  workloads::PoolRemover remover_;
   Pool pool_;
   Session session_;
   workloads::Rng rng_{7};

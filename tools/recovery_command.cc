@@ -18,12 +18,12 @@
 #include "tools/bench_options.h"
 #include "tools/bench_rows.h"
 #include "tools/command.h"
-#include "tools/pool_remover.h"
 #include "tools/progress.h"
 #include "tools/recovery/crashed_pool.h"
 #include "tools/recovery/log_writer.h"
 #include "tools/recovery/rows.h"
 #include "workloads/machine.h"
+#include "workloads/pool_remover.h"
 #include "workloads/process_usage.h"
 
 namespace sp3::tools {
@@ -167,7 +167,7 @@ std::vector<std::string> writer_arguments(const RecoveryArguments& a, const LogP
 // Strategies and threads alternate within each repetition.
 void measure(Log& log, const RecoveryArguments& a) {
   require_space(log.plan);
-  const PoolRemover remover(log.plan.system.path);
+  const workloads::PoolRemover remover(log.plan.system.path);
   log.written = recovery::write_log(writer_arguments(a, log.plan));
   CrashedPool pool(log.plan.system.path, log.plan.system.pool);
   for (unsigned r = 0; r < a.repeat; ++r) {

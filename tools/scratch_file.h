@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "pool/file_system.h"
-#include "tools/pool_remover.h"
+#include "workloads/pool_remover.h"
 
 namespace sp3::tools {
 
-// Empty at first, under a name that nobody has, and gone at the end, as in pool_remover.h.
+// Empty at first, under a name that nobody has, and gone at the end, as in workloads/pool_remover.h.
 class ScratchFile {
  public:
   // In the directory of `path`, whose name it starts with. Errors: those of sp3::Error, as making a
@@ -24,7 +24,8 @@ class ScratchFile {
  private:
   std::filesystem::path path_;
   pool::Descriptor file_;
-  PoolRemover remover_;  // of a file that is there: one of the same name may have been another's
+  workloads::PoolRemover
+      remover_;  // of a file that is there: one of the same name may have been another's
 };
 
 }  // namespace sp3::tools

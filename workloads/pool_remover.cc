@@ -1,7 +1,7 @@
 // A signal handler may do little: it may not walk a directory. So the signals are blocked in every
 // thread, and one that does nothing else waits for them; it is an ordinary thread and may do
 // anything.
-#include "tools/pool_remover.h"
+#include "workloads/pool_remover.h"
 
 #include <algorithm>
 #include <csignal>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace sp3::tools {
+namespace sp3::workloads {
 
 namespace {
 
@@ -82,4 +82,4 @@ PoolRemover::PoolRemover(std::filesystem::path path) : path_(std::move(path)) {
 
 PoolRemover::~PoolRemover() { Registry::instance().remove(path_); }
 
-}  // namespace sp3::tools
+}  // namespace sp3::workloads

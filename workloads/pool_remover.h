@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-namespace sp3::tools {
+namespace sp3::workloads {
 
 // Removes a file, or a directory with all that is in it, when it is destroyed.
 //
@@ -24,4 +24,4 @@ class PoolRemover {
   std::filesystem::path path_;
 };
 
-}  // namespace sp3::tools
+}  // namespace sp3::workloads
