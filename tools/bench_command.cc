@@ -96,24 +96,6 @@ void run_all(Plan& plan, const BenchArguments& a, const std::vector<std::string>
   }
 }
 
-// What failed is told of, and what did not is printed and written all the same. Rethrows if that is
-// nothing.
-void set_failures_aside(Plan& plan) {
-  const auto failed = [](const Cell& cell) { return cell.failure != nullptr; };
-  if (std::ranges::all_of(plan.cells, failed)) std::rethrow_exception(plan.cells.front().failure);
-  for (const Cell& cell : plan.cells) {
-    if (cell.failure == nullptr) continue;
-    try {
-      std::rethrow_exception(cell.failure);
-    } catch (const std::exception& error) {
-      plan.failed.push_back(fmt::format("{} on {} with {} threads: {}", cell.system,
-                                        workloads::to_string(cell.spec.kind), cell.run.threads,
-                                        error.what()));
-    }
-  }
-  std::erase_if(plan.cells, failed);
-}
-
 int run(const BenchArguments& a) {
   if (a.repeat < 1 || a.repeat > 1000) {
     throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
@@ -131,9 +113,8 @@ int run(const BenchArguments& a) {
     for (const Cell& cell : plan.cells) rows.push_back(row_json(cell, flush, machine));
     write_output(a.json, rows.dump(2) + "\n");
   }
-  if (plan.failed.empty()) return kOk;
-  throw std::runtime_error(fmt::format("{} of {} could not be measured: {}", plan.failed.size(),
-                                       cells, plan.failed.front()));
+  plan.failed.require_none_of(cells);
+  return kOk;
 }
 
 }  // namespace

@@ -137,6 +137,18 @@ void require_cells(const Plan& plan) {
   throw UsageError(plan.skipped.empty() ? "there is nothing to run" : plan.skipped.front());
 }
 
+void set_failures_aside(Plan& plan) {
+  const std::size_t all = plan.cells.size();
+  for (const Cell& cell : plan.cells) {
+    if (cell.failure == nullptr) continue;
+    plan.failed.add(fmt::format("{} on {} with {} threads", cell.system,
+                                workloads::to_string(cell.spec.kind), cell.run.threads),
+                    cell.failure);
+  }
+  plan.failed.require_some_of(all);
+  std::erase_if(plan.cells, [](const Cell& cell) { return cell.failure != nullptr; });
+}
+
 double undisturbed_mean_ns(const RunResult& result) {
   constexpr double kUndisturbed = 0.99;
   return emu::nanoseconds_from_ticks(
@@ -267,7 +279,7 @@ void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
   print_rows(out, rows);
   print_probed(out, plan);
   for (const std::string& reason : plan.skipped) fmt::print(out, "skipped: {}\n", reason);
-  for (const std::string& reason : plan.failed) fmt::print(out, "failed: {}\n", reason);
+  for (const std::string& reason : plan.failed.lines()) fmt::print(out, "failed: {}\n", reason);
 }
 
 }  // namespace sp3::tools

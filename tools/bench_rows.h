@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/bench_options.h"
+#include "tools/failures.h"
 #include "workloads/runner.h"
 #include "workloads/system.h"
 #include "workloads/workload.h"
@@ -29,7 +30,7 @@ struct Cell {
 struct Plan {
   std::vector<Cell> cells;
   std::vector<std::string> skipped;  // why some combinations are not there
-  std::vector<std::string> failed;   // and what happened to others
+  Failures failed;                   // and what happened to others
 };
 
 void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec);
@@ -44,6 +45,9 @@ std::vector<workloads::WorkloadKind> parse_workloads(const std::string& text);
 void add_cell(Plan& plan, Cell cell);
 // Throws UsageError if there is nothing to run.
 void require_cells(const Plan& plan);
+
+// Takes the cells that failed out of the plan, to be told of. Rethrows if no other is there.
+void set_failures_aside(Plan& plan);
 
 // The mean latency of all but the slowest hundredth: what a transaction takes while it has its core.
 double undisturbed_mean_ns(const workloads::RunResult& result);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <memory>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "emu/clock.h"
 #include "tools/bench_options.h"
 #include "tools/command.h"
+#include "tools/failures.h"
 #include "tools/lockbench/run.h"
 #include "tools/progress.h"
 #include "workloads/machine.h"
@@ -41,6 +43,7 @@ struct Row {
   LockRun run;
   std::vector<LockResult> results;  // sorted by throughput when all are there
   double instructions = 0;          // per pair, if counted
+  std::exception_ptr failure = nullptr;
 };
 
 std::vector<std::string> parse_locks(const std::string& text) {
@@ -175,11 +178,16 @@ void run_all(std::vector<Row>& rows, const LockbenchArguments& a) {
     while (last < rows.size() && same_point(rows[first].run, rows[last].run)) ++last;
     for (unsigned r = 0; r < a.repeat; ++r) {
       for (std::size_t i = first; i < last; ++i) {
+        if (rows[i].failure != nullptr) continue;
         LockRun run = rows[i].run;
         run.seed = a.seed + r;
         progress.show(fmt::format("{} {} x{}", run.lock, to_string(run.workload), run.threads),
                       done++, rows.size() * a.repeat);
-        rows[i].results.push_back(run_lock(run));
+        try {
+          rows[i].results.push_back(run_lock(run));
+        } catch (const std::exception&) {
+          rows[i].failure = std::current_exception();
+        }
       }
     }
     first = last;
@@ -285,6 +293,23 @@ void print_table(std::FILE* out, const std::vector<Row>& rows, bool instructions
   }
 }
 
+// Takes the rows that failed out, and says so. Rethrows if no other is there.
+Failures set_failures_aside(std::vector<Row>& rows, std::FILE* out) {
+  Failures failures;
+  for (const Row& row : rows) {
+    if (row.failure == nullptr) continue;
+    const std::string point = point_name(row.run);
+    failures.add(
+        fmt::format("{} on {}{} with {} threads", row.run.lock, to_string(row.run.workload),
+                    point.empty() ? "" : ", " + point, row.run.threads),
+        row.failure);
+  }
+  failures.require_some_of(rows.size());
+  std::erase_if(rows, [](const Row& row) { return row.failure != nullptr; });
+  for (const std::string& line : failures.lines()) fmt::print(out, "failed: {}\n", line);
+  return failures;
+}
+
 int run(const LockbenchArguments& a) {
   if (a.repeat < 1 || a.repeat > 1000) {
     throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
@@ -310,6 +335,8 @@ int run(const LockbenchArguments& a) {
     lockbench_array();
     run_all(rows, b);
   }
+  const std::size_t all = rows.size();
+  const Failures failures = set_failures_aside(rows, out);
   print_table(out, rows, a.instructions);
   if (!a.json.empty()) {
     const nlohmann::json machine = to_json(workloads::describe_machine());
@@ -317,6 +344,7 @@ int run(const LockbenchArguments& a) {
     for (const Row& row : rows) json.push_back(row_json(row, machine));
     write_output(a.json, json.dump(2) + "\n");
   }
+  failures.require_none_of(all);
   return kOk;
 }
 

@@ -18,6 +18,7 @@
 #include "tools/bench_options.h"
 #include "tools/bench_rows.h"
 #include "tools/command.h"
+#include "tools/failures.h"
 #include "tools/progress.h"
 #include "tools/recovery/crashed_pool.h"
 #include "tools/recovery/log_writer.h"
@@ -185,6 +186,13 @@ void measure(Log& log, const RecoveryArguments& a) {
   for (Recovered& cell : log.cells) std::ranges::sort(cell.runs, {}, &RecoveryRun::seconds);
 }
 
+std::string log_name(const LogPlan& plan) {
+  const std::string interval =
+      plan.milliseconds == 0 ? "" : fmt::format(" or {} ms", plan.milliseconds);
+  return fmt::format("{}, {} of log{}", workloads::to_string(plan.spec.kind),
+                     format_size(plan.most_bytes), interval);
+}
+
 const RecoveryRun& median(const Recovered& cell) { return cell.runs[(cell.runs.size() - 1) / 2]; }
 
 double bytes_per_s(const RecoveryRun& run) {
@@ -269,15 +277,24 @@ int run(const RecoveryArguments& a) {
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   const nlohmann::json machine = to_json(workloads::describe_machine());
   nlohmann::json rows = nlohmann::json::array();
+  Failures failures;
   for (Log& log : logs) {
-    measure(log, a);
+    try {
+      measure(log, a);
+    } catch (const std::exception&) {
+      failures.add(log_name(log.plan), std::current_exception());
+      fmt::print(out, "failed: {}\n\n", failures.lines().back());
+      continue;
+    }
     nlohmann::json some = nlohmann::json::array();
     for (const Recovered& cell : log.cells) some.push_back(row_json(log, cell, machine));
     print_log(out, log, some);
     std::fflush(out);
     rows.insert(rows.end(), some.begin(), some.end());
   }
+  failures.require_some_of(logs.size());
   if (!a.json.empty()) write_output(a.json, rows.dump(2) + "\n");
+  failures.require_none_of(logs.size());
   return kOk;
 }
 

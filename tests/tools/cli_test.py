@@ -224,6 +224,15 @@ class CliTest(CommandTest):
         # Alone it is told as what it is.
         self.complaint(*command, "--threads", "512", code=USAGE)
 
+    def test_a_log_that_fails_takes_no_other_with_it(self):
+        result = self.sp3("recovery-bench", "--log-bytes", "1M,900T", "--threads", "1", "--strategy",
+                          "stamp", "--entries", "100", "--repeat", "1", "--json", "rows.json",
+                          code=ERROR)
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            self.assertEqual([row["log_limit_bytes"] for row in json.load(file)], [1 << 20])
+        self.assertIn("failed: sps, 900 TiB of log: there is no room for the pool: ", result.stdout)
+        self.assertRegex(result.stderr, "^sp3: 1 of 2 could not be measured: .*\n$")
+
     def test_file_memory_runs(self):
         rows = json.loads(self.sp3("bench", "--workload", "hashtable", "--memory", "file", "--operations",
                                    "200", "--entries", "100", "--repeat", "1", "--pool-size", "32M",

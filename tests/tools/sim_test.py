@@ -43,6 +43,15 @@ class SimTest(CommandTest):
             self.assertGreater(row["costs_ns"]["fence"], 0)
             self.assertEqual((row["seed"], row["entries"], row["repeat"]), (9, 300, 2))
 
+    def test_a_cell_that_fails_takes_no_other_with_it(self):
+        # The array fits into so small a pool, the tree's larger nodes do not.
+        result = self.sim("--workload", "sps,rbtree", "--system", "sp3", "--cores", "1",
+                          "--pool-size", "22M", "--operations", "100", "--json", "rows.json", code=3)
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            self.assertEqual([row["workload"] for row in json.load(file)], ["sps"])
+        self.assertIn("failed: sp3 on rbtree with 1 threads: ", result.stdout)
+        self.assertRegex(result.stderr, "^sp3: 1 of 2 could not be measured: .*\n$")
+
     def test_compare_takes_over_simulated_rows(self):
         command = ("compare", "--full", "--section", "simulated", "--workload", "sps,queue", "--system",
                    "sp3,nvm-tx", "--threads", "1,3", "--operations", "300", "--entries", "200",

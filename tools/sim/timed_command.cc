@@ -1,7 +1,9 @@
 // sp3 sim --workload: throughput in virtual time. The rows are those of `sp3 bench`, and say that they
 // are simulated, the costs, and the hash of the trace.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,11 +17,6 @@
 
 namespace sp3::tools {
 namespace {
-
-struct Ran {
-  std::vector<TimedRun> runs;  // by seed
-  std::uint64_t trace_hash = 0;
-};
 
 Plan make_plan(const SimArguments& a) {
   Plan plan;
@@ -48,12 +45,12 @@ FlushCost flush_cost(const Plan& plan, const emu::sim::Costs& costs) {
   return {ns, pool.flush == FlushInstruction::automatic ? FlushInstruction::clwb : pool.flush};
 }
 
-nlohmann::json sim_row(const Cell& cell, const Ran& ran, const FlushCost& flush,
+nlohmann::json sim_row(const Cell& cell, std::uint64_t trace_hash, const FlushCost& flush,
                        const CostsFile& costs) {
   nlohmann::json row = row_json(cell, flush, costs.machine);
   row.update({{"simulated", true},
               {"cores", cell.run.threads},
-              {"trace_hash", fmt::format("{:016x}", ran.trace_hash)},
+              {"trace_hash", fmt::format("{:016x}", trace_hash)},
               {"costs_ns", to_json(costs.costs)}});
   return row;
 }
@@ -68,40 +65,43 @@ int run_timed_command(const SimArguments& a) {
   apply_factors(costs.costs, a.factors);
   Plan plan = make_plan(a);
   const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
-  std::vector<Ran> all;
+  const FlushCost flush = flush_cost(plan, costs.costs);
+  nlohmann::json rows = nlohmann::json::array();
   double wall = 0;
   double operations = 0;
+  const std::size_t cells = plan.cells.size();
   {
     Progress progress;
-    const std::size_t total = plan.cells.size() * a.repeat;
+    std::size_t done = 0;
     for (Cell& cell : plan.cells) {
-      Ran& ran = all.emplace_back();
-      for (unsigned r = 0; r < a.repeat; ++r) {
-        progress.show(fmt::format("{} {} on {} cores", cell.system,
-                                  workloads::to_string(cell.spec.kind), cell.run.threads),
-                      (all.size() - 1) * a.repeat + r, total);
-        cell.spec.seed = a.spec.seed + r;
-        TimedRun run = run_timed(cell, zipf, costs.costs, a.check);
-        ran.trace_hash = emu::sim::mix(ran.trace_hash ^ run.trace_hash);
-        wall += run.wall_seconds;
-        operations += static_cast<double>(run.result.operations) * 1.1;  // and warm-up
-        cell.results.push_back(run.result);
+      std::uint64_t trace_hash = 0;
+      try {
+        for (unsigned r = 0; r < a.repeat; ++r) {
+          progress.show(fmt::format("{} {} on {} cores", cell.system,
+                                    workloads::to_string(cell.spec.kind), cell.run.threads),
+                        done++, cells * a.repeat);
+          cell.spec.seed = a.spec.seed + r;
+          TimedRun run = run_timed(cell, zipf, costs.costs, a.check);
+          trace_hash = emu::sim::mix(trace_hash ^ run.trace_hash);
+          wall += run.wall_seconds;
+          operations += static_cast<double>(run.result.operations) * 1.1;  // and warm-up
+          cell.results.push_back(run.result);
+        }
+      } catch (const std::exception&) {
+        cell.failure = std::current_exception();
+        continue;
       }
       cell.spec.seed = a.spec.seed;
       std::ranges::sort(cell.results, {}, &workloads::RunResult::throughput);
+      rows.push_back(sim_row(cell, trace_hash, flush, costs));
     }
   }
-  const FlushCost flush = flush_cost(plan, costs.costs);
+  set_failures_aside(plan);
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   print_table(out, plan, flush);
   fmt::print(out, "simulated at {:.0f} transactions a second\n", operations / wall);
-  if (!a.json.empty()) {
-    nlohmann::json rows = nlohmann::json::array();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      rows.push_back(sim_row(plan.cells[i], all[i], flush, costs));
-    }
-    write_output(a.json, rows.dump(2) + "\n");
-  }
+  if (!a.json.empty()) write_output(a.json, rows.dump(2) + "\n");
+  plan.failed.require_none_of(cells);
   return kOk;
 }
 
