@@ -146,9 +146,10 @@ void Recovery::replay() {
       executor_.threads(),
       [this, total](std::uint64_t done) { progress("replay", done, total); }};
   ReplayTimes times;
-  // A node of the DAG is 32 bits; the log of so many records would be 256 GiB.
+  // Nodes and edges of the DAG are numbered by 32 bits; so many would take a log of 100 GiB or more.
   const bool dag = options_.strategy == RecoveryStrategy::dag &&
-                   result_.report.records < std::numeric_limits<std::uint32_t>::max() / 2;
+                   result_.report.records + total + result_.report.dependencies <
+                       std::numeric_limits<std::uint32_t>::max();
   const emu::IoStatus status =
       dag ? replay_by_dag(context, times) : replay_by_stamp(context, times);
   require(status, "the recovered objects could not be made durable");

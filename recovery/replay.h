@@ -40,7 +40,7 @@ void populate_homes(const ReplayContext& context);
 emu::IoStatus replay_by_stamp(const ReplayContext& context, ReplayTimes& times);
 
 // Each record when its predecessors are done, as the dependency DAG says.
-// REQUIRES: fewer than 2^32 records.
+// REQUIRES: fewer than 2^32 records, writes and dependencies together.
 emu::IoStatus replay_by_dag(const ReplayContext& context, ReplayTimes& times);
 
 }  // namespace sp3::recovery

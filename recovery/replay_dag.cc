@@ -17,13 +17,17 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/assert.h"
 #include "base/mutant.h"
+#include "base/zeroed_array.h"
 #include "emu/clock.h"
 #include "emu/threads.h"
+#include "recovery/ahead.h"
 #include "recovery/apply.h"
+#include "recovery/last_writers.h"
 #include "recovery/merge.h"
 #include "recovery/replay.h"
 
@@ -34,96 +38,98 @@ using base::mutant;
 
 namespace {
 
-using Node = std::uint32_t;
-constexpr Node kNoNode = ~Node{0};
 constexpr std::size_t kNodesPerTask = 64;
+constexpr Node kAskAhead = 8;
 
+// An edge, in the list of those that leave one node.
 struct Edge {
-  Node from;
   Node to;
-};
-
-// Slot -> its last writer so far. Open addressing; slots are never 0.
-class LastWriters {
- public:
-  // The last writer is now `node`; returns the one before it or kNoNode.
-  Node exchange(std::uint64_t slot, Node node) {
-    if (2 * (used_ + 1) > cells_.size()) grow();
-    Cell& cell = find(slot);
-    if (cell.slot == 0) {
-      cell = {slot, kNoNode};
-      ++used_;
-    }
-    return std::exchange(cell.node, node);
-  }
-
- private:
-  struct Cell {
-    std::uint64_t slot = 0;
-    Node node = kNoNode;
-  };
-
-  Cell& find(std::uint64_t slot) {
-    const std::size_t mask = cells_.size() - 1;
-    std::size_t at = (slot * 0x9E3779B97F4A7C15ULL >> 20) & mask;
-    while (cells_[at].slot != 0 && cells_[at].slot != slot) at = (at + 1) & mask;
-    return cells_[at];
-  }
-
-  void grow() {
-    std::vector<Cell> old(std::max<std::size_t>(64, 2 * cells_.size()));
-    old.swap(cells_);
-    for (const Cell& cell : old) {
-      if (cell.slot != 0) find(cell.slot) = cell;
-    }
-  }
-
-  std::vector<Cell> cells_;
-  std::size_t used_ = 0;
+  std::uint32_t next;  // one more than the next one's place, 0 at the end
 };
 
 class Dag {
  public:
-  explicit Dag(const ReplayContext& context) : context_(context), selection_(context.selection) {
-    std::uint64_t nodes = 0;
-    for (const std::uint64_t kept : selection_.kept) {
-      base_.push_back(static_cast<Node>(nodes));
-      nodes += kept;
-    }
-    SP3_CHECK(nodes < kNoNode);
-    base_.push_back(static_cast<Node>(nodes));
-  }
+  explicit Dag(const ReplayContext& context)
+      : context_(context),
+        selection_(context.selection),
+        base_(first_nodes(context.selection)),
+        waits_for_(size()),
+        first_edge_(size()) {}
 
   void build() {
-    std::vector<std::vector<Edge>> edges(context_.shards + 1);
-    context_.executor.parallel_for(edges.size(), [&](std::size_t i) {
+    // One region of the edges for each shard's writes, as many as there can be, and one for the
+    // recorded dependencies. What is not used of it is never touched.
+    std::vector<std::uint64_t> regions;
+    std::uint64_t most = 0;
+    for (std::uint32_t shard = 0; shard < context_.shards; ++shard) {
+      regions.push_back(most);
+      for (const auto& stretch : context_.preparation.stretches)
+        most += stretch.shards[shard].size();
+    }
+    regions.push_back(most);
+    for (const log::LogPrefix& prefix : selection_.prefixes) most += prefix.dependencies.size();
+    SP3_CHECK(most < kNoNode);
+    edges_ = std::make_unique_for_overwrite<Edge[]>(most);
+
+    context_.executor.parallel_for(regions.size(), [&](std::size_t i) {
+      EdgeAdder add(*this, static_cast<std::uint32_t>(regions[i]));
       if (i < context_.shards) {
-        add_writers(static_cast<std::uint32_t>(i), edges[i]);
+        add_writers(static_cast<std::uint32_t>(i), add);
       } else {
-        add_dependencies(edges[i]);
+        add_dependencies(add);
       }
     });
-    connect(edges);
   }
 
   void replay() {
+    // What comes before each session's first record is done.
     std::vector<Node> ready;
-    for (Node node = 0; node < size(); ++node) {
-      if (in_degree_[node].load(std::memory_order_relaxed) == 0)
-        ready.push_back(node);  // relaxed: no other thread yet
+    for (std::size_t prefix = 0; prefix + 1 < base_.size(); ++prefix) {
+      const bool any = base_[prefix] != base_[prefix + 1];
+      if (any && was_the_last(base_[prefix])) ready.push_back(base_[prefix]);
     }
     context_.executor.parallel_feed(
         ready.data(), ready.size(),
         [&](Node node, const std::function<void(Node)>& offer) { replay_from(node, offer); });
-    SP3_CHECK(replayed_.load(std::memory_order_relaxed) ==
-              size());  // relaxed: all threads are done
+    // relaxed: all threads are done.
+    SP3_CHECK(replayed_.load(std::memory_order_relaxed) == size());
   }
 
  private:
+  // Puts edges into one region, next to other threads that fill theirs.
+  class EdgeAdder {
+   public:
+    EdgeAdder(Dag& dag, std::uint32_t at) : dag_(dag), at_(at) {}
+
+    void operator()(Node from, Node to) {
+      // relaxed: nobody follows an edge before all are there.
+      const std::uint32_t next =
+          std::atomic_ref(dag_.first_edge_[from]).exchange(at_ + 1, std::memory_order_relaxed);
+      dag_.edges_[at_++] = {to, next};
+      std::atomic_ref(dag_.waits_for_[to]).fetch_add(1, std::memory_order_relaxed);
+    }
+
+   private:
+    Dag& dag_;
+    std::uint32_t at_;
+  };
+
+  static std::vector<Node> first_nodes(const Selection& selection) {
+    std::vector<Node> first;
+    std::uint64_t nodes = 0;
+    for (const std::uint64_t kept : selection.kept) {
+      first.push_back(static_cast<Node>(nodes));
+      nodes += kept;
+    }
+    SP3_CHECK(nodes < kNoNode);
+    first.push_back(static_cast<Node>(nodes));
+    return first;
+  }
+
   [[nodiscard]] Node size() const { return base_.back(); }
 
   // Edges of kind 2.
-  void add_dependencies(std::vector<Edge>& edges) const {
+  void add_dependencies(EdgeAdder& add) const {
     std::vector<std::size_t> prefix_of;
     for (std::size_t i = 0; i < selection_.prefixes.size(); ++i) {
       const std::size_t session = selection_.prefixes[i].session;
@@ -140,62 +146,63 @@ class Dag {
             records.begin(), end, dependency.stamp,
             [](base::Stamp stamp, const log::RecordRef& record) { return stamp < record.stamp; });
         if (behind == records.begin()) continue;
-        edges.push_back({base_[on] + static_cast<Node>(behind - records.begin() - 1),
-                         base_[i] + static_cast<Node>(dependency.record())});
+        add(base_[on] + static_cast<Node>(behind - records.begin() - 1),
+            base_[i] + static_cast<Node>(dependency.record()));
       }
     }
   }
 
   // Edges of kind 3, for the objects of one shard.
-  void add_writers(std::uint32_t shard, std::vector<Edge>& edges) const {
+  void add_writers(std::uint32_t shard, EdgeAdder& add) const {
+    struct Write {
+      const std::byte* at;
+      std::size_t prefix;
+      Node node;
+      LastWriters::Object object;
+    };
     LastWriters last;
-    std::vector<std::uint64_t> at(selection_.prefixes.size(),
-                                  0);  // the record each prefix has come to
-    for (Merge merge(context_.preparation, shard); !merge.empty(); merge.pop()) {
+    Merge merge(context_.preparation, shard);
+    // The record each prefix has come to.
+    std::vector<std::uint64_t> record(selection_.prefixes.size(), 0);
+    const auto next = [&](Write& write) {
+      if (merge.empty()) return false;
       const std::size_t prefix = merge.prefix();
       const auto& records = selection_.prefixes[prefix].records;
-      while (records[at[prefix]].stamp < merge.front().stamp) ++at[prefix];
-      const Node node = base_[prefix] + static_cast<Node>(at[prefix]);
-      log::WriteView write;
-      log::RecordView::read_write(selection_.file + merge.front().offset, write);
-      const Node before = last.exchange(write.slot, node);
-      // Within a prefix, kind 1 orders them already.
-      if (before == kNoNode || (before >= base_[prefix] && before < base_[prefix + 1])) continue;
-      if (mutant(Mutant::recovery_dag_without_writers)) continue;
-      edges.push_back({before, node});
-    }
-  }
-
-  // Edges by their source, and the in-degrees.
-  void connect(std::vector<std::vector<Edge>>& edges) {
-    in_degree_ = std::make_unique<std::atomic<std::uint32_t>[]>(size());
-    first_edge_.assign(std::size_t{size()} + 1, 0);
-    const auto add = [](std::atomic<std::uint32_t>& degree) {
-      // relaxed: one thread builds the graph.
-      degree.store(degree.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      while (records[record[prefix]].stamp < merge.front().stamp) ++record[prefix];
+      write = {selection_.file + merge.front().offset, prefix,
+               base_[prefix] + static_cast<Node>(record[prefix]), 0};
+      __builtin_prefetch(write.at);
+      merge.pop();
+      return true;
     };
-    for (const auto& part : edges) {
-      for (const Edge& edge : part) {
-        ++first_edge_[edge.from + std::size_t{1}];
-        add(in_degree_[edge.to]);
-      }
-    }
-    for (std::size_t i = 1; i < first_edge_.size(); ++i) first_edge_[i] += first_edge_[i - 1];
-    std::vector<std::uint64_t> next = first_edge_;
-    targets_.resize(first_edge_.back());
-    for (auto& part : edges) {
-      for (const Edge& edge : part) targets_[next[edge.from]++] = edge.to;
-      part = {};
-    }
-    for (std::size_t prefix = 0; prefix + 1 < base_.size(); ++prefix) {
-      for (Node node = base_[prefix]; node + 1 < base_[prefix + 1]; ++node)
-        add(in_degree_[node + 1]);
-    }
+    const auto ask = [&](Write& write) {
+      log::WriteView view;
+      log::RecordView::read_write(write.at, view);
+      write.object = LastWriters::object_at(view.slot);
+      last.ask_for(write.object);
+    };
+    const auto act = [&](const Write& write) {
+      const Node before = last.exchange(write.object, write.node);
+      // Within a prefix, kind 1 orders them already.
+      if (before >= base_[write.prefix] && before < base_[write.prefix + 1]) return;
+      if (before == kNoNode || mutant(Mutant::recovery_dag_without_writers)) return;
+      add(before, write.node);
+    };
+    run_ahead<Write>(next, ask, act);
   }
 
   [[nodiscard]] std::size_t prefix_of(Node node) const {
     const auto behind = std::upper_bound(base_.begin(), base_.end() - 1, node);
     return static_cast<std::size_t>(behind - base_.begin() - 1);
+  }
+
+  // A predecessor of `node` is done. True if it was the last.
+  bool was_the_last(Node node) {
+    std::atomic_ref<std::uint32_t> waits(waits_for_[node]);
+    // (1) acquire, acq_rel: the last predecessor's thread sees the stores of all of them. If it sees
+    // that it is the last, nobody else looks any more.
+    return waits.load(std::memory_order_acquire) == 0 ||
+           waits.fetch_sub(1, std::memory_order_acq_rel) == 0;
   }
 
   void replay_from(Node first, const std::function<void(Node)>& offer) {
@@ -208,8 +215,7 @@ class Dag {
       ++done;
       // What is ready beyond the next record is offered, so that no thread idles meanwhile.
       for_each_successor(node, [&](Node next) {
-        // (1) acq_rel: the last predecessor's thread sees the stores of all of them.
-        if (in_degree_[next].fetch_sub(1, std::memory_order_acq_rel) == 1) mine.push_back(next);
+        if (was_the_last(next)) mine.push_back(next);
       });
       while (mine.size() > 1) {
         offer(mine.front());
@@ -217,20 +223,34 @@ class Dag {
       }
     }
     for (const Node node : mine) offer(node);
-    replayed_.fetch_add(done,
-                        std::memory_order_relaxed);  // relaxed: read after all threads have joined
+    // relaxed: read after all threads have joined.
+    replayed_.fetch_add(done, std::memory_order_relaxed);
   }
 
   template <class Visitor>
   void for_each_successor(Node node, Visitor&& visit) const {
-    for (std::uint64_t i = first_edge_[node]; i < first_edge_[std::size_t{node} + 1]; ++i)
-      visit(targets_[i]);
+    for (std::uint32_t at = first_edge_[node]; at != 0; at = edges_[at - 1].next)
+      visit(edges_[at - 1].to);
     const std::size_t prefix = prefix_of(node);
     if (node + 1 < base_[prefix + 1]) visit(node + 1);
   }
 
+  // The session's next records come soon: they and their homes are asked for.
+  void ask_behind(std::size_t prefix, Node node) const {
+    const log::RecordRef* const refs = selection_.prefixes[prefix].records.data() - base_[prefix];
+    const Node end = base_[prefix + 1];
+    if (end - node > 2 * kAskAhead)
+      ask_for_log(selection_.file + refs[node + 2 * kAskAhead].offset);
+    if (end - node <= kAskAhead) return;
+    const std::uint32_t edge = first_edge_[node + kAskAhead];
+    if (edge != 0) __builtin_prefetch(&edges_[edge - 1]);
+    log::trusted_record(selection_.file + refs[node + kAskAhead].offset)
+        .for_each_write([&](const log::WriteView& write) { ask_for_home(context_.memory, write); });
+  }
+
   void apply(Node node) const {
     const std::size_t prefix = prefix_of(node);
+    ask_behind(prefix, node);
     const log::RecordRef& ref = selection_.prefixes[prefix].records[node - base_[prefix]];
     log::trusted_record(selection_.file + ref.offset)
         .for_each_write([&](const log::WriteView& write) {
@@ -240,10 +260,13 @@ class Dag {
 
   const ReplayContext& context_;
   const Selection& selection_;
-  std::vector<Node> base_;  // per prefix its first node; the number of nodes at the end
-  std::unique_ptr<std::atomic<std::uint32_t>[]> in_degree_;
-  std::vector<std::uint64_t> first_edge_;
-  std::vector<Node> targets_;
+  const std::vector<Node> base_;  // per prefix its first node; the number of nodes at the end
+  // Per node, predecessors by edges of kind 2 and 3 that are not done yet. Every node waits for one
+  // of kind 1 too, which is not counted: whoever finds 0 is the last.
+  base::ZeroedArray<std::uint32_t> waits_for_;
+  // Per node, one more than the place of its first edge, of kind 2 or 3; 0 if none leaves it.
+  base::ZeroedArray<std::uint32_t> first_edge_;
+  std::unique_ptr<Edge[]> edges_;
   std::atomic<std::uint64_t> replayed_{0};
 };
 
