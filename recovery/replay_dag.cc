@@ -199,8 +199,8 @@ class Dag {
   // A predecessor of `node` is done. True if it was the last.
   bool was_the_last(Node node) {
     std::atomic_ref<std::uint32_t> waits(waits_for_[node]);
-    // (1) acquire, acq_rel: the last predecessor's thread sees the stores of all of them. If it sees
-    // that it is the last, nobody else looks any more.
+    // (1) acquire, acq_rel: the thread of the last one sees the stores of all. Who finds that it is
+    // the last is alone: nobody else looks any more.
     return waits.load(std::memory_order_acquire) == 0 ||
            waits.fetch_sub(1, std::memory_order_acq_rel) == 0;
   }
