@@ -17,6 +17,7 @@
 #include "tools/command.h"
 #include "tools/probe/probes.h"
 #include "tools/progress.h"
+#include "tools/repeats.h"
 #include "workloads/machine.h"
 #include "workloads/runner.h"
 
@@ -70,26 +71,18 @@ void run_all(Plan& plan, const BenchArguments& a, const std::vector<std::string>
   const auto same_group = [](const Cell& x, const Cell& y) {
     return x.spec.kind == y.spec.kind && x.run.threads == y.run.threads;
   };
-  for (std::size_t first = 0; first < plan.cells.size();) {
-    std::size_t last = first;
-    while (last < plan.cells.size() && same_group(plan.cells[first], plan.cells[last])) ++last;
-    for (unsigned r = 0; r < a.repeat; ++r) {
-      for (std::size_t i = first; i < last; ++i) {
-        Cell& cell = plan.cells[i];
-        if (cell.failure != nullptr) continue;
-        progress.show(fmt::format("{} {} x{}", cell.system, workloads::to_string(cell.spec.kind),
-                                  cell.run.threads),
-                      done++, total);
-        cell.spec.seed = a.spec.seed + r;  // another course each time, the same for every system
-        try {
-          cell.results.push_back(run_once(cell, zipf, a.check, probes));
-        } catch (const std::exception&) {
-          cell.failure = std::current_exception();
-        }
-      }
+  in_turn(plan.cells, a.repeat, same_group, [&](Cell& cell, unsigned r) {
+    if (cell.failure != nullptr) return;
+    progress.show(fmt::format("{} {} x{}", cell.system, workloads::to_string(cell.spec.kind),
+                              cell.run.threads),
+                  done++, total);
+    cell.spec.seed = a.spec.seed + r;  // another course each time, the same for every system
+    try {
+      cell.results.push_back(run_once(cell, zipf, a.check, probes));
+    } catch (const std::exception&) {
+      cell.failure = std::current_exception();
     }
-    first = last;
-  }
+  });
   for (Cell& cell : plan.cells) {
     cell.spec.seed = a.spec.seed;
     std::ranges::sort(cell.results, {}, &RunResult::throughput);
@@ -97,9 +90,8 @@ void run_all(Plan& plan, const BenchArguments& a, const std::vector<std::string>
 }
 
 int run(const BenchArguments& a) {
-  if (a.repeat < 1 || a.repeat > 1000) {
-    throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
-  }
+  check_repeat(a.repeat);
+  check_seconds(a.run.seconds);
   Plan plan = make_plan(a);
   const std::vector<std::string> probes = parse_probes(a.probes);
   const FlushCost flush = measure_flush(plan.cells.front().options);
@@ -124,7 +116,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   CLI::App* bench = app.add_subcommand("bench", "measure workloads on systems");
   bench
       ->add_option("--workload", a->workloads,
-                   "all, or a list of sps, queue, hashtable, rbtree, bptree; ranges by name only")
+                   "all, or a list of " + workloads::workload_names() + "; ranges by name only")
       ->capture_default_str();
   bench->add_option("--system", a->systems, "a list of " + system_names())->capture_default_str();
   bench->add_option("--threads", a->threads, "a list of numbers")->capture_default_str();

@@ -13,6 +13,7 @@
 
 #include "emu/clock.h"
 #include "tools/command.h"
+#include "tools/median.h"
 #include "workloads/machine.h"
 
 namespace sp3::tools {
@@ -50,7 +51,7 @@ void add_probed(nlohmann::json& run, const RunResult& result) {
 void print_probed(std::FILE* out, const Plan& plan) {
   std::set<std::string> notes;
   for (const Cell& cell : plan.cells) {
-    const RunResult& result = cell.results[(cell.results.size() - 1) / 2];
+    const RunResult& result = median_of_sorted(cell.results);
     std::string counts;
     for (const workloads::ProbeReading& reading : result.probed) {
       if (!reading.note.empty()) notes.insert(fmt::format("{}: {}", reading.probe, reading.note));
@@ -99,6 +100,12 @@ std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec) {
           "--insert-ratio", fmt::to_string(spec.insert_ratio),
           "--fill",         fmt::to_string(spec.fill),
           "--seed",         fmt::to_string(spec.seed)};
+}
+
+nlohmann::json to_json(const workloads::WorkloadSpec& spec) {
+  return {{"entries", spec.entries}, {"entry_size", spec.entry_size},
+          {"zipf", spec.zipf},       {"insert_ratio", spec.insert_ratio},
+          {"fill", spec.fill},       {"seed", spec.seed}};
 }
 
 std::string system_names() {
@@ -157,16 +164,11 @@ double undisturbed_mean_ns(const RunResult& result) {
 
 nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& flush) {
   nlohmann::json run = to_json(cell.options);
+  run.update(to_json(cell.spec));
   const bool async = cell.options.asynchronous || cell.system == "sp3-async";
   run.update({{"system", cell.system},
               {"workload", workloads::to_string(cell.spec.kind)},
               {"threads", cell.run.threads},
-              {"entries", cell.spec.entries},
-              {"entry_size", cell.spec.entry_size},
-              {"zipf", cell.spec.zipf},
-              {"insert_ratio", cell.spec.insert_ratio},
-              {"fill", cell.spec.fill},
-              {"seed", cell.spec.seed},
               {"durability", async ? "async" : "sync"},
               {"seconds", r.seconds},
               {"operations", r.operations},
@@ -222,7 +224,7 @@ nlohmann::json row_of_runs(std::vector<nlohmann::json> runs) {
   const auto seed = [](const nlohmann::json& run) { return run.at("seed").get<std::uint64_t>(); };
   const std::uint64_t first_seed = seed(std::ranges::min(runs, {}, seed));
   std::ranges::sort(runs, {}, throughput);
-  nlohmann::json row = runs[(runs.size() - 1) / 2];
+  nlohmann::json row = median_of_sorted(runs);
   const double middle = throughput(row);
   const double distance = throughput(runs.back()) - throughput(runs.front());
   nlohmann::json all = nlohmann::json::array();

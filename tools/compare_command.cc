@@ -24,6 +24,7 @@
 #include "tools/compare/results.h"
 #include "tools/progress.h"
 #include "tools/recovery/rows.h"
+#include "tools/repeats.h"
 #include "tools/scratch_file.h"
 #include "tools/start_program.h"
 #include "workloads/machine.h"
@@ -41,17 +42,12 @@ struct PlannedRun {
 std::vector<PlannedRun> runs_left(const ComparePlan& plan, unsigned repeat,
                                   const CompareResults& results) {
   std::vector<PlannedRun> runs;
-  for (std::size_t first = 0; first < plan.cells.size();) {
-    std::size_t last = first;
-    while (last < plan.cells.size() && plan.cells[last].group() == plan.cells[first].group())
-      ++last;
-    for (unsigned r = 0; r < repeat; ++r) {
-      for (std::size_t i = first; i < last; ++i) {
-        if (!results.has(plan.cells[i], r)) runs.push_back({&plan.cells[i], r});
-      }
-    }
-    first = last;
-  }
+  const auto same_group = [](const PlannedCell& x, const PlannedCell& y) {
+    return x.group() == y.group();
+  };
+  in_turn(plan.cells, repeat, same_group, [&](const PlannedCell& cell, unsigned r) {
+    if (!results.has(cell, r)) runs.push_back({&cell, r});
+  });
   return runs;
 }
 
@@ -268,8 +264,7 @@ void add_compare_command(CLI::App& app, int& exit_code) {
                    "simulated, recovery")
       ->capture_default_str();
   compare
-      ->add_option("--workload", a->workloads,
-                   "all, or a list of sps, queue, hashtable, rbtree, bptree")
+      ->add_option("--workload", a->workloads, "all, or a list of " + workloads::workload_names())
       ->capture_default_str();
   compare->add_option("--system", a->systems, "all, or a list of those of the sections")
       ->capture_default_str();

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "tools/bench_rows.h"
 #include "tools/command.h"
 #include "tools/crash/arena.h"
 #include "tools/crash/victim.h"
@@ -42,16 +43,6 @@ struct Totals {
   std::uint64_t survivors = 0;
   unsigned violations = 0;
 };
-
-std::vector<workloads::WorkloadKind> parse_workloads(const std::string& text) {
-  if (text == "all")
-    return {std::begin(workloads::kAllWorkloads), std::end(workloads::kAllWorkloads)};
-  std::vector<workloads::WorkloadKind> kinds;
-  for (const std::string& name : split_list("--workload", text)) {
-    kinds.push_back(workloads::workload_from_name(name));
-  }
-  return kinds;
-}
 
 void check(const CrashArguments& a) {
   if (a.rounds == 0) throw UsageError("--rounds: wanted at least 1");
@@ -230,7 +221,7 @@ void add_crash_command(CLI::App& app, int& exit_code) {
   test->add_option("--rounds", a->rounds, "how many times")->capture_default_str();
   test->add_option("--seed", a->seed, "of transactions and kills")->capture_default_str();
   test->add_option("--workload", a->workloads,
-                   "all, or a list of sps, queue, hashtable, rbtree, bptree, ranges")
+                   "all, or a list of " + workloads::workload_names() + ", ranges")
       ->capture_default_str();
   test->add_option("--durability", a->durability, "sync, async or both")->capture_default_str();
   test->add_option("--strategy", a->strategy, "stamp, dag or both in turn")->capture_default_str();

@@ -16,7 +16,9 @@
 #include "tools/command.h"
 #include "tools/failures.h"
 #include "tools/lockbench/run.h"
+#include "tools/median.h"
 #include "tools/progress.h"
+#include "tools/repeats.h"
 #include "workloads/machine.h"
 
 namespace sp3::tools {
@@ -165,7 +167,9 @@ std::vector<Row> make_rows(const LockbenchArguments& a) {
   return rows;
 }
 
-bool same_point(const LockRun& x, const LockRun& y) {
+bool same_point(const Row& one, const Row& other) {
+  const LockRun& x = one.run;
+  const LockRun& y = other.run;
   return x.workload == y.workload && x.threads == y.threads && x.held == y.held &&
          x.writes == y.writes && x.slots == y.slots && x.options.max_height == y.options.max_height;
 }
@@ -173,29 +177,22 @@ bool same_point(const LockRun& x, const LockRun& y) {
 void run_all(std::vector<Row>& rows, const LockbenchArguments& a) {
   Progress progress;
   std::size_t done = 0;
-  for (std::size_t first = 0; first < rows.size();) {
-    std::size_t last = first;
-    while (last < rows.size() && same_point(rows[first].run, rows[last].run)) ++last;
-    for (unsigned r = 0; r < a.repeat; ++r) {
-      for (std::size_t i = first; i < last; ++i) {
-        if (rows[i].failure != nullptr) continue;
-        LockRun run = rows[i].run;
-        run.seed = a.seed + r;
-        progress.show(fmt::format("{} {} x{}", run.lock, to_string(run.workload), run.threads),
-                      done++, rows.size() * a.repeat);
-        try {
-          rows[i].results.push_back(run_lock(run));
-        } catch (const std::exception&) {
-          rows[i].failure = std::current_exception();
-        }
-      }
+  in_turn(rows, a.repeat, same_point, [&](Row& row, unsigned r) {
+    if (row.failure != nullptr) return;
+    LockRun run = row.run;
+    run.seed = a.seed + r;
+    progress.show(fmt::format("{} {} x{}", run.lock, to_string(run.workload), run.threads), done++,
+                  rows.size() * a.repeat);
+    try {
+      row.results.push_back(run_lock(run));
+    } catch (const std::exception&) {
+      row.failure = std::current_exception();
     }
-    first = last;
-  }
+  });
   for (Row& row : rows) std::ranges::sort(row.results, {}, &LockResult::pairs_per_s);
 }
 
-const LockResult& median(const Row& row) { return row.results[(row.results.size() - 1) / 2]; }
+const LockResult& median(const Row& row) { return median_of_sorted(row.results); }
 
 double spread(const Row& row) {
   const double middle = median(row).pairs_per_s();
@@ -311,12 +308,8 @@ Failures set_failures_aside(std::vector<Row>& rows, std::FILE* out) {
 }
 
 int run(const LockbenchArguments& a) {
-  if (a.repeat < 1 || a.repeat > 1000) {
-    throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
-  }
-  if (!(a.seconds > 0 && a.seconds <= 3600)) {
-    throw UsageError(fmt::format("--seconds: wanted more than 0, up to 3600; found {}", a.seconds));
-  }
+  check_repeat(a.repeat);
+  check_seconds(a.seconds);
   if (a.slots < 16 || a.slots > 65536) {
     throw UsageError(fmt::format("--slots: wanted 16 to 65536, found {}", a.slots));
   }

@@ -6,10 +6,16 @@
 
 namespace sp3::tools {
 
-// Of an even number the lower one in the middle. REQUIRES: there is one.
+// Of an even number the lower one in the middle. REQUIRES: there is one, and they are sorted.
+template <class T>
+const T& median_of_sorted(const std::vector<T>& values) {
+  return values[(values.size() - 1) / 2];
+}
+
+// The same of values in any order.
 inline double median(std::vector<double> values) {
   std::ranges::sort(values);
-  return values[(values.size() - 1) / 2];
+  return median_of_sorted(values);
 }
 
 }  // namespace sp3::tools

@@ -7,6 +7,7 @@
 
 #include <sp3/options.h>
 
+#include "emu/clock.h"
 #include "workloads/system.h"
 
 namespace sp3::tools {
@@ -17,6 +18,14 @@ struct MicroRow {
   std::string unit;
   std::string note;  // what it is, or what the aim is
 };
+
+// Of `count` calls of the body. Whoever wants none of them moved or merged says so in the body.
+template <class Body>
+double ns_each(std::uint64_t count, Body&& body) {
+  const std::uint64_t start = emu::ticks();
+  for (std::uint64_t i = 0; i < count; ++i) body();
+  return emu::nanoseconds_from_ticks(emu::ticks() - start) / static_cast<double>(count);
+}
 
 struct OpenArguments {
   std::uint64_t objects = 5'000'000;

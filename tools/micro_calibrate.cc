@@ -37,13 +37,6 @@ struct alignas(kLine) CacheLine {
 
 volatile std::uint64_t sink = 0;  // what is computed must be computed
 
-template <class Body>
-double ns_each(std::uint64_t count, Body&& body) {
-  const std::uint64_t start = emu::ticks();
-  for (std::uint64_t i = 0; i < count; ++i) body();
-  return emu::nanoseconds_from_ticks(emu::ticks() - start) / static_cast<double>(count);
-}
-
 // Blocks of `lines` cache lines, the first naming the block to go to: one cycle in random order.
 class Chase {
  public:

@@ -11,11 +11,11 @@
 #include <sp3/sp3.h>
 #include <nlohmann/json.hpp>
 
-#include "emu/clock.h"
 #include "tools/bench_options.h"
 #include "tools/bench_run.h"
 #include "tools/command.h"
 #include "tools/median.h"
+#include "tools/repeats.h"
 #include "workloads/entry.h"
 #include "workloads/machine.h"
 #include "workloads/pool_remover.h"
@@ -72,25 +72,19 @@ std::vector<MicroRow> measure_floor_ratio(const SystemOptions& options, const Mi
 // Keeps the compiler from moving or merging what is timed.
 inline void barrier() { asm volatile("" ::: "memory"); }
 
-template <class F>
-double ns_each(std::uint64_t count, F&& operation) {
-  const std::uint64_t start = emu::ticks();
-  for (std::uint64_t i = 0; i < count; ++i) {
-    operation();
-    barrier();
-  }
-  return emu::nanoseconds_from_ticks(emu::ticks() - start) / static_cast<double>(count);
-}
-
 // The median time of `operation` over that of an empty loop.
 template <class F>
 double ns_over_empty_loop(unsigned repeat, F&& operation) {
   constexpr std::uint64_t kCount = 1'000'000;
+  const auto timed = [&] {
+    operation();
+    barrier();
+  };
   std::vector<double> times;
-  static_cast<void>(ns_each(kCount / 10, operation));
+  static_cast<void>(ns_each(kCount / 10, timed));
   for (unsigned r = 0; r < repeat; ++r) {
-    const double empty = ns_each(kCount, [] {});
-    times.push_back(ns_each(kCount, operation) - empty);
+    const double empty = ns_each(kCount, [] { barrier(); });
+    times.push_back(ns_each(kCount, timed) - empty);
   }
   return median(times);
 }
@@ -178,9 +172,8 @@ nlohmann::json to_json_rows(const std::vector<MicroRow>& rows, const SystemOptio
 }
 
 int run(MicroArguments a) {
-  if (a.repeat < 1 || a.repeat > 1000 || !(a.seconds > 0 && a.seconds <= 3600)) {
-    throw UsageError("wanted --repeat from 1 to 1000 and --seconds above 0, at most 3600");
-  }
+  check_repeat(a.repeat);
+  check_seconds(a.seconds);
   const bool chosen = a.floor || a.empty || a.read || a.checkpoint || a.opening || a.calibrate;
   if (!chosen || a.all) a.floor = a.empty = a.read = a.checkpoint = true;
   if (a.all) a.opening = true;

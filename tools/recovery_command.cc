@@ -19,10 +19,12 @@
 #include "tools/bench_rows.h"
 #include "tools/command.h"
 #include "tools/failures.h"
+#include "tools/median.h"
 #include "tools/progress.h"
 #include "tools/recovery/crashed_pool.h"
 #include "tools/recovery/log_writer.h"
 #include "tools/recovery/rows.h"
+#include "tools/repeats.h"
 #include "workloads/machine.h"
 #include "workloads/pool_remover.h"
 #include "workloads/process_usage.h"
@@ -193,28 +195,21 @@ std::string log_name(const LogPlan& plan) {
                      format_size(plan.most_bytes), interval);
 }
 
-const RecoveryRun& median(const Recovered& cell) { return cell.runs[(cell.runs.size() - 1) / 2]; }
-
 double bytes_per_s(const RecoveryRun& run) {
   return static_cast<double>(run.report.bytes_scanned) / run.seconds;
 }
 
 nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::json& machine) {
   const LogPlan& plan = log.plan;
-  const RecoveryRun& run = median(cell);
+  const RecoveryRun& run = median_of_sorted(cell.runs);
   const RecoveryReport& report = run.report;
   nlohmann::json all = nlohmann::json::array();
   for (const RecoveryRun& each : cell.runs) all.push_back(each.seconds);
   nlohmann::json row = to_json(plan.system);
+  row.update(to_json(plan.spec));
   row.update({{"strategy", to_string(report.strategy)},
               {"threads", cell.threads},
               {"workload", workloads::to_string(plan.spec.kind)},
-              {"entries", plan.spec.entries},
-              {"entry_size", plan.spec.entry_size},
-              {"zipf", plan.spec.zipf},
-              {"insert_ratio", plan.spec.insert_ratio},
-              {"fill", plan.spec.fill},
-              {"seed", plan.spec.seed},
               {"durability", plan.system.asynchronous ? "async" : "sync"},
               {"writers", plan.writers},
               {"checkpoint_ms", plan.milliseconds},
@@ -248,7 +243,7 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::j
 
 void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
   const LogPlan& plan = log.plan;
-  const RecoveryReport& report = median(log.cells.front()).report;
+  const RecoveryReport& report = median_of_sorted(log.cells.front().runs).report;
   fmt::print(out, "{}, {} entries of {} bytes, zipf {}; {} memory, {}; seed {}\n",
              workloads::to_string(plan.spec.kind), plan.spec.entries, plan.spec.entry_size,
              plan.spec.zipf, to_string(plan.system.pool.memory), describe(plan.system.pool.latency),
@@ -267,9 +262,7 @@ void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
 }
 
 int run(const RecoveryArguments& a) {
-  if (a.repeat < 1 || a.repeat > 1000) {
-    throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
-  }
+  check_repeat(a.repeat);
   if (a.writers < 1 || a.writers > 128) {
     throw UsageError(fmt::format("--writers: wanted 1 to 128, found {}", a.writers));
   }
@@ -298,10 +291,6 @@ int run(const RecoveryArguments& a) {
   return kOk;
 }
 
-}  // namespace
-
-namespace {
-
 // What a log is made of.
 void add_log_options(CLI::App& command, RecoveryArguments& a) {
   command
@@ -312,9 +301,7 @@ void add_log_options(CLI::App& command, RecoveryArguments& a) {
       "--checkpoint-ms", a.checkpoints,
       "a list: it dies so long after a checkpoint, if --log-bytes is not reached before");
   command.add_option("--writers", a.writers, "threads that write the log")->capture_default_str();
-  command
-      .add_option("--workload", a.workloads,
-                  "all, or a list of sps, queue, hashtable, rbtree, bptree")
+  command.add_option("--workload", a.workloads, "all, or a list of " + workloads::workload_names())
       ->capture_default_str();
   add_spec_options(command, a.spec);
   command.add_option("--seed", a.spec.seed, "of the operations")->capture_default_str();

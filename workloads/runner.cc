@@ -28,12 +28,13 @@ void RunOptions::validate() const {
     throw std::invalid_argument(
         fmt::format("threads: wanted 1 to {}, found {}", kMostThreads, threads));
   }
-  if (operations == 0 && !(seconds > 0 && seconds <= 86400)) {
-    throw std::invalid_argument(fmt::format("seconds: wanted 0 < s <= 86400, found {}", seconds));
-  }
-  if (!(warmup_seconds >= 0 && warmup_seconds <= 86400)) {
+  if (operations == 0 && !(seconds > 0 && seconds <= kMostSeconds)) {
     throw std::invalid_argument(
-        fmt::format("warm-up: wanted 0 to 86400 seconds, found {}", warmup_seconds));
+        fmt::format("seconds: wanted more than 0, up to {}; found {}", kMostSeconds, seconds));
+  }
+  if (!(warmup_seconds >= 0 && warmup_seconds <= kMostSeconds)) {
+    throw std::invalid_argument(
+        fmt::format("warm-up: wanted 0 to {} seconds, found {}", kMostSeconds, warmup_seconds));
   }
 }
 

@@ -40,6 +40,8 @@ class Probe {
   virtual ProbeReading stop() = 0;
 };
 
+inline constexpr double kMostSeconds = 86400;  // of a run
+
 struct RunOptions {
   unsigned threads = 1;
   double seconds = 1.0;

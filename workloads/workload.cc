@@ -26,13 +26,21 @@ const char* to_string(WorkloadKind kind) noexcept {
   return "?";
 }
 
+std::string workload_names() {
+  std::string names;
+  for (const WorkloadKind kind : kAllWorkloads) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", to_string(kind));
+  }
+  return names;
+}
+
 WorkloadKind workload_from_name(std::string_view name) {
   for (const WorkloadKind kind : kAllWorkloads) {
     if (name == to_string(kind)) return kind;
   }
   if (name == to_string(WorkloadKind::ranges)) return WorkloadKind::ranges;
-  throw std::invalid_argument(fmt::format(
-      "workload: wanted sps, queue, hashtable, rbtree, bptree or ranges, found '{}'", name));
+  throw std::invalid_argument(fmt::format("workload: wanted {} or {}, found '{}'", workload_names(),
+                                          to_string(WorkloadKind::ranges), name));
 }
 
 namespace {
@@ -40,6 +48,26 @@ namespace {
 void check_ratio(const char* member, double value) {
   if (!(value >= 0.0 && value <= 1.0)) {
     throw std::invalid_argument(fmt::format("{}: wanted 0 to 1, found {}", member, value));
+  }
+}
+
+void check_ranges(const WorkloadSpec& spec) {
+  if (spec.range_least < 1 || spec.range_least > spec.range_most ||
+      spec.range_most > std::uint64_t{1} << 30) {
+    throw std::invalid_argument(
+        fmt::format("range sizes: wanted 1 <= least <= most <= 1 GiB, found {} to {}",
+                    spec.range_least, spec.range_most));
+  }
+  if (!(spec.range_zipf >= 0.0 && spec.range_zipf < 1.0)) {
+    throw std::invalid_argument(
+        fmt::format("range zipf: wanted 0 <= theta < 1, found {}", spec.range_zipf));
+  }
+  if (spec.range_mix == std::array<std::uint32_t, 3>{} ||
+      std::ranges::max(spec.range_mix) > 1'000'000) {
+    throw std::invalid_argument("range mix: wanted three shares up to 1000000, not all of them 0");
+  }
+  if (spec.entries < 8) {
+    throw std::invalid_argument(fmt::format("entries: wanted 8 or more, found {}", spec.entries));
   }
 }
 
@@ -58,25 +86,7 @@ void WorkloadSpec::validate() const {
   }
   check_ratio("insert ratio", insert_ratio);
   check_ratio("fill", fill);
-  if (kind == WorkloadKind::ranges) validate_ranges();
-}
-
-void WorkloadSpec::validate_ranges() const {
-  if (range_least < 1 || range_least > range_most || range_most > std::uint64_t{1} << 30) {
-    throw std::invalid_argument(
-        fmt::format("range sizes: wanted 1 <= least <= most <= 1 GiB, found {} to {}", range_least,
-                    range_most));
-  }
-  if (!(range_zipf >= 0.0 && range_zipf < 1.0)) {
-    throw std::invalid_argument(
-        fmt::format("range zipf: wanted 0 <= theta < 1, found {}", range_zipf));
-  }
-  if (range_mix == std::array<std::uint32_t, 3>{} || std::ranges::max(range_mix) > 1'000'000) {
-    throw std::invalid_argument("range mix: wanted three shares up to 1000000, not all of them 0");
-  }
-  if (entries < 8) {
-    throw std::invalid_argument(fmt::format("entries: wanted 8 or more, found {}", entries));
-  }
+  if (kind == WorkloadKind::ranges) check_ranges(*this);
 }
 
 std::uint64_t WorkloadSpec::least_range() const {

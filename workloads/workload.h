@@ -32,6 +32,8 @@ inline constexpr WorkloadKind kAllWorkloads[] = {WorkloadKind::sps, WorkloadKind
                                                  WorkloadKind::bptree};
 
 const char* to_string(WorkloadKind kind) noexcept;
+// Of kAllWorkloads, for people: "sps, queue" and so on.
+std::string workload_names();
 // Throws std::invalid_argument, with the names there are, for any other.
 WorkloadKind workload_from_name(std::string_view name);
 
@@ -58,7 +60,6 @@ struct WorkloadSpec {
 
   // Throws std::invalid_argument that names the member, what it allows and what it holds.
   void validate() const;
-  void validate_ranges() const;
   // Whether a map holds `key` at the start.
   [[nodiscard]] bool present_at_start(std::uint64_t key) const;
   // The fewest and the most entries of a range.

@@ -10,6 +10,7 @@
 
 #include "tools/command.h"
 #include "tools/compare/origin.h"
+#include "tools/repeats.h"
 #include "tools/start_program.h"
 
 namespace sp3::tools {
@@ -122,7 +123,7 @@ workloads::SystemOptions options_of(const Section& section, const Latency& laten
 workloads::RunOptions run_of(const CompareArguments& a, unsigned threads) {
   workloads::RunOptions run;
   run.threads = threads;
-  run.seconds = a.seconds != 0 ? a.seconds : a.full ? 0.7 : 0.3;
+  run.seconds = a.seconds.value_or(a.full ? 0.7 : 0.3);
   run.warmup_seconds = 0.2 * run.seconds;
   run.operations = a.operations;
   return run;
@@ -240,9 +241,8 @@ std::string PlannedCell::group() const {
 std::string PlannedCell::name() const { return group() + "/" + cell.system; }
 
 ComparePlan make_compare_plan(const CompareArguments& a) {
-  if (a.repeat < 1 || a.repeat > 1000) {
-    throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
-  }
+  check_repeat(a.repeat);
+  if (a.seconds) check_seconds(*a.seconds);
   const std::vector<Section> sections = sections_of(a.full);
   Names section_names;
   Names systems;
@@ -290,17 +290,12 @@ ComparePlan make_compare_plan(const CompareArguments& a) {
   std::erase_if(plan.skipped, [&](const std::string& why) { return !told.insert(why).second; });
 
   const workloads::RunOptions run = run_of(a, 1);
+  plan.description.update(to_json(a.spec));
   plan.description.update({{"mode", a.full ? "full" : "quick"},
                            {"sections", wanted},
                            {"systems", built},
                            {"workloads", a.workloads},
                            {"threads", a.threads},
-                           {"entries", a.spec.entries},
-                           {"entry_size", a.spec.entry_size},
-                           {"zipf", a.spec.zipf},
-                           {"insert_ratio", a.spec.insert_ratio},
-                           {"fill", a.spec.fill},
-                           {"seed", a.spec.seed},
                            {"repeat", a.repeat},
                            {"seconds", run.seconds},
                            {"warmup_seconds", run.warmup_seconds},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,8 @@ struct CompareArguments {
   std::string systems = "all";  // of those that a section has
   std::string threads;          // empty: as the section says
   workloads::WorkloadSpec spec;
-  double seconds = 0;            // of a run; 0: as the mode says
-  std::uint64_t operations = 0;  // of a run, instead of a time
+  std::optional<double> seconds;  // of a run; none: as the mode says
+  std::uint64_t operations = 0;   // of a run, instead of a time
   unsigned repeat = 3;
   std::filesystem::path directory;  // of pools in file memory; empty: the current one
   std::string results = "compare.json";

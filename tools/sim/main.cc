@@ -10,8 +10,7 @@ namespace sp3::tools {
 namespace {
 
 void add_timed_options(CLI::App& app, SimArguments& a) {
-  app.add_option("--workload", a.workloads,
-                 "all, or a list of sps, queue, hashtable, rbtree, bptree")
+  app.add_option("--workload", a.workloads, "all, or a list of " + workloads::workload_names())
       ->capture_default_str();
   app.add_option("--system", a.systems, "a list of " + system_names())->capture_default_str();
   app.add_option("--cores", a.cores, "a list of numbers of virtual cores")->capture_default_str();

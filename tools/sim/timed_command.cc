@@ -11,6 +11,7 @@
 #include "emu/sim/random.h"
 #include "tools/command.h"
 #include "tools/progress.h"
+#include "tools/repeats.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/timed.h"
 #include "workloads/machine.h"
@@ -58,9 +59,7 @@ nlohmann::json sim_row(const Cell& cell, std::uint64_t trace_hash, const FlushCo
 }  // namespace
 
 int run_timed_command(const SimArguments& a) {
-  if (a.repeat < 1 || a.repeat > 1000) {
-    throw UsageError(fmt::format("--repeat: wanted 1 to 1000, found {}", a.repeat));
-  }
+  check_repeat(a.repeat);
   CostsFile costs = read_costs(a.costs_file);
   apply_factors(costs.costs, a.factors);
   Plan plan = make_plan(a);
