@@ -37,8 +37,8 @@ class Crasher : public emu::sim::Watcher {
   };
 
   // Without `crash` it only shows the events to the observer.
-  Crasher(Bench& bench, const Case& c, const Ledger& ledger, Place place, bool crash = true)
-      : bench_(bench),
+  Crasher(CrashLab& lab, const Case& c, const Ledger& ledger, Place place, bool crash = true)
+      : lab_(lab),
         case_(c),
         ledger_(ledger),
         place_(std::move(place)),
@@ -48,9 +48,9 @@ class Crasher : public emu::sim::Watcher {
   // Only what has changed since the last event, on media or in what must survive, can show
   // anything new.
   void before(Machine& machine, Event event, std::uint64_t what) override {
-    if (bench_.violation_) return;
-    if (place_.depth == 0 && bench_.observer_ != nullptr) {
-      bench_.observer_->event(machine, event, what);
+    if (lab_.violation_) return;
+    if (place_.depth == 0 && lab_.observer_ != nullptr) {
+      lab_.observer_->event(machine, event, what);
     }
     if (!crash_) return;
     File* const file = machine.files().find(kPoolName);
@@ -59,8 +59,8 @@ class Crasher : public emu::sim::Watcher {
     version_ = file->media.version();
     demands_ = ledger_.demands();
     at_ = {machine.events(), event, what};
-    ++bench_.counts_.points;
-    const CrashOptions& options = bench_.options_;
+    ++lab_.counts_.points;
+    const CrashOptions& options = lab_.options_;
     lose_power(file->media);
     const std::uint32_t rarer = place_.depth == 0 ? 1 : 16;
     if (may_nest() && choose_.one_in(std::uint64_t{options.killed_one_in} * rarer)) {
@@ -71,9 +71,9 @@ class Crasher : public emu::sim::Watcher {
   // The process dies, and the caches survive. One in `continued_one_in` such deaths is followed by
   // another program; 0: none.
   void kill(Media& media, std::uint32_t continued_one_in) {
-    if (bench_.violation_) return;
-    ++bench_.counts_.killed;
-    Bench::Level& level = bench_.level(place_.depth);
+    if (lab_.violation_) return;
+    ++lab_.counts_.killed;
+    CrashLab::Level& level = lab_.level(place_.depth);
     level.machine.files().put(kPoolName).media.follow_killed(media);
     const auto found = recover(level, true, nullptr);
     if (!found || !may_go_on(*found)) return;
@@ -101,12 +101,12 @@ class Crasher : public emu::sim::Watcher {
 
   [[nodiscard]] bool may_go_on(const Recovered& found) const {
     const bool is_known = found.was_opened || case_.structure == StructureKind::none;
-    return !bench_.violation_ && place_.run < kMostRuns && is_known;
+    return !lab_.violation_ && place_.run < kMostRuns && is_known;
   }
-  [[nodiscard]] bool may_nest() const { return place_.recoveries < bench_.options_.nested_depth; }
+  [[nodiscard]] bool may_nest() const { return place_.recoveries < lab_.options_.nested_depth; }
 
   void lose_power(Media& media) {
-    const CrashOptions& options = bench_.options_;
+    const CrashOptions& options = lab_.options_;
     const bool further = place_.depth > 0;  // many of those, so a few images of each event
     for_each_image(media, further ? options.nested_samples : options.most_enumerated,
                    further ? options.nested_samples : options.samples, choose_,
@@ -116,15 +116,15 @@ class Crasher : public emu::sim::Watcher {
   }
 
   bool is_new(const Hash128& hash) {
-    if (bench_.violation_) return false;
-    if (bench_.images_.insert(hash).second) ++bench_.counts_.images;
+    if (lab_.violation_) return false;
+    if (lab_.images_.insert(hash).second) ++lab_.counts_.images;
     const Hash128 demanded{emu::sim::mix(demands_ + 1), emu::sim::mix(place_.run + 77)};
-    return bench_.checked_.insert(hash ^ demanded).second;
+    return lab_.checked_.insert(hash ^ demanded).second;
   }
 
   void check(Media& media, const Choices& choices) {
-    const CrashOptions& options = bench_.options_;
-    Bench::Level& level = bench_.level(place_.depth);
+    const CrashOptions& options = lab_.options_;
+    CrashLab::Level& level = lab_.level(place_.depth);
     level.machine.files().put(kPoolName).media.follow(media, choices);
     const std::uint32_t one_in = place_.recoveries > 0 ? kNestedOnceMore
                                  : place_.run > 0      ? options.nested_one_in * 4
@@ -141,10 +141,10 @@ class Crasher : public emu::sim::Watcher {
 
   // The real recovery of what is on the level's machine, held against the ledger. `choices` null:
   // the process was killed.
-  std::optional<Recovered> recover(Bench::Level& level, bool nested, const Choices* choices) {
-    ++bench_.counts_.checks;
-    if (place_.recoveries > 0) ++bench_.counts_.nested;
-    Crasher inside(bench_, case_, ledger_,
+  std::optional<Recovered> recover(CrashLab::Level& level, bool nested, const Choices* choices) {
+    ++lab_.counts_.checks;
+    if (place_.recoveries > 0) ++lab_.counts_.nested;
+    Crasher inside(lab_, case_, ledger_,
                    {place_.depth + 1, place_.recoveries + 1, place_.run,
                     nested ? where(choices) : std::string(), place_.contents});
     const Machine::Use use(level.machine);
@@ -162,7 +162,7 @@ class Crasher : public emu::sim::Watcher {
     }
     level.machine.watch(nullptr);
     if (fault.empty()) return found;
-    bench_.report(case_, fault, where(choices), at_.number);
+    lab_.report(case_, fault, where(choices), at_.number);
     return std::nullopt;
   }
 
@@ -170,7 +170,7 @@ class Crasher : public emu::sim::Watcher {
   // ten times as long as recovery.
   bool is_to_open() {
     if (case_.structure == StructureKind::none) return false;
-    return place_.recoveries == 0 || choose_.one_in(bench_.options_.opened_nested_one_in);
+    return place_.recoveries == 0 || choose_.one_in(lab_.options_.opened_nested_one_in);
   }
 
   std::string recover_and_read(Machine& machine, Recovered& found) const {
@@ -188,7 +188,7 @@ class Crasher : public emu::sim::Watcher {
 
   // The structure, as a program sees it that opens what was recovered.
   std::string open_and_read(Machine& machine, State& state) const {
-    ++bench_.counts_.structures;
+    ++lab_.counts_.structures;
     Options options = case_.options;
     options.checkpoint.background = false;
     State opened;
@@ -209,12 +209,12 @@ class Crasher : public emu::sim::Watcher {
 
   // Another program runs on what was recovered, and crashes all along in its turn.
   void go_on(Media& media, const Choices* choices, const State& state) {
-    ++bench_.counts_.continued;
+    ++lab_.counts_.continued;
     Case next = case_;
     next.seed = emu::sim::mix(case_.seed + choose_());
     next.options.recovery.threads = static_cast<std::uint32_t>(1 + next.seed % 3);
     next.transactions = std::min(next.transactions, 3);
-    bench_.run_program(
+    lab_.run_program(
         next, {&media, choices, state, place_.run + 1, place_.depth + 1, where(choices)}, true);
   }
 
@@ -232,7 +232,7 @@ class Crasher : public emu::sim::Watcher {
     return text;
   }
 
-  Bench& bench_;
+  CrashLab& lab_;
   const Case& case_;
   const Ledger& ledger_;
   const Place place_;
@@ -243,17 +243,17 @@ class Crasher : public emu::sim::Watcher {
   Moment at_;
 };
 
-Bench::Level& Bench::level(std::uint32_t depth) {
+CrashLab::Level& CrashLab::level(std::uint32_t depth) {
   while (levels_.size() <= depth) levels_.push_back(std::make_unique<Level>(emu::sim::Config{}));
   return *levels_[depth];
 }
 
-void Bench::report(const Case& c, std::string what, std::string where, std::uint64_t event) {
+void CrashLab::report(const Case& c, std::string what, std::string where, std::uint64_t event) {
   if (violation_) return;
   violation_ = Violation{seed_, std::move(what), c.describe() + "; " + std::move(where), event};
 }
 
-bool Bench::run(const Case& c) {
+bool CrashLab::run(const Case& c) {
   // Images are told apart within a run; pools of different runs differ in their identity.
   checked_.clear();
   seed_ = c.seed;
@@ -261,13 +261,13 @@ bool Bench::run(const Case& c) {
   return !violation_;
 }
 
-bool Bench::explore(const Case& c) {
+bool CrashLab::explore(const Case& c) {
   seed_ = c.seed;
   run_program(c, {}, false);
   return !violation_;
 }
 
-void Bench::run_program(const Case& c, const Start& start, bool crash) {
+void CrashLab::run_program(const Case& c, const Start& start, bool crash) {
   ++counts_.runs;
   Ledger ledger(start.run);
   Machine machine(c.machine());

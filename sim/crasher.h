@@ -8,7 +8,7 @@
 //   continued   a whole program runs on the recovered pool, with crashes at its events
 //   killed      the process dies and the caches survive; then recovery, with power losses
 //
-// Bench: what all crashers of one campaign share. Nothing of a run that it watches changes.
+// CrashLab: what all crashers of one campaign share. Nothing of a run that it watches changes.
 #pragma once
 
 #include <cstdint>
@@ -77,9 +77,9 @@ class Observer {
   virtual void end(const Ledger& ledger) = 0;
 };
 
-class Bench {
+class CrashLab {
  public:
-  explicit Bench(const CrashOptions& options) : options_(options) {}
+  explicit CrashLab(const CrashOptions& options) : options_(options) {}
 
   [[nodiscard]] const CrashOptions& options() const noexcept { return options_; }
   [[nodiscard]] const CrashCounts& counts() const noexcept { return counts_; }

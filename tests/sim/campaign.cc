@@ -9,16 +9,16 @@ namespace sp3::test {
 
 sim::CrashCounts crash_all(const std::string& name, Seeds seeds, const sim::CrashOptions& options,
                            const std::function<void(sim::Case&)>& adapt) {
-  sim::Bench bench(options);
+  sim::CrashLab lab(options);
   const std::uint64_t last = seeds.first + (seeds.last - seeds.first) / kShare;
   for (std::uint64_t seed = seeds.first; seed <= last; ++seed) {
     INFO("seed " << seed);  // also when an assertion of the library ends it all
     sim::Case c = sim::case_of(seed);
     if (adapt) adapt(c);
-    if (bench.run(c)) continue;
-    FAIL("seed " << seed << ": " << bench.violation()->what << "\n" << bench.violation()->where);
+    if (lab.run(c)) continue;
+    FAIL("seed " << seed << ": " << lab.violation()->what << "\n" << lab.violation()->where);
   }
-  const sim::CrashCounts& n = bench.counts();
+  const sim::CrashCounts& n = lab.counts();
   fmt::print(
       "{}: {} distinct images, {} recoveries ({} after a crash in recovery, {} after a kill), "
       "{} programs ({} on recovered pools, {} on a failing disk), {} structures read, {} points\n",

@@ -13,15 +13,15 @@ namespace sp3::test {
 namespace {
 
 void explore(Seeds seeds) {
-  sim::Bench bench({});
+  sim::CrashLab lab({});
   const std::uint64_t last = seeds.first + (seeds.last - seeds.first) / kShare;
   for (std::uint64_t seed = seeds.first; seed <= last; ++seed) {
     INFO("seed " << seed);
     sim::Case c = sim::case_of(seed);
     c.cores = static_cast<int>(2 + seed % 2);
     c.transactions = 25;
-    if (bench.explore(c)) continue;
-    FAIL("seed " << seed << ": " << bench.violation()->what << "\n" << bench.violation()->where);
+    if (lab.explore(c)) continue;
+    FAIL("seed " << seed << ": " << lab.violation()->what << "\n" << lab.violation()->where);
   }
 }
 
@@ -67,14 +67,14 @@ TEST_CASE("in every explored interleaving there is a strict serial order") { exp
 
 TEST_CASE("in bulky cases runs of several segments are recycled, and others begin in their place") {
   int runs = 0, begun_anew = 0, begun_inside = 0;
-  sim::Bench bench({});
+  sim::CrashLab lab({});
   for (std::uint64_t seed = 1; seed <= 160; ++seed) {
     sim::Case c = sim::case_of(seed);
     if (!c.bulky) continue;
     c.transactions = 25;
     LongRuns seen(c);
-    bench.observe(&seen);
-    CHECK(bench.explore(c));
+    lab.observe(&seen);
+    CHECK(lab.explore(c));
     CHECK(seen.runs > 0);
     runs += seen.runs;
     begun_anew += seen.begun_anew;

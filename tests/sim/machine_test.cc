@@ -39,10 +39,10 @@ constexpr Schedule kSchedules[] = {Schedule::timed, Schedule::random, Schedule::
 
 TEST_CASE("the same seed gives the same trace, whatever ran before it") {
   const auto hash_of = [](std::uint64_t seed) {
-    sim::Bench bench({});
+    sim::CrashLab lab({});
     const std::vector<std::vector<char>> disturbance(seed % 7, std::vector<char>(100));
-    REQUIRE(bench.explore(sim::case_of(seed)));
-    return bench.trace_hash();
+    REQUIRE(lab.explore(sim::case_of(seed)));
+    return lab.trace_hash();
   };
   std::set<std::uint64_t> different;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
@@ -60,8 +60,8 @@ TEST_CASE("a watcher changes nothing of what it watches") {
   few.continued_one_in = ~std::uint32_t{0};
   few.continued_clean_one_in = ~std::uint32_t{0};
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    sim::Bench watched(few);
-    sim::Bench alone(few);
+    sim::CrashLab watched(few);
+    sim::CrashLab alone(few);
     REQUIRE(watched.run(sim::case_of(seed)));
     REQUIRE(alone.explore(sim::case_of(seed)));
     CHECK(watched.trace_hash() == alone.trace_hash());

@@ -163,11 +163,11 @@ TEST_CASE("regression: a superblock that a killed process left in caches") {
 }
 
 TEST_CASE("regression: a core whose counter is behind that of the core that opened the pool") {
-  sim::Bench bench({});
+  sim::CrashLab lab({});
   for (const std::uint64_t seed : {7U, 8U, 33U, 34U, 39U}) {
     sim::Case c = sim::case_of(seed);
     c.clocks_agree = false;
-    if (!bench.explore(c)) FAIL(bench.violation()->what << "\n" << bench.violation()->where);
+    if (!lab.explore(c)) FAIL(lab.violation()->what << "\n" << lab.violation()->where);
   }
 }
 
@@ -177,13 +177,13 @@ TEST_CASE("regression: a page that a failed fdatasync left in the cache, marked 
   options.samples = 6;
   options.nested_one_in = 400;
   options.killed_one_in = 64;
-  sim::Bench bench(options);
+  sim::CrashLab lab(options);
   sim::Case c = sim::case_of(10);
   c.options.memory = MemoryKind::file;
   c.options.flush = FlushInstruction::automatic;
   c.failing_io = 11;
-  if (!bench.run(c)) FAIL(bench.violation()->what << "\n" << bench.violation()->where);
-  CHECK(bench.counts().failed > 0);
+  if (!lab.run(c)) FAIL(lab.violation()->what << "\n" << lab.violation()->where);
+  CHECK(lab.counts().failed > 0);
 }
 
 }  // namespace sp3::test

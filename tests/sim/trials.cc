@@ -224,13 +224,13 @@ std::string_view to_string(Kind kind) noexcept {
 std::optional<sim::Violation> run(const Trial& trial) {
   Case c = sim::case_of(trial.seed);
   const std::optional<CrashOptions> crashes = adapt(trial.kind, c);
-  sim::Bench bench(crashes.value_or(CrashOptions{}));
+  sim::CrashLab lab(crashes.value_or(CrashOptions{}));
   if (crashes) {
-    bench.run(c);
+    lab.run(c);
   } else {
-    bench.explore(c);
+    lab.explore(c);
   }
-  return bench.violation();
+  return lab.violation();
 }
 
 }  // namespace sp3::test

@@ -16,20 +16,20 @@ SeedRun run_long_program(std::uint64_t seed, const SimArguments& a, sim::Observe
   const NameSeedOnAbort name(seed);
   sim::Case c = case_for(seed, a);
   if (a.case_transactions == 0) c.transactions = kLongProgram;
-  sim::Bench bench({});
-  bench.observe(observer);
-  bench.explore(c);
-  return {bench.counts(), bench.violation()};
+  sim::CrashLab lab({});
+  lab.observe(observer);
+  lab.explore(c);
+  return {lab.counts(), lab.violation()};
 }
 
 SeedRun run_seed(std::uint64_t seed, const SimArguments& a, bool crash, sim::Observer* observer) {
   const NameSeedOnAbort name(seed);
   SeedRun run;
   if (crash) {
-    sim::Bench bench({});
-    bench.observe(observer);
-    bench.run(case_for(seed, a));
-    run = {bench.counts(), bench.violation()};
+    sim::CrashLab lab({});
+    lab.observe(observer);
+    lab.run(case_for(seed, a));
+    run = {lab.counts(), lab.violation()};
     if (run.violation) return run;
   }
   const SeedRun further = run_long_program(seed, a, observer);
