@@ -16,7 +16,7 @@
 #include "tools/bench_run.h"
 #include "tools/command.h"
 #include "tools/probe/probes.h"
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 #include "tools/repeats.h"
 #include "workloads/machine.h"
 #include "workloads/runner.h"
@@ -64,7 +64,7 @@ Plan make_plan(const BenchArguments& a) {
 }
 
 void run_all(Plan& plan, const BenchArguments& a, const std::vector<std::string>& probes) {
-  Progress progress;
+  ProgressBar progress;
   const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
   const std::size_t total = plan.cells.size() * a.repeat;
   std::size_t done = 0;

@@ -22,7 +22,7 @@
 #include "tools/compare/origin.h"
 #include "tools/compare/plan.h"
 #include "tools/compare/results.h"
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 #include "tools/recovery/rows.h"
 #include "tools/repeats.h"
 #include "tools/scratch_file.h"
@@ -52,9 +52,9 @@ std::vector<PlannedRun> runs_left(const ComparePlan& plan, unsigned repeat,
 }
 
 // How long the rest will take, by what runs of the same section took so far.
-class Pace {
+class TimeLeft {
  public:
-  explicit Pace(const std::vector<PlannedRun>& runs) {
+  explicit TimeLeft(const std::vector<PlannedRun>& runs) {
     for (const PlannedRun& run : runs) ++sections_[run.cell->section].left;
   }
   void ran(const PlannedRun& run, double seconds) {
@@ -63,7 +63,7 @@ class Pace {
     ++section.done;
     section.seconds += seconds;
   }
-  [[nodiscard]] std::string left(const workloads::RunOptions& run) const {
+  [[nodiscard]] std::string text(const workloads::RunOptions& run) const {
     double seconds = 0;
     for (const auto& [name, section] : sections_) {
       // Setting up takes about half a second.
@@ -111,12 +111,12 @@ void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults&
   const std::size_t total = plan.cells.size() * a.repeat;
   const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
   FlushCosts flush;
-  Pace pace(runs);
-  Progress progress;
+  TimeLeft time_left(runs);
+  ProgressBar progress;
   std::size_t done = total - runs.size();
   for (const PlannedRun& run : runs) {
     const std::string name = run.cell->name();
-    progress.show(fmt::format("{}, {}", name, pace.left(run.cell->cell.run)), done++, total);
+    progress.show(fmt::format("{}, {}", name, time_left.text(run.cell->cell.run)), done++, total);
     const auto start = std::chrono::steady_clock::now();
     Cell cell = run.cell->cell;
     cell.spec.seed = a.spec.seed + run.repetition;  // another course each time, the same for all
@@ -131,7 +131,8 @@ void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults&
       }
       if (!measured.is_null()) results.add(*run.cell, run.repetition, std::move(measured));
     }
-    pace.ran(run, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    time_left.ran(run,
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 }
 
@@ -181,7 +182,7 @@ nlohmann::json rows_of(const PlannedProgram& program, const CompareArguments& a,
 // One after the other.
 void run_programs(const ComparePlan& plan, const CompareArguments& a, CompareResults& results,
                   Failures& failures) {
-  Progress progress;
+  ProgressBar progress;
   std::size_t done = 0;
   for (const PlannedProgram& program : plan.programs) {
     progress.show(program.name(), done++, plan.programs.size());

@@ -17,7 +17,7 @@
 #include "tools/failures.h"
 #include "tools/lockbench/run.h"
 #include "tools/median.h"
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 #include "tools/repeats.h"
 #include "workloads/machine.h"
 
@@ -175,7 +175,7 @@ bool same_point(const Row& one, const Row& other) {
 }
 
 void run_all(std::vector<Row>& rows, const LockbenchArguments& a) {
-  Progress progress;
+  ProgressBar progress;
   std::size_t done = 0;
   in_turn(rows, a.repeat, same_point, [&](Row& row, unsigned r) {
     if (row.failure != nullptr) return;

@@ -6,7 +6,7 @@
 #include <sp3/sp3.h>
 
 #include "tools/micro.h"
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 #include "workloads/entry.h"
 #include "workloads/pool_remover.h"
 #include "workloads/rng.h"
@@ -25,7 +25,7 @@ double milliseconds_since(Clock::time_point start) {
 std::vector<Ptr<Object>> make_pool(const workloads::SystemOptions& options,
                                    const OpenArguments& a) {
   constexpr std::uint64_t kBatch = 256;
-  Progress progress;
+  ProgressBar progress;
   std::vector<Ptr<Object>> objects;
   Pool pool = Pool::create(options.path, a.pool_size, options.pool);
   Session session = pool.session();

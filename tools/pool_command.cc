@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/command.h"
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 
 namespace sp3::tools {
 
@@ -153,9 +153,8 @@ int recover(const PoolArguments& a) {
   options.recovery.strategy = parse_strategy(a.strategy);
   options.recovery.threads = a.threads;
   options.recovery.accept_loss = a.accept_loss;
-  // The library's Progress is a moment, the tool's draws it.
-  auto bar = std::make_unique<Progress>();
-  options.recovery.progress = [&bar](const sp3::Progress& p) {
+  auto bar = std::make_unique<ProgressBar>();
+  options.recovery.progress = [&bar](const Progress& p) {
     if (bar) bar->show(p.phase, p.done, p.total);
   };
   Pool pool = Pool::open(a.path, options);

@@ -20,7 +20,7 @@
 #include "tools/command.h"
 #include "tools/failures.h"
 #include "tools/median.h"
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 #include "tools/recovery/crashed_pool.h"
 #include "tools/recovery/log_writer.h"
 #include "tools/recovery/rows.h"
@@ -33,10 +33,10 @@ namespace sp3::tools {
 
 namespace {
 
-using recovery::CrashedPool;
-using recovery::LogPlan;
-using recovery::RecoveryRun;
-using recovery::WrittenLog;
+using recovery_bench::CrashedPool;
+using recovery_bench::LogPlan;
+using recovery_bench::RecoveryRun;
+using recovery_bench::WrittenLog;
 
 struct RecoveryArguments {
   StoreArguments store;
@@ -171,13 +171,13 @@ std::vector<std::string> writer_arguments(const RecoveryArguments& a, const LogP
 void measure(Log& log, const RecoveryArguments& a) {
   require_space(log.plan);
   const workloads::PoolRemover remover(log.plan.system.path);
-  log.written = recovery::write_log(writer_arguments(a, log.plan));
+  log.written = recovery_bench::write_log(writer_arguments(a, log.plan));
   CrashedPool pool(log.plan.system.path, log.plan.system.pool);
   for (unsigned r = 0; r < a.repeat; ++r) {
     for (Recovered& cell : log.cells) {
-      Progress bar;
+      ProgressBar bar;
       const std::string what = fmt::format("{} x{}", to_string(cell.strategy), cell.threads);
-      const auto show = [&](const sp3::Progress& progress) {
+      const auto show = [&](const Progress& progress) {
         bar.show(fmt::format("{}, {}", what, progress.phase), progress.done, progress.total);
       };
       cell.runs.push_back(pool.recover(cell.strategy, cell.threads, show));
@@ -316,7 +316,7 @@ void add_writer_command(CLI::App& app) {
   add_log_options(*writer, *a);
   writer->add_option("--descriptor", *descriptor)->required();
   writer->callback(
-      [a, descriptor] { recovery::live_and_die(plan_logs(*a).front().plan, *descriptor); });
+      [a, descriptor] { recovery_bench::live_and_die(plan_logs(*a).front().plan, *descriptor); });
 }
 
 }  // namespace

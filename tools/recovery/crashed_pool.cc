@@ -18,7 +18,7 @@
 #include "recovery/recover.h"
 #include "workloads/process_usage.h"
 
-namespace sp3::tools::recovery {
+namespace sp3::tools::recovery_bench {
 
 namespace {
 
@@ -72,7 +72,7 @@ std::uint32_t CrashedPool::image() const {
 }
 
 RecoveryRun CrashedPool::recover(RecoveryStrategy strategy, std::uint32_t threads,
-                                 const std::function<void(const sp3::Progress&)>& progress) {
+                                 const std::function<void(const Progress&)>& progress) {
   restore();
   const RecoveryOptions options{
       .strategy = strategy, .threads = threads, .accept_loss = false, .progress = progress};
@@ -82,7 +82,7 @@ RecoveryRun CrashedPool::recover(RecoveryStrategy strategy, std::uint32_t thread
     const double cpu = workloads::cpu_seconds();
     const std::uint64_t start = emu::ticks();
     const auto file = pool::PoolFile::open(path_, options_, pool::PoolFile::Access::read_write);
-    run.report = sp3::recovery::recover(*file, options).report;
+    run.report = recovery::recover(*file, options).report;
     run.seconds = emu::nanoseconds_from_ticks(emu::ticks() - start) * 1e-9;
     run.cpu_seconds = workloads::cpu_seconds() - cpu;
     run.memory_peak = peak.bytes();
@@ -94,4 +94,4 @@ RecoveryRun CrashedPool::recover(RecoveryStrategy strategy, std::uint32_t thread
   return run;
 }
 
-}  // namespace sp3::tools::recovery
+}  // namespace sp3::tools::recovery_bench

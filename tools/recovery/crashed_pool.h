@@ -9,7 +9,7 @@
 #include <sp3/options.h>
 #include <sp3/report.h>
 
-namespace sp3::tools::recovery {
+namespace sp3::tools::recovery_bench {
 
 struct RecoveryRun {
   RecoveryReport report;
@@ -32,7 +32,7 @@ class CrashedPool {
   // Puts the pool back and recovers it. Errors: as sp3::Pool::open; std::runtime_error if the pool
   // had been closed, so that there is nothing to recover.
   RecoveryRun recover(RecoveryStrategy strategy, std::uint32_t threads,
-                      const std::function<void(const sp3::Progress&)>& progress);
+                      const std::function<void(const Progress&)>& progress);
 
  private:
   struct Kept {
@@ -49,4 +49,4 @@ class CrashedPool {
   Kept slabs_;     // behind it
 };
 
-}  // namespace sp3::tools::recovery
+}  // namespace sp3::tools::recovery_bench

@@ -19,11 +19,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 #include "tools/start_program.h"
 #include "workloads/zipf.h"
 
-namespace sp3::tools::recovery {
+namespace sp3::tools::recovery_bench {
 
 namespace {
 
@@ -104,7 +104,7 @@ class Writer {
   }
 
   void wait_for_the_end(Clock::time_point start) {
-    Progress progress;
+    ProgressBar progress;
     for (;;) {
       // (2) acquire: synchronizes with (1), so that a failure is seen.
       if (done_.load(std::memory_order_acquire) == plan_.writers) return;
@@ -193,4 +193,4 @@ WrittenLog write_log(const std::vector<std::string>& arguments) {
   return report.log;
 }
 
-}  // namespace sp3::tools::recovery
+}  // namespace sp3::tools::recovery_bench

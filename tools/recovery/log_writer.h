@@ -8,7 +8,7 @@
 #include "workloads/system.h"
 #include "workloads/workload.h"
 
-namespace sp3::tools::recovery {
+namespace sp3::tools::recovery_bench {
 
 // What is written, and when the end comes: at the first of the two.
 struct LogPlan {
@@ -40,4 +40,4 @@ WrittenLog write_log(const std::vector<std::string>& arguments);
 // stays half done.
 [[noreturn]] void live_and_die(const LogPlan& plan, int descriptor);
 
-}  // namespace sp3::tools::recovery
+}  // namespace sp3::tools::recovery_bench

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "tools/command.h"
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/case_options.h"
 #include "tools/sim/seed_run.h"
@@ -119,7 +119,7 @@ class Report {
   }
 
   const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  Progress progress_;
+  ProgressBar progress_;
   Clock::time_point last_ = Clock::now();
 };
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "tools/command.h"
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/timed.h"
 
@@ -83,7 +83,7 @@ int run_sensitivity(const SimArguments& a) {
   fmt::print(out, "{:<10} {:>7} {:>15} {:>9} {:>15}  {}\n", "workload", "gain", "between",
              "speed-up", "between", "the order of systems");
   nlohmann::json json = nlohmann::json::array();
-  Progress progress;
+  ProgressBar progress;
   std::size_t done = 0;
   const std::vector<workloads::WorkloadKind> kinds = parse_workloads(a.workloads);
   const std::size_t total = kinds.size() * std::size(emu::sim::kNamedCosts);

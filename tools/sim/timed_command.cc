@@ -10,7 +10,7 @@
 
 #include "emu/sim/random.h"
 #include "tools/command.h"
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 #include "tools/repeats.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/timed.h"
@@ -70,7 +70,7 @@ int run_timed_command(const SimArguments& a) {
   double operations = 0;
   const std::size_t cells = plan.cells.size();
   {
-    Progress progress;
+    ProgressBar progress;
     std::size_t done = 0;
     for (Cell& cell : plan.cells) {
       std::uint64_t trace_hash = 0;

@@ -25,7 +25,7 @@
 
 #include "tools/command.h"
 #include "tools/median.h"
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/calibrate.h"
 #include "tools/sim/timed.h"
@@ -174,7 +174,7 @@ int run_validation(const SimArguments& a) {
   const std::vector<workloads::WorkloadKind> kinds = parse_workloads(a.workloads);
   const unsigned rounds = std::max(a.repeat, 3U);
   Validation validation(a);
-  Progress progress;
+  ProgressBar progress;
   std::size_t done = 0;
   for (unsigned round = 0; round < rounds; ++round) {
     for (const unsigned cores : {1U, 2U}) {

@@ -1,4 +1,4 @@
-#include "tools/progress.h"
+#include "tools/progress_bar.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,11 +8,11 @@
 
 namespace sp3::tools {
 
-Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+ProgressBar::ProgressBar() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-Progress::~Progress() { clear(); }
+ProgressBar::~ProgressBar() { clear(); }
 
-void Progress::show(std::string_view label, std::uint64_t done, std::uint64_t total) {
+void ProgressBar::show(std::string_view label, std::uint64_t done, std::uint64_t total) {
   if (!terminal_) return;
   const auto now = std::chrono::steady_clock::now();
   if (drawn_ && label == label_ && done < total && now - last_ < std::chrono::milliseconds(100))
@@ -29,7 +29,7 @@ void Progress::show(std::string_view label, std::uint64_t done, std::uint64_t to
   std::fflush(stderr);
 }
 
-void Progress::clear() {
+void ProgressBar::clear() {
   if (!drawn_) return;
   fmt::print(stderr, "\r\033[K");
   std::fflush(stderr);

@@ -1,4 +1,4 @@
-// Progress: a bar on the terminal's last line; silent where standard error is no terminal.
+// ProgressBar: a bar on the terminal's last line; silent where standard error is no terminal.
 #pragma once
 
 #include <chrono>
@@ -8,13 +8,13 @@
 
 namespace sp3::tools {
 
-class Progress {
+class ProgressBar {
  public:
-  Progress();
+  ProgressBar();
   // Leaves the line empty.
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
 
   // Draws at most ten times a second, and always when the label changes or all is done.
   void show(std::string_view label, std::uint64_t done, std::uint64_t total);
