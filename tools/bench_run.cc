@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "tools/probe/probes.h"
-#include "tools/scratch_file.h"
 #include "workloads/pool_remover.h"
 
 namespace sp3::tools {
@@ -20,9 +19,8 @@ constexpr unsigned kFewThreads = 24;
 
 workloads::FloorResult measure_floor(const workloads::SystemOptions& o, unsigned lines,
                                      double seconds) {
-  const ScratchFile scratch(o.path);
-  return workloads::measure_floor(scratch.path(), o.pool.memory, o.pool.latency, o.pool.flush,
-                                  lines, seconds);
+  return workloads::measure_floor(o.path, o.pool.memory, o.pool.latency, o.pool.flush, lines,
+                                  seconds);
 }
 
 FlushCost measure_flush(const workloads::SystemOptions& o) {

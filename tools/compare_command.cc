@@ -25,9 +25,9 @@
 #include "tools/progress_bar.h"
 #include "tools/recovery/rows.h"
 #include "tools/repeats.h"
-#include "tools/scratch_file.h"
 #include "tools/start_program.h"
 #include "workloads/machine.h"
+#include "workloads/scratch_file.h"
 
 namespace sp3::tools {
 
@@ -150,8 +150,8 @@ std::string last_line(const std::filesystem::path& file) {
 // sp3 hands over to may have been built at another time.
 nlohmann::json rows_of(const PlannedProgram& program, const CompareArguments& a,
                        const CompareResults& results) {
-  const ScratchFile file(a.results);
-  const ScratchFile said(a.results);
+  const workloads::ScratchFile file(a.results);
+  const workloads::ScratchFile said(a.results);
   std::vector<std::string> arguments = program.arguments;
   arguments.insert(arguments.end(), {"--json", file.path().string()});
   // The table it prints is about this part only, and comes at the end with all others.

@@ -1,16 +1,16 @@
 #include "workloads/floor.h"
 
-#include <cerrno>
-#include <cstring>
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sp3/error.h>
-#include <unistd.h>
 
 #include "emu/clock.h"
 #include "emu/memory.h"
+#include "pool/file_system.h"
+#include "workloads/scratch_file.h"
 
 namespace sp3::workloads {
 
@@ -20,46 +20,21 @@ constexpr std::uint64_t kBytes = 32 << 20;
 constexpr std::uint64_t kLine = 64;
 constexpr std::uint64_t kBlock = 4096;
 
-class ScratchFile {
- public:
-  explicit ScratchFile(const std::filesystem::path& path) : path_(path) {
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    const int error = fd_ < 0 ? errno : ::posix_fallocate(fd_, 0, kBytes);
-    if (error != 0) {
-      remove();
-      throw Error(ErrorCode::io_error,
-                  fmt::format("cannot make a scratch file: {}", std::strerror(error)),
-                  {.path = path.string(), .wanted = {}, .found = {}});
-    }
-  }
-  ~ScratchFile() { remove(); }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
-  [[nodiscard]] int fd() const { return fd_; }
-
- private:
-  void remove() noexcept {
-    if (fd_ >= 0) ::close(fd_);
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-
-  std::filesystem::path path_;
-  int fd_ = -1;
-};
-
 }  // namespace
 
-FloorResult measure_floor(const std::filesystem::path& path, MemoryKind memory,
+FloorResult measure_floor(const std::filesystem::path& beside, MemoryKind memory,
                           const Latency& latency, FlushInstruction flush, unsigned lines,
                           double seconds) {
-  const ScratchFile file(path);
+  const ScratchFile file(beside);
+  const std::string path = file.path().string();
+  const int error = ::posix_fallocate(file.descriptor(), 0, kBytes);
+  if (error != 0) pool::throw_system_error(error, "posix_fallocate", path);
   emu::MemoryOptions options;
   options.kind = memory;
   options.flush = flush;
   options.latency = latency;
   options.log_length = kBytes;
-  const auto mapped = emu::Memory::map(file.fd(), path.string(), kBytes, options);
+  const auto mapped = emu::Memory::map(file.descriptor(), path, kBytes, options);
   const bool streaming = mapped->flush_instruction() == FlushInstruction::non_temporal;
   const std::uint64_t bytes = lines * kLine;
   const std::uint64_t unit = mapped->writes_blocks() ? kBlock : kLine;
@@ -83,7 +58,7 @@ FloorResult measure_floor(const std::filesystem::path& path, MemoryKind memory,
     const emu::IoStatus fenced = mapped->fence(counts);
     if (!flushed.ok() || !fenced.ok()) {
       throw Error(ErrorCode::io_error, "the scratch file cannot be written",
-                  {.path = path.string(), .wanted = {}, .found = {}});
+                  {.path = path, .wanted = {}, .found = {}});
     }
     at = at + 2 * stride <= kBytes ? at + stride : 0;
     now = emu::ticks();

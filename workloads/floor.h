@@ -4,7 +4,6 @@
 // system that makes each transaction durable with one fence can be faster with one thread.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 
 #include <sp3/options.h>
@@ -17,10 +16,10 @@ struct FloorResult {
   FlushInstruction flush = FlushInstruction::automatic;  // the one in use, never automatic
 };
 
-// Makes a scratch file of 32 MiB at `path`, instead of one that is there, measures for `seconds`,
-// removes the file.
+// Makes a scratch file of 32 MiB whose name starts with `beside`, measures for `seconds`, removes the
+// file.
 // Errors: as sp3::Pool::create.
-FloorResult measure_floor(const std::filesystem::path& path, MemoryKind memory,
+FloorResult measure_floor(const std::filesystem::path& beside, MemoryKind memory,
                           const Latency& latency, FlushInstruction flush, unsigned lines,
                           double seconds);
 

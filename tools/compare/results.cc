@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "tools/command.h"
-#include "tools/scratch_file.h"
+#include "workloads/scratch_file.h"
 
 namespace sp3::tools {
 
@@ -170,7 +170,7 @@ void CompareResults::finish() {
 }
 
 void CompareResults::write() {
-  ScratchFile fresh(path_);
+  workloads::ScratchFile fresh(path_);
   // A reason may hold bytes of a path, which need not be text.
   constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
   write_output(fresh.path().string(), document_.dump(1, ' ', false, kReplace) + "\n");

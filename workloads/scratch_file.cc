@@ -1,4 +1,4 @@
-#include "tools/scratch_file.h"
+#include "workloads/scratch_file.h"
 
 #include <cerrno>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-namespace sp3::tools {
+namespace sp3::workloads {
 
 namespace {
 
@@ -29,4 +29,4 @@ pool::Descriptor make_file(const std::filesystem::path& path) {
 ScratchFile::ScratchFile(const std::filesystem::path& path)
     : path_(unforeseen_name(path)), file_(make_file(path_)), remover_(path_) {}
 
-}  // namespace sp3::tools
+}  // namespace sp3::workloads

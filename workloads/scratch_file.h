@@ -1,4 +1,4 @@
-// A file that a command needs for a while, beside one that its user named.
+// ScratchFile: a file that is needed for a while, beside one that a user named.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include "pool/file_system.h"
 #include "workloads/pool_remover.h"
 
-namespace sp3::tools {
+namespace sp3::workloads {
 
 // Empty at first, under a name that nobody has, and gone at the end, as in workloads/pool_remover.h.
 class ScratchFile {
@@ -24,8 +24,7 @@ class ScratchFile {
  private:
   std::filesystem::path path_;
   pool::Descriptor file_;
-  workloads::PoolRemover
-      remover_;  // of a file that is there: one of the same name may have been another's
+  PoolRemover remover_;  // of a file that is there: one of the same name may have been another's
 };
 
-}  // namespace sp3::tools
+}  // namespace sp3::workloads
