@@ -21,8 +21,8 @@ namespace sp3::workloads {
 // What a probe saw of one run.
 struct ProbeReading {
   std::string probe;  // its name
-  std::vector<std::pair<std::string, double>>
-      counts;        // of the measured time; only what was counted
+  // Of the measured time; only what was counted.
+  std::vector<std::pair<std::string, double>> counts;
   std::string note;  // what is not available and why, or what the counts do not hold; may be empty
 };
 
