@@ -17,7 +17,5 @@
 namespace sp3::oracle {
 
 std::string to_json(const History& history);
-// Throws std::runtime_error that names the entry and what is wrong with it.
-History history_from_json(const std::string& text);
 
 }  // namespace sp3::oracle
