@@ -7,38 +7,20 @@
 
 #include <cstdint>
 
+#include "emu/line.h"
+
 #ifdef SP3_SIMULATED
 #include "emu/sim/machine.h"
 #endif
 
 namespace sp3::emu {
 
-enum class Line : std::uint8_t {
-  entry,              // of the object at this offset
-  version,            // the object's newest version in DRAM, or its home
-  session_committed,  // SessionShared's lines, by session
-  session_sealed,
-  session_persisted,
-  session_announced,
-  session_ring,
-  epoch_slot,    // of a participant
-  epoch_global,  // one
-  floor,         // one
-  gate,          // one
-  word,          // a transactional memory that sp3 is compared with: its words, by line,
-  word_lock,     // its locks, by line,
-  word_clock,    // and its clock: one
-};
-
-enum class Access : std::uint8_t { load, store, exchange };
-
 // `bytes` from the start of the line on.
 inline void touch([[maybe_unused]] Line line, [[maybe_unused]] std::uint64_t which,
                   [[maybe_unused]] Access access,
                   [[maybe_unused]] std::uint64_t bytes = 1) noexcept {
 #ifdef SP3_SIMULATED
-  sim::machine().touch(static_cast<std::uint8_t>(line), which, static_cast<std::uint8_t>(access),
-                       bytes);
+  sim::machine().touch(line, which, access, bytes);
 #endif
 }
 

@@ -20,6 +20,7 @@
 #include <memory>
 #include <vector>
 
+#include "emu/line.h"
 #include "emu/sim/costs.h"
 
 namespace sp3::emu::sim {
@@ -27,7 +28,7 @@ namespace sp3::emu::sim {
 class Caches {
  public:
   using Core = std::uint32_t;
-  enum class Access : std::uint8_t { load, store, exchange };
+  using Access = emu::Access;
 
   // Lines are named by numbers in spaces of their own. Memory goes by the highest number of each.
   static constexpr unsigned kSpaces = 16;

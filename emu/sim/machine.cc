@@ -15,10 +15,10 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "emu/line.h"
 #include "emu/sim/fibers.h"
 #include "emu/sim/file.h"
 #include "emu/step.h"
-#include "emu/touch.h"
 
 namespace sp3::emu::sim {
 namespace {
@@ -106,29 +106,32 @@ void Machine::event(Event event, std::uint64_t what, std::uint64_t cost) noexcep
   reschedule();
 }
 
-void Machine::touch(std::uint8_t line, std::uint64_t which, std::uint8_t access,
-                    std::uint64_t bytes) noexcept {
+// A line's name begins with its kind, and an event's with both.
+static_assert(static_cast<unsigned>(Line::word_clock) < Caches::kSpaces);
+static_assert(static_cast<unsigned>(Access::exchange) < 4);
+
+void Machine::touch(Line line, std::uint64_t which, Access access, std::uint64_t bytes) noexcept {
   const std::uint64_t cost =
       caches_ == nullptr ? config_.costs.step : lines_cost(line, which, access, bytes);
-  event(Event::touch, which << 8 | std::uint64_t{line} << 2 | access, cost);
+  event(Event::touch,
+        which << 8 | static_cast<std::uint64_t>(line) << 2 | static_cast<std::uint64_t>(access),
+        cost);
 }
 
 // An object's new version is made in memory that its writer has freed not long before. That was some
 // other version, which cores had read and written as they did the one that is replaced now: so what
 // is charged is what it takes to get the lines of that one.
-std::uint64_t Machine::lines_cost(std::uint8_t line, std::uint64_t which, std::uint8_t access,
+std::uint64_t Machine::lines_cost(Line line, std::uint64_t which, Access access,
                                   std::uint64_t bytes) noexcept {
-  const auto kind = static_cast<Line>(line);
-  const auto how = static_cast<Caches::Access>(access);
-  const std::uint64_t first =
-      Caches::name_of(line, kind == Line::entry     ? which >> kEntryLineShift
-                            : kind == Line::version ? which >> kVersionLineShift
-                                                    : which);
+  const std::uint64_t first = Caches::name_of(static_cast<std::uint64_t>(line),
+                                              line == Line::entry     ? which >> kEntryLineShift
+                                              : line == Line::version ? which >> kVersionLineShift
+                                                                      : which);
   std::uint64_t cost = 0;
   for (std::uint64_t i = 0; i * 64 < bytes; ++i) {
-    cost += kind == Line::version && how == Caches::Access::store
+    cost += line == Line::version && access == Access::store
                 ? caches_->make(core_, first + i, time() + cost, i != 0)
-                : caches_->access(core_, first + i, how, time() + cost, i != 0);
+                : caches_->access(core_, first + i, access, time() + cost, i != 0);
   }
   return cost;
 }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/scaled.h"
+#include "emu/line.h"
 #include "emu/sim/caches.h"
 #include "emu/sim/core_queue.h"
 #include "emu/sim/costs.h"
@@ -127,8 +128,7 @@ class Machine {
   }
   void event(Event event, std::uint64_t what, std::uint64_t cost) noexcept;
   void step(std::uint8_t number) noexcept;
-  void touch(std::uint8_t line, std::uint64_t which, std::uint8_t access,
-             std::uint64_t bytes) noexcept;
+  void touch(Line line, std::uint64_t which, Access access, std::uint64_t bytes) noexcept;
   // A core waits for another: so many short pauses, then so many that offer the core. Timed: all at
   // once.
   void pause(std::uint64_t pauses, std::uint64_t yields) noexcept;
@@ -179,8 +179,8 @@ class Machine {
   [[nodiscard]] Core choose_explored() noexcept;
   void let_time_pass() noexcept;
   [[nodiscard]] std::uint64_t poll_period() const noexcept;
-  [[nodiscard]] std::uint64_t lines_cost(std::uint8_t line, std::uint64_t which,
-                                         std::uint8_t access, std::uint64_t bytes) noexcept;
+  [[nodiscard]] std::uint64_t lines_cost(Line line, std::uint64_t which, Access access,
+                                         std::uint64_t bytes) noexcept;
   [[nodiscard]] std::uint64_t time() const noexcept {
     return !is_timed() || cores_.empty() ? clock_ : cores_[core_].clock;
   }
