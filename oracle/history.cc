@@ -31,8 +31,8 @@ struct Versions {
   std::unordered_map<std::uint64_t, std::size_t> writer;  // by value
   Values order;                                           // of a list: the longest read
   std::vector<std::size_t> unread;  // list: who appended what is not in `order`, so comes after it
-  std::map<std::uint64_t, std::vector<std::size_t>>
-      replaced;                    // register: version -> who overwrote it
+  // Register: version -> who overwrote it.
+  std::map<std::uint64_t, std::vector<std::size_t>> replaced;
   std::vector<std::size_t> blind;  // register: who wrote it without having read it
 };
 

@@ -275,8 +275,8 @@ TEST_CASE("small runs in a file, flushed by everybody, survive a kill as prefixe
 
 TEST_CASE("the first transaction of a new session is not lost below the floor") {
   constexpr std::size_t kThreads = 3;
-  constexpr std::size_t kSessions =
-      16;  // of each thread, all open: only a number's first use counts
+  // Of each thread, all open: only a number's first use counts.
+  constexpr std::size_t kSessions = 16;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Options options = quiet_options();
     options.geometry = {256 * 4096, 4096, 4096, kThreads * kSessions + 1};

@@ -9,9 +9,9 @@
 // Transaction n writes a line in two parts, each in this order:
 //   open    back := now;  count[n % 2] := 0;  number := n
 //   close   now := the new words;  count[n % 2] := lines changed by n, in every line alike
-// Flushing the lines and one fence after the last is all there is. The stores to one cache line reach persistent
-// memory in the order they were made (they leave the cache together, or a prefix of them does), so
-// of each line a prefix of these six stores survives.
+// Flushing the lines and one fence after the last is all there is. The stores to one cache line reach
+// persistent memory in the order they were made (they leave the cache together, or a prefix of them
+// does), so of each line a prefix of these six stores survives.
 //
 // Recovery needs no log. Let m be the highest number in any line. Every transaction before m was
 // fenced before m stored anything. If as many lines have number m and a count as that count says, m

@@ -4,9 +4,10 @@
 // no slot is set. Readers that find the flag step back, so writers come first. Readers and the
 // writer use the pattern of Dekker: each stores its own word, then loads the other's, all seq_cst.
 //
-// Thread safety: a slot belongs to one thread at a time, and is counted by use_slot before. Progress: blocking; a reader may starve
-// while writers keep coming. Source: C-RW-WP of Calciu, Dice, Lev, Luchangco, Marathe and Shavit,
-// "NUMA-Aware Reader-Writer Locks", PPoPP 2013, with a plain flag as the writers' lock.
+// Thread safety: a slot belongs to one thread at a time, and is counted by use_slot before.
+// Progress: blocking; a reader may starve while writers keep coming.
+// Source: C-RW-WP of Calciu, Dice, Lev, Luchangco, Marathe and Shavit, "NUMA-Aware Reader-Writer
+// Locks", PPoPP 2013, with a plain flag as the writers' lock.
 #pragma once
 
 #include <array>
