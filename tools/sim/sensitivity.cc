@@ -58,7 +58,7 @@ Conclusions conclude(const Question& q, workloads::WorkloadKind kind, const Cost
   return found;
 }
 
-// Whether any two systems that were apart have changed places.
+// Whether no two systems that were apart have changed places.
 bool same_order(const Conclusions& base, const Conclusions& other) {
   for (const auto& [one, was] : base.throughputs) {
     for (const auto& [two, its] : base.throughputs) {
@@ -67,6 +67,50 @@ bool same_order(const Conclusions& base, const Conclusions& other) {
     }
   }
   return true;
+}
+
+// How far a number goes as costs change.
+class Swing {
+ public:
+  explicit Swing(double base) : base_(base), low_(base), high_(base) {}
+
+  void add(double value) {
+    low_ = std::min(low_, value);
+    high_ = std::max(high_, value);
+  }
+  [[nodiscard]] double base() const { return base_; }
+  [[nodiscard]] double low() const { return low_; }
+  [[nodiscard]] double high() const { return high_; }
+
+ private:
+  double base_, low_, high_;
+};
+
+void print_heading(std::FILE* out) {
+  fmt::print(out, "{:<10} {:>7} {:>15} {:>9} {:>15}  {}\n", "workload", "gain", "between",
+             "speed-up", "between", "the order of systems");
+}
+
+void print_row(std::FILE* out, workloads::WorkloadKind kind, const Swing& gain,
+               const Swing& speedup, const std::string& changed) {
+  fmt::print(out, "{:<10} {:>7.2f} {:>7.2f} {:>7.2f} {:>9.2f} {:>7.2f} {:>7.2f}  {}\n",
+             workloads::to_string(kind), gain.base(), gain.low(), gain.high(), speedup.base(),
+             speedup.low(), speedup.high(), changed.empty() ? "stays" : "changes with" + changed);
+  std::fflush(out);
+}
+
+// An empty name: no cost was changed.
+nlohmann::json row_json(const Question& q, workloads::WorkloadKind kind, const char* cost,
+                        double factor, const Conclusions& base, const Conclusions& found) {
+  return {{"workload", workloads::to_string(kind)},
+          {"systems", q.systems},
+          {"cores", {q.few, q.many}},
+          {"cost", cost},
+          {"factor", factor},
+          {"gain", found.gain},
+          {"speedup", found.speedup},
+          {"throughputs", found.throughputs},
+          {"same_order", same_order(base, found)}};
 }
 
 }  // namespace
@@ -80,8 +124,7 @@ int run_sensitivity(const SimArguments& a) {
   q.many = parse_threads(cores.back());
   for (const std::string& system : q.systems) static_cast<void>(workloads::system_info(system));
   std::FILE* const out = a.json == "-" ? stderr : stdout;
-  fmt::print(out, "{:<10} {:>7} {:>15} {:>9} {:>15}  {}\n", "workload", "gain", "between",
-             "speed-up", "between", "the order of systems");
+  print_heading(out);
   nlohmann::json json = nlohmann::json::array();
   ProgressBar progress;
   std::size_t done = 0;
@@ -89,21 +132,10 @@ int run_sensitivity(const SimArguments& a) {
   const std::size_t total = kinds.size() * std::size(emu::sim::kNamedCosts);
   for (const workloads::WorkloadKind kind : kinds) {
     const Conclusions base = conclude(q, kind, costs.costs);
-    double low_gain = base.gain, high_gain = base.gain;
-    double low_speedup = base.speedup, high_speedup = base.speedup;
+    json.push_back(row_json(q, kind, "", 1, base, base));
+    Swing gain(base.gain);
+    Swing speedup(base.speedup);
     std::string changed;
-    const auto tell = [&](const char* cost, double factor, const Conclusions& found) {
-      json.push_back({{"workload", workloads::to_string(kind)},
-                      {"systems", q.systems},
-                      {"cores", {q.few, q.many}},
-                      {"cost", cost},
-                      {"factor", factor},
-                      {"gain", found.gain},
-                      {"speedup", found.speedup},
-                      {"throughputs", found.throughputs},
-                      {"same_order", same_order(base, found)}});
-    };
-    tell("", 1, base);
     for (const emu::sim::NamedCost& cost : emu::sim::kNamedCosts) {
       progress.show(fmt::format("{}, {}", workloads::to_string(kind), cost.name), done++, total);
       if (costs.costs.*(cost.value) == 0) continue;
@@ -111,19 +143,14 @@ int run_sensitivity(const SimArguments& a) {
         Costs other = costs.costs;
         scale(other.*(cost.value), factor);
         const Conclusions found = conclude(q, kind, other);
-        low_gain = std::min(low_gain, found.gain);
-        high_gain = std::max(high_gain, found.gain);
-        low_speedup = std::min(low_speedup, found.speedup);
-        high_speedup = std::max(high_speedup, found.speedup);
+        gain.add(found.gain);
+        speedup.add(found.speedup);
         if (!same_order(base, found)) changed += fmt::format(" {}={}", cost.name, factor);
-        tell(cost.name, factor, found);
+        json.push_back(row_json(q, kind, cost.name, factor, base, found));
       }
     }
     progress.clear();
-    fmt::print(out, "{:<10} {:>7.2f} {:>7.2f} {:>7.2f} {:>9.2f} {:>7.2f} {:>7.2f}  {}\n",
-               workloads::to_string(kind), base.gain, low_gain, high_gain, base.speedup,
-               low_speedup, high_speedup, changed.empty() ? "stays" : "changes with" + changed);
-    std::fflush(out);
+    print_row(out, kind, gain, speedup, changed);
   }
   if (!a.json.empty()) write_output(a.json, json.dump(2) + "\n");
   return kOk;
