@@ -1,5 +1,6 @@
 #include "workloads/system.h"
 
+#include <iterator>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -14,29 +15,24 @@
 
 namespace sp3::workloads {
 
+namespace {
+
+constexpr std::uint64_t ClientCounters::*kClientCounters[] = {
+    &ClientCounters::commits,       &ClientCounters::writing_commits, &ClientCounters::aborts,
+    &ClientCounters::lines,         &ClientCounters::fences,          &ClientCounters::helped_lines,
+    &ClientCounters::helped_fences, &ClientCounters::waits,           &ClientCounters::log_bytes,
+};
+static_assert(sizeof(ClientCounters) == std::size(kClientCounters) * sizeof(std::uint64_t));
+
+}  // namespace
+
 ClientCounters& ClientCounters::operator+=(const ClientCounters& other) {
-  commits += other.commits;
-  writing_commits += other.writing_commits;
-  aborts += other.aborts;
-  lines += other.lines;
-  fences += other.fences;
-  helped_lines += other.helped_lines;
-  helped_fences += other.helped_fences;
-  waits += other.waits;
-  log_bytes += other.log_bytes;
+  for (const auto counter : kClientCounters) this->*counter += other.*counter;
   return *this;
 }
 
 ClientCounters& ClientCounters::operator-=(const ClientCounters& other) {
-  commits -= other.commits;
-  writing_commits -= other.writing_commits;
-  aborts -= other.aborts;
-  lines -= other.lines;
-  fences -= other.fences;
-  helped_lines -= other.helped_lines;
-  helped_fences -= other.helped_fences;
-  waits -= other.waits;
-  log_bytes -= other.log_bytes;
+  for (const auto counter : kClientCounters) this->*counter -= other.*counter;
   return *this;
 }
 
