@@ -228,20 +228,9 @@ BackgroundCounters Engine::background() const {
   return all;
 }
 
-Engine::Client::Client(Engine& engine) : engine_(engine) {
-  const std::lock_guard guard(engine.mutex_);
-  while (slot_ < engine.slots_.size() && engine.slots_[slot_].taken) ++slot_;
-  if (slot_ == engine.slots_.size()) {
-    throw Error(ErrorCode::too_many_sessions, "every log of the store is taken");
-  }
-  Slot& slot = engine.slots_[slot_];
-  slot.taken = true;
-  tail_ = slot.tail.load(std::memory_order_acquire);
-}
-
-Engine::Client::~Client() {
-  const std::lock_guard guard(engine_.mutex_);
-  engine_.slots_[slot_].taken = false;
-}
+Engine::Client::Client(Engine& engine)
+    : SlotClient(engine.places_, [](std::size_t) {}),
+      engine_(engine),
+      tail_(engine.slots_[slot_].tail.load(std::memory_order_acquire)) {}
 
 }  // namespace sp3::workloads::mnemosyne

@@ -40,6 +40,7 @@
 #include "workloads/systems/mnemosyne/write_set.h"
 #include "workloads/systems/word_tm/body.h"
 #include "workloads/systems/word_tm/heap.h"
+#include "workloads/systems/word_tm/slots.h"
 #include "workloads/systems/word_tm/store_file.h"
 #include "workloads/systems/word_tm/words.h"
 
@@ -82,7 +83,6 @@ class Engine {
     std::atomic<std::uint64_t> active{kIdle};  // no time of a commit under way is below this
     std::atomic<std::uint64_t> tail{0};        // records before this position are finished
     std::atomic<std::uint64_t> head{0};        // log words before this position may be used again
-    bool taken = false;                        // guarded by mutex_
   };
 
   struct Restart {
@@ -113,6 +113,7 @@ class Engine {
   alignas(128) std::atomic<std::uint64_t> clock_{0};
   alignas(128) std::unique_ptr<Lock[]> locks_;
   std::array<Slot, Layout::kLogs> slots_;
+  word_tm::Slots<Layout::kLogs> places_;  // who has which of them
 
   // The log manager.
   mutable emu::Mutex mutex_;  // guards all below
@@ -125,20 +126,10 @@ class Engine {
   emu::Thread manager_;
 };
 
-class Engine::Client {
+class Engine::Client : public word_tm::SlotClient<Layout::kLogs> {
  public:
   // Errors: too_many_sessions.
   explicit Client(Engine& engine);
-  ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-
-  [[nodiscard]] ClientCounters counters() const {
-    ClientCounters all = counters_;
-    all.lines = flushes_.lines;
-    all.fences = flushes_.fences;
-    return all;
-  }
 
  private:
   friend class Engine;
@@ -152,15 +143,12 @@ class Engine::Client {
   };
 
   Engine& engine_;
-  std::uint64_t slot_ = 0;
   std::uint64_t snapshot_ = 0;
   std::vector<Read> reads_;
   std::vector<Held> held_;
   WriteSet writes_;
   std::vector<std::uint64_t> log_;  // the record being made
   std::uint64_t tail_ = 0;          // of the slot's log
-  ClientCounters counters_;
-  emu::FlushCounts flushes_;
 };
 
 class Engine::Tx {

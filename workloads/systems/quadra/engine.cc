@@ -3,8 +3,6 @@
 #include <new>
 #include <utility>
 
-#include <sp3/error.h>
-
 #include "emu/spin.h"
 
 namespace sp3::workloads::quadra {
@@ -171,19 +169,8 @@ void Engine::roll_back() {
   number_ += 2;
 }
 
-Engine::Client::Client(Engine& engine) : engine_(engine), slot_(0) {
-  const std::lock_guard guard(engine.mutex_);
-  while (slot_ < engine.slots_.size() && engine.slots_[slot_].taken) ++slot_;
-  if (slot_ == engine.slots_.size()) {
-    throw Error(ErrorCode::too_many_sessions, "every slot of the store is taken");
-  }
-  engine.slots_[slot_].taken = true;
-  engine.lock_.use_slot(slot_);
-}
-
-Engine::Client::~Client() {
-  const std::lock_guard guard(engine_.mutex_);
-  engine_.slots_[slot_].taken = false;
-}
+Engine::Client::Client(Engine& engine)
+    : SlotClient(engine.places_, [&](std::size_t slot) { engine.lock_.use_slot(slot); }),
+      engine_(engine) {}
 
 }  // namespace sp3::workloads::quadra

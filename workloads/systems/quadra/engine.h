@@ -29,12 +29,12 @@
 #include <sp3/options.h>
 
 #include "emu/memory.h"
-#include "emu/threads.h"
 #include "workloads/system.h"
 #include "workloads/systems/quadra/lines.h"
 #include "workloads/systems/quadra/rw_lock.h"
 #include "workloads/systems/word_tm/body.h"
 #include "workloads/systems/word_tm/heap.h"
+#include "workloads/systems/word_tm/slots.h"
 #include "workloads/systems/word_tm/store_file.h"
 #include "workloads/systems/word_tm/words.h"
 
@@ -98,7 +98,6 @@ class Engine {
   };
   struct alignas(128) Slot {
     std::atomic<Request*> request{nullptr};
-    bool taken = false;  // guarded by mutex_
   };
   // Neighbouring lines.
   struct Run {
@@ -150,31 +149,19 @@ class Engine {
   std::vector<Request*> pending_;   // and where they came from:
   std::vector<std::atomic<Request*>*> pending_slots_;
 
-  emu::Mutex mutex_;  // guards Slot::taken
   std::array<Slot, WriterPreferenceLock::kSlots> slots_;
+  word_tm::Slots<WriterPreferenceLock::kSlots> places_;  // who has which of them
 };
 
-class Engine::Client {
+// It counts the flushes of all that its thread combined.
+class Engine::Client : public word_tm::SlotClient<WriterPreferenceLock::kSlots> {
  public:
   // Errors: too_many_sessions.
   explicit Client(Engine& engine);
-  ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-
-  [[nodiscard]] ClientCounters counters() const {
-    ClientCounters all = counters_;
-    all.lines = flushes_.lines;
-    all.fences = flushes_.fences;
-    return all;
-  }
 
  private:
   friend class Engine;
   Engine& engine_;
-  std::size_t slot_;
-  ClientCounters counters_;
-  emu::FlushCounts flushes_;  // of all that this thread combined
 };
 
 // The words as the running transaction sees them: in the replica, its own stores included.
