@@ -127,40 +127,42 @@ void check_buckets(const LockRun& run) {
   }
 }
 
+// One row for each lock that can do what the point asks for.
+void add_rows(std::vector<Row>& rows, const LockRun& point, const LockbenchArguments& a) {
+  if (point.held > point.slots) {
+    throw UsageError(fmt::format("--held: at most {} ranges fit; see --slots", point.slots));
+  }
+  check_batches(point);
+  for (const std::string& lock : parse_locks(a.locks)) {
+    Row row{point, {}, 0};
+    row.run.lock = lock;
+    check_buckets(row.run);
+    if (point.workload == LockWorkload::shared && point.writes != 100 && !has_shared_mode(lock)) {
+      continue;
+    }
+    rows.push_back(row);
+  }
+}
+
 // Rows that differ in the lock only are neighbours: they alternate.
 std::vector<Row> make_rows(const LockbenchArguments& a) {
+  LockRun base;
+  base.seconds = a.seconds;
+  base.pairs = a.pairs;
+  base.slots = a.slots;
+  base.seed = a.seed;
+  base.options.granule = 1024;  // the benchmark's ranges
+  base.options.buckets = a.buckets;
+  base.options.max_height = a.max_height;
   std::vector<Row> rows;
   for (const std::string& name : split_list("--workload", a.workloads)) {
-    LockRun base;
     base.workload = parse_enum("--workload", name, LockWorkload::overlap);
-    base.seconds = a.seconds;
-    base.pairs = a.pairs;
-    base.slots = a.slots;
-    base.seed = a.seed;
-    base.options.granule = 1024;  // the benchmark's ranges
-    base.options.buckets = a.buckets;
-    base.options.max_height = a.max_height;
     for (const unsigned threads : parse_thread_list(a.threads)) {
       base.threads = threads;
       if (base.workload == LockWorkload::uncontended && base.threads != 1) {
         throw UsageError("--threads: 'uncontended' means one thread");
       }
-      for (const LockRun& point : points_of(base, a)) {
-        if (point.held > point.slots) {
-          throw UsageError(fmt::format("--held: at most {} ranges fit; see --slots", point.slots));
-        }
-        check_batches(point);
-        for (const std::string& lock : parse_locks(a.locks)) {
-          Row row{point, {}, 0};
-          row.run.lock = lock;
-          check_buckets(row.run);
-          if (point.workload == LockWorkload::shared && point.writes != 100 &&
-              !has_shared_mode(lock)) {
-            continue;
-          }
-          rows.push_back(row);
-        }
-      }
+      for (const LockRun& point : points_of(base, a)) add_rows(rows, point, a);
     }
   }
   if (rows.empty()) throw UsageError("there is nothing to run");

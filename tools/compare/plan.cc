@@ -76,20 +76,26 @@ constexpr const char* kSimulated = "simulated";
 constexpr const char* kRecovery = "recovery";
 const Names kProgramSections = {kSimulated, kRecovery};
 
+bool holds(const Names& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// Those of `names` that `others` holds, too.
+Names common(Names names, const Names& others) {
+  std::erase_if(names, [&](const std::string& name) { return !holds(others, name); });
+  return names;
+}
+
 // The listed ones of `all`, in the order of `all`. Throws UsageError for one that is not there.
 Names select(const std::string& option, const std::string& list, const Names& all) {
   if (list == "all") return all;
   const Names wanted = split_list(option, list);
   for (const std::string& name : wanted) {
-    if (std::ranges::find(all, name) != all.end()) continue;
+    if (holds(all, name)) continue;
     throw UsageError(fmt::format("{}: wanted all or some of {}, found '{}'", option,
                                  fmt::join(all, ", "), name));
   }
-  Names selected;
-  for (const std::string& name : all) {
-    if (std::ranges::find(wanted, name) != wanted.end()) selected.push_back(name);
-  }
-  return selected;
+  return common(all, wanted);
 }
 
 std::vector<unsigned> threads_of(const Section& section, const CompareArguments& a) {
@@ -170,10 +176,7 @@ void add_simulated(ComparePlan& plan, const Names& built, const CompareArguments
   }
   const std::string checksum = checksum_of(program);
   plan.description["program"][kSimulator] = checksum;
-  Names systems;
-  for (const std::string& system : kSimulatedSystems) {
-    if (std::ranges::find(built, system) != built.end()) systems.push_back(system);
-  }
+  const Names systems = common(kSimulatedSystems, built);
   if (systems.empty()) return;
   for (const WorkloadKind kind : parse_workloads(a.workloads)) {
     Names arguments = {"sim",
@@ -198,7 +201,7 @@ void add_simulated(ComparePlan& plan, const Names& built, const CompareArguments
 
 // Figure 8, with logs as large as fit where there is little memory.
 void add_recovery(ComparePlan& plan, const Names& built, const CompareArguments& a) {
-  if (std::ranges::find(built, "sp3") == built.end()) return;
+  if (!holds(built, "sp3")) return;
   for (const char* const interval : {"1000", "2000", "5000", "10000"}) {
     Names arguments = {"recovery-bench",
                        "--checkpoint-ms",
@@ -230,6 +233,49 @@ void add_disk(ComparePlan& plan, const CompareArguments& a) {
   plan.description["file_system"] = file_system_of(directory);
 }
 
+Names choose_sections(const std::vector<Section>& sections, const CompareArguments& a) {
+  Names all;
+  for (const Section& section : sections) all.emplace_back(section.name);
+  if (a.full) all = together(std::move(all), kProgramSections);
+  return select("--section", a.sections, all);
+}
+
+// The chosen ones that are in this build; of the others the plan says that they are not.
+Names choose_systems(ComparePlan& plan, const std::vector<Section>& sections,
+                     const CompareArguments& a) {
+  Names all;
+  for (const Section& section : sections) {
+    for (const std::string& system : section.systems) {
+      if (!holds(all, system)) all.push_back(system);
+    }
+  }
+  Names built;
+  for (const std::string& system : select("--system", a.systems, all)) {
+    if (is_built(system)) {
+      built.push_back(system);
+    } else {
+      plan.skipped.push_back(system + ": not in this build");
+    }
+  }
+  return built;
+}
+
+// What follows from the arguments.
+void describe_plan(ComparePlan& plan, const Names& sections, const Names& systems,
+                   const CompareArguments& a) {
+  const workloads::RunOptions run = run_of(a, 1);
+  plan.description.update(to_json(a.spec));
+  plan.description.update({{"mode", a.full ? "full" : "quick"},
+                           {"sections", sections},
+                           {"systems", systems},
+                           {"workloads", a.workloads},
+                           {"threads", a.threads},
+                           {"repeat", a.repeat},
+                           {"seconds", run.seconds},
+                           {"warmup_seconds", run.warmup_seconds},
+                           {"operations", run.operations}});
+}
+
 }  // namespace
 
 std::string PlannedCell::group() const {
@@ -244,62 +290,25 @@ ComparePlan make_compare_plan(const CompareArguments& a) {
   check_repeat(a.repeat);
   if (a.seconds) check_seconds(*a.seconds);
   const std::vector<Section> sections = sections_of(a.full);
-  Names section_names;
-  Names systems;
-  for (const Section& section : sections) {
-    section_names.emplace_back(section.name);
-    for (const std::string& system : section.systems) {
-      if (std::ranges::find(systems, system) == systems.end()) systems.push_back(system);
-    }
-  }
-  if (a.full) {
-    section_names.insert(section_names.end(), kProgramSections.begin(), kProgramSections.end());
-  }
-  const Names chosen = select("--system", a.systems, systems);
-  const Names wanted = select("--section", a.sections, section_names);
-
+  const Names wanted = choose_sections(sections, a);
   ComparePlan plan;
   plan.sections = nlohmann::json::array();
   plan.description["program"] = describe_program();
-  Names built;
-  for (const std::string& system : chosen) {
-    if (is_built(system)) {
-      built.push_back(system);
-    } else {
-      plan.skipped.push_back(system + ": not in this build");
-    }
-  }
+  const Names built = choose_systems(plan, sections, a);
   for (const Section& section : sections) {
-    if (std::ranges::find(wanted, section.name) == wanted.end()) continue;
-    Names of_section;
-    for (const std::string& system : section.systems) {
-      if (std::ranges::find(built, system) != built.end()) of_section.push_back(system);
+    if (holds(wanted, section.name)) {
+      add_section(plan, section, common(section.systems, built), a);
     }
-    add_section(plan, section, of_section, a);
   }
-  const auto is_wanted = [&](const char* section) {
-    return std::ranges::find(wanted, section) != wanted.end();
-  };
-  if (is_wanted(kSimulated)) add_simulated(plan, built, a);
-  if (is_wanted(kRecovery)) add_recovery(plan, built, a);
+  if (holds(wanted, kSimulated)) add_simulated(plan, built, a);
+  if (holds(wanted, kRecovery)) add_recovery(plan, built, a);
   if (plan.cells.empty() && plan.programs.empty()) {
     throw UsageError(plan.skipped.empty() ? "there is nothing to run" : plan.skipped.front());
   }
   // The same combination may be impossible for the same reason at several numbers of threads.
   std::set<std::string> told;
   std::erase_if(plan.skipped, [&](const std::string& why) { return !told.insert(why).second; });
-
-  const workloads::RunOptions run = run_of(a, 1);
-  plan.description.update(to_json(a.spec));
-  plan.description.update({{"mode", a.full ? "full" : "quick"},
-                           {"sections", wanted},
-                           {"systems", built},
-                           {"workloads", a.workloads},
-                           {"threads", a.threads},
-                           {"repeat", a.repeat},
-                           {"seconds", run.seconds},
-                           {"warmup_seconds", run.warmup_seconds},
-                           {"operations", run.operations}});
+  describe_plan(plan, wanted, built, a);
   add_disk(plan, a);
   return plan;
 }
