@@ -53,6 +53,8 @@ std::string describe(const Arm& arm) {
   return fmt::format("{} x{}", emu::step_name(arm.step), arm.countdown);
 }
 
+Outcome outcome_of(const Message& m) { return {m.sequence, m.values[0], m.values[1]}; }
+
 // What is chosen at random for a pool's whole life.
 unsigned choose_window(const ArenaOptions& options) {
   if (!options.asynchronous) return 0;
@@ -209,11 +211,94 @@ void Arena::check_closed_pool(const Life& life, RoundResult& result) {
   }
 }
 
+// What a victim tells, and what follows from it.
+class Arena::Receiver {
+ public:
+  Receiver(Oracle& oracle, RoundResult& result) : oracle_(oracle), result_(result) {}
+
+  // Returns whether the victim has just said that it runs transactions.
+  bool receive(const Message& m);
+  [[nodiscard]] Life& life() noexcept { return life_; }
+
+ private:
+  void add_violation(const Message& m);
+  void verify_dump();
+
+  Oracle& oracle_;
+  RoundResult& result_;
+  Life life_;
+  Dump dump_;
+  TextReader text_;
+};
+
+bool Arena::Receiver::receive(const Message& m) {
+  switch (m.kind) {
+    case MessageKind::recovered:
+      result_.records = std::max(result_.records, m.values[0]);
+      result_.dropped = std::max(result_.dropped, m.values[2]);
+      break;
+    case MessageKind::journal:
+      dump_.journals.push_back({m.sequence, {}});
+      break;
+    case MessageKind::outcome:
+      dump_.journals.at(m.thread).outcomes.push_back(outcome_of(m));
+      break;
+    case MessageKind::cell:
+      dump_.cells.push_back({m.values[0], m.values[1], m.values[2]});
+      break;
+    case MessageKind::item:
+      dump_.items.push_back({m.sequence, m.values[0]});
+      break;
+    case MessageKind::value:
+      dump_.queue.push_back(m.sequence);
+      break;
+    case MessageKind::violation:
+      add_violation(m);
+      break;
+    case MessageKind::dumped:
+      verify_dump();
+      break;
+    case MessageKind::ready:
+      return true;
+    case MessageKind::acknowledged:
+      oracle_.acknowledged(m.thread, outcome_of(m));
+      break;
+    case MessageKind::observed:
+      oracle_.observed(m.sequence, m.values[0]);
+      break;
+    case MessageKind::observed_front:
+      oracle_.observed_front(m.values[0]);
+      break;
+    case MessageKind::closed:
+      life_.closed = true;
+      break;
+    case MessageKind::none:
+      break;
+  }
+  return false;
+}
+
+void Arena::Receiver::add_violation(const Message& m) {
+  if (!text_.add(m)) return;
+  result_.violations.push_back(text_.take());
+  if (!life_.told) dump_.violations.push_back(result_.violations.back());
+}
+
+void Arena::Receiver::verify_dump() {
+  life_.items = dump_.items.size() + dump_.queue.size();
+  life_.told = true;
+  for (std::string& text : oracle_.verify(dump_)) {
+    if (std::ranges::find(result_.violations, text) == result_.violations.end()) {
+      result_.violations.push_back(std::move(text));
+    }
+  }
+}
+
 Arena::Life Arena::follow(const VictimOptions& options, double lifetime_ms, RoundResult& result) {
   using Clock = VictimProcess::Clock;
   VictimProcess process(options);
-  Life life;
-  Dump dump;
+  Receiver receiver(oracle_, result);
+  Life& life = receiver.life();
   bool killed = false;
   Clock::time_point deadline = Clock::now() + kPatience;
   for (Message message;;) {
@@ -229,7 +314,7 @@ Arena::Life Arena::follow(const VictimOptions& options, double lifetime_ms, Roun
       continue;
     }
     const bool was_told = life.told;
-    if (receive(message, dump, life, result) && options.mode == VictimMode::run) {
+    if (receiver.receive(message) && options.mode == VictimMode::run) {
       deadline = Clock::now() + std::chrono::microseconds(static_cast<long>(lifetime_ms * 1000));
     }
     if (!was_told && life.told && options.mode == VictimMode::tell) deadline = Clock::now();
@@ -256,68 +341,6 @@ void Arena::judge_end(const VictimOptions& options, bool killed, int status, Lif
     result.violations.push_back(
         fmt::format("The victim ended by itself with exit code {}.", WEXITSTATUS(status)));
   }
-}
-
-// Returns whether the victim has just said that it runs transactions.
-bool Arena::receive(const Message& m, Dump& dump, Life& life, RoundResult& result) {
-  const auto outcome = [&] { return Outcome{m.sequence, m.values[0], m.values[1]}; };
-  switch (m.kind) {
-    case MessageKind::recovered:
-      result.records = std::max(result.records, m.values[0]);
-      result.dropped = std::max(result.dropped, m.values[2]);
-      break;
-    case MessageKind::journal:
-      dump.journals.push_back({m.sequence, {}});
-      break;
-    case MessageKind::outcome:
-      dump.journals.at(m.thread).outcomes.push_back(outcome());
-      break;
-    case MessageKind::cell:
-      dump.cells.push_back({m.values[0], m.values[1], m.values[2]});
-      break;
-    case MessageKind::item:
-      dump.items.push_back({m.sequence, m.values[0]});
-      break;
-    case MessageKind::value:
-      dump.queue.push_back(m.sequence);
-      break;
-    case MessageKind::violation:
-      if (!text_.add(m)) break;
-      if (life.told) {
-        result.violations.push_back(text_.take());
-      } else {
-        dump.violations.push_back(text_.take());
-        result.violations.push_back(dump.violations.back());
-      }
-      break;
-    case MessageKind::dumped: {
-      life.items = dump.items.size() + dump.queue.size();
-      life.told = true;
-      for (std::string& text : oracle_.verify(dump)) {
-        if (std::ranges::find(result.violations, text) == result.violations.end()) {
-          result.violations.push_back(std::move(text));
-        }
-      }
-      break;
-    }
-    case MessageKind::ready:
-      return true;
-    case MessageKind::acknowledged:
-      oracle_.acknowledged(m.thread, outcome());
-      break;
-    case MessageKind::observed:
-      oracle_.observed(m.sequence, m.values[0]);
-      break;
-    case MessageKind::observed_front:
-      oracle_.observed_front(m.values[0]);
-      break;
-    case MessageKind::closed:
-      life.closed = true;
-      break;
-    case MessageKind::none:
-      break;
-  }
-  return false;
 }
 
 }  // namespace sp3::tools::crash

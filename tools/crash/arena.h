@@ -59,12 +59,13 @@ class Arena {
     std::uint64_t items = 0;     // values or keys in the dump
   };
 
+  class Receiver;
+
   VictimOptions victim(VictimMode mode, RecoveryStrategy strategy);
   // Follows a victim until it is gone; kills it `lifetime_ms` after it is ready (told, for `tell`).
   Life follow(const VictimOptions& options, double lifetime_ms, RoundResult& result);
   void judge_end(const VictimOptions& options, bool killed, int status, Life& life,
                  RoundResult& result);
-  bool receive(const Message& message, Dump& dump, Life& life, RoundResult& result);
   void arm_running(VictimOptions& options, RoundResult& result);
   void recover(RecoveryStrategy strategy, RoundResult& result);
   void check_closed_pool(const Life& life, RoundResult& result);
@@ -73,7 +74,6 @@ class Arena {
   workloads::Rng rng_;
   unsigned window_;
   Oracle oracle_;
-  TextReader text_;
   std::uint64_t empty_objects_ = 0;  // objects in the pool while the structure holds nothing
 };
 
