@@ -218,6 +218,24 @@ void destroy_repeatedly(std::uint64_t keys, unsigned times) {
   }
 }
 
+// A visitor that returns false sees no more.
+template <class Map>
+void end_a_walk_early() {
+  World world(tiny_shape());
+  const Map map = world.run([](Transaction& tx) { return Map::create(tx); });
+  world.run([&](Transaction& tx) {
+    for (std::uint64_t k = 0; k < 50; ++k) map.insert_or_assign(tx, k * 2, Payload(k));
+    std::vector<std::uint64_t> keys;
+    map.range(tx, 11, 99, [&](std::uint64_t key, const Payload&) {
+      keys.push_back(key);
+      return keys.size() < 3;
+    });
+    REQUIRE(keys == std::vector<std::uint64_t>{12, 14, 16});
+    REQUIRE(map.lower_bound(tx, 98)->first == 98);
+    REQUIRE_FALSE(map.lower_bound(tx, 99));
+  });
+}
+
 // Two threads insert and erase. A key's final value is that of the last operation of one of them.
 template <class Map>
 void run_two_writers(const Shape& shape, std::uint64_t keys, bool overlapping, unsigned steps) {

@@ -62,21 +62,7 @@ TEST_CASE("Giving a key a new value changes no other node of a red-black tree") 
   });
 }
 
-TEST_CASE("A visitor of a red-black tree can end the walk") {
-  World world(tiny_shape());
-  const Map map = world.run([](Transaction& tx) { return Map::create(tx); });
-  world.run([&](Transaction& tx) {
-    for (std::uint64_t k = 0; k < 50; ++k) map.insert_or_assign(tx, k * 2, Payload(k));
-    std::vector<std::uint64_t> keys;
-    map.range(tx, 11, 99, [&](std::uint64_t key, const Payload&) {
-      keys.push_back(key);
-      return keys.size() < 3;
-    });
-    REQUIRE(keys == std::vector<std::uint64_t>{12, 14, 16});
-    REQUIRE(map.lower_bound(tx, 98)->first == 98);
-    REQUIRE_FALSE(map.lower_bound(tx, 99));
-  });
-}
+TEST_CASE("A visitor of a red-black tree can end the walk") { end_a_walk_early<Map>(); }
 
 TEST_CASE("Damage to a red-black tree is reported") {
   World world(tiny_shape());
