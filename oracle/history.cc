@@ -6,7 +6,6 @@
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 
 #include "oracle/history_graph.h"
 

@@ -15,8 +15,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <sp3/containers/array.h>
 #include <sp3/containers/bp_tree.h>

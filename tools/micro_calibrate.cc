@@ -8,7 +8,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <numeric>

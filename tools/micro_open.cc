@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <chrono>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <sp3/sp3.h>

@@ -1,5 +1,4 @@
 // sp3 pool create | info | check | recover
-#include <cstdio>
 #include <memory>
 
 #include <fmt/format.h>

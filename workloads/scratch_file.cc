@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>

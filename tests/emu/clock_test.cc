@@ -1,6 +1,5 @@
 #include "emu/clock.h"
 
-#include <atomic>
 #include <chrono>
 #include <thread>
 

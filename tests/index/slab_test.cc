@@ -1,5 +1,4 @@
 // Slab: from an offset to a slot and back, for every shape.
-#include <vector>
 
 #include <catch2/catch.hpp>
 

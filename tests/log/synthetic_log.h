@@ -7,7 +7,6 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "log/log_scanner.h"

@@ -1,4 +1,3 @@
-#include <cstring>
 #include <vector>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,4 @@
 #include <csignal>
-#include <cstdlib>
 #include <string>
 
 #include <sched.h>

@@ -1,8 +1,6 @@
 // Recovering a pool in a test and looking at what came out.
 #pragma once
 
-#include <csignal>
-
 #include "emu/step.h"
 #include "recovery/recover.h"
 #include "tests/recovery/history.h"

@@ -1,5 +1,4 @@
 // Bad input and misuse: each has a typed error that carries the facts needed to act on it.
-#include <algorithm>
 #include <array>
 #include <string>
 

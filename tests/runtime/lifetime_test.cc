@@ -1,7 +1,6 @@
 // Exceptions, tickets, statistics and reopening: what outlives a call, a session or a pool.
 #include <atomic>
 #include <stdexcept>
-#include <string>
 
 #include <catch2/catch.hpp>
 

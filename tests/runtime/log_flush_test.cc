@@ -1,7 +1,5 @@
 // Who flushes what: every line of the log by somebody, and in file memory nothing outside its run.
 #include <array>
-#include <atomic>
-#include <string>
 
 #include <catch2/catch.hpp>
 

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
-#include <thread>
 
 #include <catch2/catch.hpp>
 

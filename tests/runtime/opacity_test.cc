@@ -2,8 +2,6 @@
 // thrown away later. Each thread checks what it reads, in the middle of its transaction.
 #include <array>
 #include <atomic>
-#include <string>
-#include <vector>
 
 #include <catch2/catch.hpp>
 

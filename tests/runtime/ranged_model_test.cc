@@ -1,7 +1,6 @@
 // Random operations on ranged objects, compared with std::vector after each transaction, through
 // checkpoints, reopenings and cancelled transactions.
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -2,8 +2,6 @@
 // in a tiny pool that is checkpointed all the time; the history checker looks for a serial order.
 #include <array>
 #include <deque>
-#include <mutex>
-#include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>

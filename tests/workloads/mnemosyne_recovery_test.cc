@@ -2,7 +2,6 @@
 // which any word is missing, truncation that got part of the way.
 #include <filesystem>
 #include <fstream>
-#include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>

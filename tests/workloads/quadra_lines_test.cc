@@ -3,7 +3,6 @@
 #include "workloads/systems/quadra/lines.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <vector>
 

@@ -4,7 +4,6 @@
 // name.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 

@@ -1,5 +1,4 @@
 // A victim's options as command-line arguments, written and read by one table.
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 // PerfProbe: counters of the CPU and of the kernel, by perf_event_open(2).
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -12,7 +12,6 @@
 // cost. And of several rounds the median ratio.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>

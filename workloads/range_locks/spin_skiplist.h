@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <mutex>
 
 #include "rangelock/domain.h"
 #include "workloads/range_locks/rival.h"

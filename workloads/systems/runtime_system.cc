@@ -1,9 +1,7 @@
 #include "workloads/systems/runtime_system.h"
 
-#include <cassert>
 #include <optional>
 #include <stdexcept>
-#include <utility>
 
 namespace sp3::workloads {
 

@@ -20,7 +20,6 @@
 // Thread safety: functions of their arguments.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>

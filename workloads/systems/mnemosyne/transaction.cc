@@ -4,7 +4,6 @@
 // words read the cost of reading an object, for those stored twice that of writing one (when they are
 // put aside, and when they are written back). Natively instructions were counted; they agree roughly.
 #include <algorithm>
-#include <mutex>
 #include <string>
 
 #include <sp3/error.h>

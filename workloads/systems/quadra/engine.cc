@@ -1,7 +1,6 @@
 #include "workloads/systems/quadra/engine.h"
 
 #include <new>
-#include <utility>
 
 #include "emu/spin.h"
 

@@ -1,8 +1,6 @@
 // What the three maps over words share: which keys go in first, and what an operation does.
 #pragma once
 
-#include <string>
-
 #include "workloads/systems/word_tm/words.h"
 #include "workloads/workload.h"
 #include "workloads/zipf.h"

@@ -1,7 +1,6 @@
 #include "workloads/systems/word_tm/store_file.h"
 
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include <sp3/error.h>
