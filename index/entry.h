@@ -24,6 +24,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
 #include "base/assert.h"
 #include "base/prefetch.h"
 #include "base/tid.h"
@@ -133,6 +137,10 @@ class alignas(2 * sizeof(std::uint64_t)) Entry {
     std::uint64_t old0 = word0_.load(std::memory_order_relaxed);  // relaxed: only guesses
     std::uint64_t old1 = word1_.load(std::memory_order_relaxed);
     bool done = false;
+#ifdef __SANITIZE_THREAD__  // it does not see the instruction, which releases what came before
+    __tsan_release(&word0_);
+    __tsan_release(&word1_);
+#endif
     while (!done) {  // NOLINT(bugprone-infinite-loop): the instruction sets it
       asm volatile("lock cmpxchg16b %[entry]"
                    : "=@ccz"(done), [entry] "+m"(*this), "+a"(old0), "+d"(old1)

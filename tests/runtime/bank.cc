@@ -1,6 +1,7 @@
 #include "tests/runtime/bank.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace sp3::test {
 namespace {
