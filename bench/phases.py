@@ -26,8 +26,8 @@ from pathlib import Path
 PHASES = [
     ("fence", r"Persister::fence_last|Latency"),
     ("flush", r"start_flush|Persister::flush|Memory::log_flush|flush_lines"),
-    ("record", r"RecordBuilder|crc|SessionCore::seal|push_item|reserve_log|record_bound|SessionLog|"
-               r"SegmentPool"),
+    ("record", r"RecordBuilder|crc|SessionCore::seal|push_item|OwnerSide::(?:put|seal)|"
+               r"reserve_log|record_bound|SessionLog|SegmentPool"),
     ("order", r"is_committed|track_|commit_last|Persister::(?:advance|wait|help)|announce|"
               r"take_stamp|look_ahead|may_commit"),
     ("checkpoint", r"Checkpointer|SlabTable::store|emu::Memory::(?:store|flush)\b|superblock"),

@@ -126,7 +126,7 @@ base::Stamp Checkpointer::raise_floor() {
     // Time for a session to be opened, which would be a matter of luck.
     for (emu::Spin spin; spin.rounds() < 50;) spin.pause();
   }
-  // (2) seq_cst, Dekker with SessionCore::announce and take_stamp.
+  // (2) seq_cst, Dekker: see runtime/owner_side.h.
   pool_.floor.store(floor, std::memory_order_seq_cst);
   // Listed after the floor was published: a session that is missing was opened later (both take the
   // pool's mutex), and so reads the new floor before it takes its first stamp.
@@ -141,7 +141,7 @@ base::Stamp Checkpointer::raise_floor() {
 void Checkpointer::settle(SessionShared& session, base::Stamp floor) {
   emu::Spin spin;
   while (true) {
-    const base::Stamp announced = session.announced.load(std::memory_order_seq_cst);
+    const base::Stamp announced = session.announced.load(std::memory_order_seq_cst);  // (4)
     if (announced == kIdle || announced == kHeld || announced > floor) break;
     spin.pause();
   }

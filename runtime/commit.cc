@@ -78,29 +78,13 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   return true;
 }
 
-// Tells the checkpointer that a stamp is about to be taken, before its floor is read in
-// take_stamp().
+// Tells the checkpointer that a stamp is about to be taken (runtime/owner_side.h).
 void SessionCore::announce() {
   if (!pool_->logs()) return;
   emu::step(emu::Step::commit_announce);
   emu::touch(emu::Line::session_announced, id_, emu::Access::exchange);
   emu::Spin spin;
-  base::Stamp idle = kIdle;
-  // (1) seq_cst, Dekker with Checkpointer::raise_floor: either we see its floor, or it sees us.
-  while (!shared_->announced.compare_exchange_strong(idle, kPending, std::memory_order_seq_cst)) {
-    SP3_ASSERT(idle == kHeld);  // for the instant in which our last run is recycled
-    idle = kIdle;
-    spin.pause();
-  }
-  announced_ = true;
-}
-
-void SessionCore::withdraw() noexcept {
-  if (!announced_) return;
-  announced_ = false;
-  emu::touch(emu::Line::session_announced, id_, emu::Access::store);
-  // release: the record, if there is one, is in the log before the checkpointer looks for it.
-  shared_->announced.store(kIdle, std::memory_order_release);
+  while (!owner_.try_announce()) spin.pause();
 }
 
 std::uint64_t SessionCore::record_bound() const {
@@ -247,18 +231,8 @@ void SessionCore::track() {
 base::Stamp SessionCore::take_stamp() {
   emu::step(emu::Step::commit_stamp);
   emu::touch(emu::Line::floor, 0, emu::Access::load);
-  // relaxed: our own store. seq_cst: Dekker, see announce().
-  const base::Stamp last = shared_->last_stamp.load(std::memory_order_relaxed);
-  const base::Stamp floor = pool_->floor.load(std::memory_order_seq_cst);
-  const base::Stamp stamp =
-      std::max({pool_->clock().now_after_loads(), last + 1,
-                mutant(Mutant::stamp_not_above_predecessors) ? 0 : newest_seen_ + 1,
-                mutant(Mutant::stamp_not_above_floor) ? 0 : floor + 1});
-  SP3_CHECK(stamp <= base::kMaxStamp);
-  // relaxed: announced with release below
-  shared_->last_stamp.store(stamp, std::memory_order_relaxed);
-  if (pool_->logs()) shared_->announced.store(stamp, std::memory_order_release);
-  return stamp;
+  const base::Stamp above = mutant(Mutant::stamp_not_above_predecessors) ? 0 : newest_seen_;
+  return owner_.take_stamp(pool_->clock(), pool_->floor, above);
 }
 
 bool SessionCore::validate() {
@@ -342,6 +316,14 @@ void SessionCore::compose_record() {
   for (const base::Tid& tid : dependencies_) record_.add_dependency(tid.session, tid.stamp);
 }
 
+[[gnu::always_inline]] inline void SessionCore::push_item(const log::PendingItem& item,
+                                                          bool published) {
+  emu::touch(emu::Line::session_ring, id_, emu::Access::store);
+  owner_.put(item, dependencies_);
+  emu::touch(emu::Line::session_sealed, id_, emu::Access::store);
+  owner_.seal(published);
+}
+
 void SessionCore::seal(base::Stamp stamp, Durability durability, bool published) {
   emu::step(emu::Step::commit_seal);
   SessionShared& s = *shared_;
@@ -394,20 +376,9 @@ void SessionCore::start_flush(const log::SessionLog::Appended& appended, bool st
   }
 }
 
-void SessionCore::push_item(const log::PendingItem& item, bool published) {
-  SessionShared& s = *shared_;
-  const std::uint64_t number = s.sealed.load(std::memory_order_relaxed) + 1;  // relaxed: our own
-  emu::touch(emu::Line::session_ring, id_, emu::Access::store);
-  s.ring.push(number, item, dependencies_);
-  emu::touch(emu::Line::session_sealed, id_, emu::Access::store);
-  if (published) s.published.store(number, std::memory_order_release);
-  s.sealed.store(number, std::memory_order_release);
-}
-
 // conservative: the record is durable, and visible as of now.
 void SessionCore::release_sealed() {
-  shared_->published.store(shared_->sealed.load(std::memory_order_relaxed),
-                           std::memory_order_release);
+  owner_.publish_last();
   withdraw();
 }
 
@@ -490,8 +461,7 @@ bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
 // The mark of a read-only transaction among the session's items: committed when everything before
 // it, and what it read, is. Nothing of it goes to the log.
 base::Stamp SessionCore::seal_mark() {
-  const base::Stamp stamp = shared_->last_stamp.load(std::memory_order_relaxed) + 1;
-  shared_->last_stamp.store(stamp, std::memory_order_relaxed);
+  const base::Stamp stamp = owner_.take_mark_stamp();
   push_item({.stamp = stamp}, /*published=*/true);
   pool_->flusher().expect_group();
   return stamp;

@@ -22,10 +22,13 @@ constexpr std::uint32_t kSlowTickMs = 100;  // without watermarks
 constexpr int kQuietRounds = 16;            // rounds without a group before the flusher slows down
 }  // namespace
 
-Flusher::Flusher(PoolCore& pool) : pool_(pool), looks_(pool.layout().max_sessions) {
+Flusher::Flusher(PoolCore& pool)
+    : pool_(pool),
+      own_(pool.shared(PoolCore::kOwnSession)),
+      owner_(own_),
+      looks_(pool.layout().max_sessions) {
   actor_.participant = PoolCore::kFlusherParticipant;
   pool_.epochs().admit(actor_.participant);
-  own_ = &pool_.shared(PoolCore::kOwnSession);
 }
 
 Flusher::~Flusher() { stop(); }
@@ -134,7 +137,7 @@ bool Flusher::flush_groups() {
 void Flusher::write_watermarks() {
   std::vector<base::Tid> marks;  // the stamp stands for an LSN
   for (const auto& s : pool_.all_shared()) {
-    if (s == own_) continue;
+    if (s == &own_) continue;
     Look& look = looks_[s->id];
     const std::uint64_t sealed = s->sealed.load(std::memory_order_acquire);
     const bool idle =
@@ -148,54 +151,46 @@ void Flusher::write_watermarks() {
     if (idle && durable > look.watermark) marks.push_back({durable, s->id});
   }
   if (marks.empty() || !seal_watermark(marks)) return;
-  pool_.persister().flush(*own_, actor_, /*owner=*/true);
+  pool_.persister().flush(own_, actor_, /*owner=*/true);
   if (pool_.persister().is_poisoned()) return;
   base::Tid blocked_on;
-  pool_.persister().advance(*own_, &blocked_on);
+  pool_.persister().advance(own_, &blocked_on);
   for (const base::Tid& mark : marks) looks_[mark.session].watermark = mark.stamp;
 }
 
 // A record of the library's own session; it names no object and depends on nothing.
 bool Flusher::seal_watermark(const std::vector<base::Tid>& marks) {
-  base::Stamp idle = kIdle;
   // The checkpointer holds our last run for an instant: next time will do.
-  if (!own_->announced.compare_exchange_strong(idle, kPending, std::memory_order_seq_cst))
-    return false;
+  if (!owner_.try_announce()) return false;
   struct Withdraw {
-    SessionShared& own;
-    ~Withdraw() { own.announced.store(kIdle, std::memory_order_release); }
-  } const withdraw{*own_};
+    OwnerSide& owner;
+    ~Withdraw() { owner.withdraw(); }
+  } const withdraw{owner_};
   const std::uint64_t bytes = log::RecordBuilder::max_record_bytes(0, marks.size());
+  // relaxed: our own number, and any that the superblock has had will do.
   const bool room =
-      own_->log.could_ever_hold(bytes) &&
-      own_->log.reserve(bytes, pool_.checkpoint_number.load(std::memory_order_relaxed)) !=
+      own_.log.could_ever_hold(bytes) &&
+      own_.log.reserve(bytes, pool_.checkpoint_number.load(std::memory_order_relaxed)) !=
           log::SessionLog::Reserved::no &&
-      own_->ring.has_room(own_->sealed.load(std::memory_order_relaxed),
-                          own_->committed.load(std::memory_order_acquire), 0);
-  if (room) {
-    const base::Stamp stamp = std::max({pool_.clock().now_after_loads(),
-                                        own_->last_stamp.load(std::memory_order_relaxed) + 1,
-                                        pool_.floor.load(std::memory_order_seq_cst) + 1});
-    own_->last_stamp.store(stamp, std::memory_order_relaxed);
-    own_->announced.store(stamp, std::memory_order_release);
-    record_.reset();
-    for (const base::Tid& mark : marks) record_.add_dependency(mark.session, mark.stamp);
-    record_.seal(own_->log.next_lsn(), stamp, own_->persisted_lsn.load(std::memory_order_relaxed),
-                 own_->log.seed(), log::RecordKind::watermark);
-    const std::lock_guard guard(own_->log.block_lock());
-    const auto appended =
-        own_->log.append(record_.data(), static_cast<std::uint32_t>(record_.size()), stamp, false);
-    const std::uint64_t number = own_->sealed.load(std::memory_order_relaxed) + 1;
-    own_->ring.push(number,
-                    {.stamp = stamp,
-                     .lsn = own_->log.next_lsn() - 1,
-                     .offset = appended.offset,
-                     .bytes = appended.bytes},
-                    {});
-    own_->published.store(number, std::memory_order_release);
-    own_->sealed.store(number, std::memory_order_release);
-  }
-  return room;
+      own_.ring.has_room(own_.sealed.load(std::memory_order_relaxed),
+                         own_.committed.load(std::memory_order_acquire), 0);
+  if (!room) return false;
+  const base::Stamp stamp = owner_.take_stamp(pool_.clock(), pool_.floor, /*above=*/0);
+  record_.reset();
+  for (const base::Tid& mark : marks) record_.add_dependency(mark.session, mark.stamp);
+  // relaxed: a lower number than the true one is still true.
+  record_.seal(own_.log.next_lsn(), stamp, own_.persisted_lsn.load(std::memory_order_relaxed),
+               own_.log.seed(), log::RecordKind::watermark);
+  const std::lock_guard guard(own_.log.block_lock());
+  const auto appended =
+      own_.log.append(record_.data(), static_cast<std::uint32_t>(record_.size()), stamp, false);
+  owner_.put({.stamp = stamp,
+              .lsn = own_.log.next_lsn() - 1,
+              .offset = appended.offset,
+              .bytes = appended.bytes},
+             {});
+  owner_.seal(/*published=*/true);
+  return true;
 }
 
 }  // namespace sp3::runtime

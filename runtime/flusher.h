@@ -21,6 +21,7 @@
 #include "emu/threads.h"
 #include "log/record_builder.h"
 #include "rangelock/fence.h"
+#include "runtime/owner_side.h"
 #include "runtime/persister.h"
 
 namespace sp3::runtime {
@@ -70,7 +71,8 @@ class Flusher {
   bool seal_watermark(const std::vector<base::Tid>& marks);
 
   PoolCore& pool_;
-  SessionShared* own_ = nullptr;
+  SessionShared& own_;
+  OwnerSide owner_;  // of own_
   Actor actor_;
   log::RecordBuilder record_;
   std::vector<Look> looks_;

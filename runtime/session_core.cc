@@ -43,6 +43,7 @@ std::size_t free_slots_kept(const index::Slab& slab) noexcept {
 SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared)
     : pool_(std::move(pool)),
       shared_(&shared),
+      owner_(shared),
       persister_(pool_->persister()),
       slabs_(pool_->slabs()),
       id_(shared_->id),
@@ -217,7 +218,7 @@ void SessionCore::reserve_before_body() {
       struct Withdraw {
         SessionCore& core;
         ~Withdraw() { core.withdraw(); }
-      } const withdraw{*this};
+      } const withdrawn{*this};
       if (take_log_space(log_bytes_needed_)) break;
     }
     pool_->wait_for_log_space(*this);

@@ -31,6 +31,7 @@
 #include "emu/threads.h"
 #include "emu/touch.h"
 #include "log/record_builder.h"
+#include "runtime/owner_side.h"
 #include "runtime/persister.h"
 #include "runtime/session_counters.h"
 #include "runtime/version_pool.h"
@@ -188,7 +189,11 @@ class SessionCore {
   bool commit(Durability durability, base::Stamp* ticket);
   bool commit_read_only(Durability durability, base::Stamp* ticket);
   void announce();
-  void withdraw() noexcept;
+  void withdraw() noexcept {
+    if (!owner_.is_announced()) return;
+    emu::touch(emu::Line::session_announced, id_, emu::Access::store);
+    owner_.withdraw();
+  }
   bool reserve_log();
   bool take_log_space(std::uint64_t bytes);
   bool lock_write_set();
@@ -220,6 +225,7 @@ class SessionCore {
 
   std::shared_ptr<PoolCore> pool_;
   SessionShared* const shared_;
+  OwnerSide owner_;
   Persister& persister_;
   index::SlabTable& slabs_;
   const base::SessionId id_;
@@ -255,7 +261,6 @@ class SessionCore {
   std::uint64_t gates_taken_ = 0;         // the serial gate, so often
   std::uint64_t ignored_gate_ = 0;        // a holder's number: it was waited for in vain
   std::uint64_t gate_ignored_until_ = 0;  // ticks
-  bool announced_ = false;                // to the checkpointer
   bool flush_started_ = false;            // of the record just sealed; only the fence is missing
   std::uint64_t random_;
 
