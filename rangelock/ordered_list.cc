@@ -262,7 +262,8 @@ void OrderedList::build_upper_levels(OwnerCore& owner, Node* node, Path& path) {
 }
 
 void OrderedList::retreat(Node* node) noexcept {
-  // It never got a tower, so nobody unlinks it from one.
+  // It never got a tower, so nobody unlinks it from one. A tall node stays tall all the same: by
+  // its height it goes back to the pool that it came from.
   node->height = is_tall(node->height) ? node->height : 1;
   node->links.store(1, std::memory_order_relaxed);
   node->next(0).fetch_or(kMark, std::memory_order_seq_cst);

@@ -44,8 +44,8 @@ struct alignas(base::kCacheLine) CommitMark {
   CommitMark* next_ = nullptr;  // in one of the lists below
 
   static std::atomic<CommitMark*> spare_;
-  static std::atomic<CommitMark*>
-      lost_;  // reachable, so that leak checkers see that they are meant
+  // Reachable, so that leak checkers see that they are meant.
+  static std::atomic<CommitMark*> lost_;
 };
 
 }  // namespace sp3::runtime

@@ -117,8 +117,8 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   Flusher& flusher() noexcept { return *flusher_; }
   // The range locks of ranged objects, made on first use.
   RangedLocks& ranged_locks() {
-    RangedLocks* locks =
-        ranged_locks_.load(std::memory_order_acquire);  // pairs with make's release
+    // acquire pairs with the release in make_ranged_locks().
+    RangedLocks* locks = ranged_locks_.load(std::memory_order_acquire);
     return locks != nullptr ? *locks : make_ranged_locks();
   }
   // The shared part of session `id`, made on first use.

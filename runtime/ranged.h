@@ -3,7 +3,7 @@
 //
 // Header, nodes and chunks are ordinary objects with ordinary entries: what is read of them is
 // validated like everything else, and log, checkpoint, recovery and allocation know nothing of
-// ranges. Two things are special:
+// ranges. Three things are special:
 // - A chunk that is written is a *patch* (WriteMode::patch). The private copy holds the written
 //   bytes at their place. At commit the chunk's entry is locked at whatever version it has by then
 //   (not one that was read), the other bytes are taken from that version, and the log gets the

@@ -7,8 +7,8 @@
 // Thread safety: one thread at a time.
 // Invariants:
 //   1. Pinned exactly from the first read or write to the end of publish (or abort).
-//   2. Locks are held only between lock() and publish()/abort(); under LockTiming::encounter, and
-//      for objects being made, from the write on.
+//   2. Locks are held only between lock_write_set() and publish()/abort(); under
+//      LockTiming::encounter, and for objects being made, from the write on.
 //   3. Nothing waits for a checkpoint, a predecessor or another session while pinned or holding a
 //      lock.
 #pragma once
@@ -134,7 +134,6 @@ class SessionCore {
   void backoff();
   void pass_serial_gate();
   void leave_serial_gate() noexcept;
-  void close_quietly() noexcept;
 
   // The read phase (transaction.cc).
   void begin_operation();

@@ -41,7 +41,6 @@ struct alignas(64) RangedChunk {
   std::array<std::byte, kBytes> bytes;
 };
 
-inline constexpr std::uint32_t kLeastChunk = 256;
 inline constexpr std::uint32_t kLargestChunk = 4096;
 
 // What a view shows, and how it knows that it still may.
