@@ -84,8 +84,8 @@ class RangeLockDomain {
   static RangeLockDomain& process();
 
   struct Statistics {
-    std::uint64_t node_bytes =
-        0;                   // memory taken for nodes so far; none is given back before the end
+    // Taken for nodes so far; nothing is given back before the end.
+    std::uint64_t node_bytes = 0;
     std::size_t owners = 0;  // that exist now
   };
   [[nodiscard]] Statistics statistics() const;
@@ -112,6 +112,8 @@ class RangeOwner {
   static RangeOwner& this_thread();
 
   [[nodiscard]] std::uint64_t token() const noexcept;
+  // Also of what is held and waited for already. Meant for owners that are made without one, such
+  // as this_thread().
   void set_token(std::uint64_t token) noexcept;
   [[nodiscard]] std::size_t held() const noexcept;  // ranges, over all locks
 

@@ -332,6 +332,11 @@ TEMPLATE_TEST_CASE("holders, waiters and counters tell what goes on", "", SP3_OU
   const RangeWaiter waiter = lock->waiters().front();
   CHECK(waiter.range == Range{39, 41});
   CHECK(waiter.token == 103);
+  alice.set_token(104);
+  CHECK(alice.token() == 104);
+  holders = lock->holders();
+  CHECK(std::ranges::count(holders, 104U, &RangeHolder::token) == 2);
+  CHECK(std::ranges::count(holders, 101U, &RangeHolder::token) == 0);
   lock->unlock(narrow);
   thread.join();
   CHECK(lock->counters().contended == 1);
