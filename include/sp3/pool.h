@@ -29,14 +29,16 @@ class Pool {
  public:
   // Makes a new pool file of `size` bytes, mode 0600, all its space reserved on disk, and opens it.
   // Errors: already_exists, is_a_directory, not_found (the directory), permission_denied, no_space,
-  // invalid_argument (sizes, options), unsupported. Nothing is left behind on error.
+  // invalid_argument (sizes, options), unsupported, io_error, outcome_unknown. Nothing is left
+  // behind on error.
   static Pool create(const std::filesystem::path& path, std::uint64_t size,
                      const Options& options = {});
 
   // Opens a pool, recovering first if it was not closed.
   // Errors: not_found, is_a_directory, permission_denied, pool_in_use, not_a_pool, wrong_version,
   // wrong_size, wrong_uuid, damaged_superblock, damaged_metadata, damaged_log, unsupported,
-  // invalid_argument (options), io_error.
+  // invalid_argument (options), io_error, outcome_unknown (while its first transaction is made
+  // durable).
   static Pool open(const std::filesystem::path& path, const Options& options = {});
 
   // Describes a pool without opening it for use or changing a byte. Errors: as open.
@@ -55,15 +57,17 @@ class Pool {
   Session session();
 
   // Brings everything committed so far home, so that it need not be replayed. Does not stop
-  // transactions. Errors: outcome_unknown, pool_closed, io_error, forked, nested_transaction (inside a
+  // transactions. Errors: outcome_unknown, pool_closed, forked, nested_transaction (inside a
   // body).
   void checkpoint();
 
   // Commits everything, checkpoints, marks the pool clean and releases the file.
-  // Errors: sessions_open (nothing is done), outcome_unknown (the next open recovers), io_error.
+  // Errors: sessions_open, forked (nothing is done), outcome_unknown (the next open recovers).
+  // Closing twice is harmless.
   void close();
 
   [[nodiscard]] bool is_open() const noexcept { return core_ != nullptr; }
+  // Errors of all three: pool_closed.
   [[nodiscard]] PoolInfo info() const;
   [[nodiscard]] PoolStatistics statistics() const;
   // What open() had to do. All zero and clean after create().

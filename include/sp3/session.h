@@ -62,9 +62,12 @@ class Session {
   requires TransactionBody<F> Ticket run_async(F&& body) { return run_async_erased(erase(body)); }
 
   // Makes everything this session has committed asynchronously durable.
+  // Errors: nested_transaction, session_busy, session_closed, outcome_unknown, forked.
   void flush();
 
-  // Flushes, returns the session to the pool. Errors: outcome_unknown. Closing twice is harmless.
+  // Flushes, returns the session to the pool. Closing twice is harmless.
+  // Errors: outcome_unknown (the session is closed all the same); nested_transaction, session_busy,
+  // forked (it stays open).
   void close();
 
   [[nodiscard]] bool is_open() const noexcept { return core_ != nullptr; }

@@ -100,7 +100,7 @@ class Transaction {
   }
 
   // Binds `name` (1 to 47 bytes) to the object, as part of the transaction; null unbinds it.
-  // Errors: as root().
+  // Errors: invalid_argument as root(); as read() of the object; pool_full for a new name.
   template <Storable T>
   void set_root(std::string_view name, Ptr<T> object) {
     detail::tx_set_root(core_, name, object.offset(), detail::type_info<T>);
