@@ -18,26 +18,13 @@
 
 #include "base/tid.h"
 #include "emu/memory.h"
-#include "emu/spin.h"
+#include "emu/spin_lock.h"
 #include "emu/threads.h"
 #include "log/format.h"
 #include "log/segment_pool.h"
 #include "pool/layout.h"
 
 namespace sp3::log {
-
-// A lock for a few instructions.
-class SpinLock {
- public:
-  void lock() noexcept {
-    emu::Spin spin;
-    while (locked_.exchange(true, std::memory_order_acquire)) spin.pause();
-  }
-  void unlock() noexcept { locked_.store(false, std::memory_order_release); }
-
- private:
-  std::atomic<bool> locked_{false};
-};
 
 class SessionLog {
  public:
@@ -72,7 +59,7 @@ class SessionLog {
   [[nodiscard]] std::uint32_t seed() const noexcept { return seed_; }
 
   // Held while a flusher reads what is sealed and calls close_blocks().
-  [[nodiscard]] SpinLock& block_lock() noexcept { return block_lock_; }
+  [[nodiscard]] emu::SpinLock& block_lock() noexcept { return block_lock_; }
   // Everything up to file offset `end` is being written out: append no more to its block. An end in
   // an older run than the one being appended to closes nothing.
   void close_blocks(std::uint64_t end) noexcept {
@@ -105,7 +92,7 @@ class SessionLog {
   bool header_stored_ = true;
   std::atomic<Stamp> last_stamp_{0};  // also read by the checkpointer while the owner is kept out
 
-  SpinLock block_lock_;
+  emu::SpinLock block_lock_;
   std::uint64_t fresh_from_ = 0;    // guarded by block_lock_
   std::uint64_t append_begin_ = 0;  // the last run, for those who hold block_lock_
   std::uint64_t append_end_ = 0;

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/fence.h"
 #include "emu/spin.h"
 #include "rangelock/fast_path.h"
-#include "rangelock/fence.h"
 #include "rangelock/hook.h"
 
 namespace sp3::rangelock {
@@ -300,7 +300,7 @@ inline void GridCore::release(const Claim& claim) noexcept {
   release_slot(claim.place[0]);
   if (claim.place[1] != 0) [[unlikely]]
     release_slot(claim.place[1]);
-  light_fence();  // between the slots and the look for waiters: see WaitQueue::enter
+  base::light_fence();  // between the slots and the look for waiters: see WaitQueue::enter
   queue_.released(claim.range);
 }
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <x86intrin.h>
 
 #include "base/assert.h"
+#include "emu/spin.h"
 #include "rangelock/domain.h"
 #include "rangelock/fast_path.h"
 #include "rangelock/hook.h"
@@ -174,9 +174,9 @@ void BlockingRangeLock::wait(RangeHandle& handle, const Patience& patience) {
     }
   };
 
-  constexpr unsigned kTries = 8, kPauses = 32;  // a microsecond or two in all
+  constexpr unsigned kTries = 8, kPauses = 32;  // a microsecond or two in all; offers no core
   for (unsigned i = 0; i < kTries && queue_->is_empty(); ++i) {
-    for (unsigned pause = 0; pause < kPauses; ++pause) _mm_pause();
+    emu::Spin().pause(kPauses);
     if (allowed_attempt(nullptr)) return finish(true);
   }
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "rangelock/fence.h"
+#include "base/fence.h"
 
 namespace sp3::rangelock {
 
@@ -39,7 +39,7 @@ void WaitQueue::enter(Waiter& waiter) {
   }
   // Unlockers store, then look at waiting_ with a light fence between: either they see us, or the
   // attempt that follows sees what they stored.
-  heavy_fence();
+  base::heavy_fence();
 }
 
 void WaitQueue::leave(Waiter& waiter, bool with_range) {

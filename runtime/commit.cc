@@ -17,6 +17,7 @@
 
 #include "base/mutant.h"
 #include "emu/spin.h"
+#include "emu/spin_lock.h"
 #include "emu/step.h"
 #include "emu/touch.h"
 #include "runtime/flusher.h"
@@ -337,7 +338,7 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
   record_.seal(s.log.next_lsn(), stamp, durable, s.log.seed());
   // About to flush it ourselves: helpers had better not start the moment they see it.
   if (synchronous) s.flushing.store(true, std::memory_order_relaxed);
-  std::unique_lock<log::SpinLock> blocks(s.log.block_lock(), std::defer_lock);
+  std::unique_lock<emu::SpinLock> blocks(s.log.block_lock(), std::defer_lock);
   if (pool_->memory().writes_blocks()) blocks.lock();
   emu::step(emu::Step::log_store);
   const log::SessionLog::Appended appended =

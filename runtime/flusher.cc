@@ -78,7 +78,7 @@ void Flusher::work() {
           quiet = 0;
           group_expected_.store(false, std::memory_order_relaxed);
           // Who sealed something before this fence may have seen the flag up, and is seen now.
-          rangelock::heavy_fence();
+          base::heavy_fence();
           if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
         }
       }

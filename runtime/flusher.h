@@ -18,9 +18,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/fence.h"
 #include "emu/threads.h"
 #include "log/record_builder.h"
-#include "rangelock/fence.h"
 #include "runtime/owner_side.h"
 #include "runtime/persister.h"
 
@@ -39,7 +39,7 @@ class Flusher {
   // A session has sealed something it will not flush now.
   void expect_group() noexcept {
     // Between what was sealed and the look at the flag: see work().
-    rangelock::light_fence();
+    base::light_fence();
     if (!group_expected_.load(std::memory_order_relaxed)) [[unlikely]]
       wake();
   }

@@ -9,9 +9,9 @@
 #include <sp3/error.h>
 #include <sp3/session.h>
 
+#include "base/fence.h"
 #include "emu/step.h"
 #include "pool/file_system.h"
-#include "rangelock/fence.h"
 #include "recovery/finish.h"
 #include "recovery/recover.h"
 #include "runtime/checkpoint.h"
@@ -314,7 +314,7 @@ void PoolCore::wait_for_slabs(const SessionCore& waiter) {
 void PoolCore::collect_slots() {
   const std::lock_guard guard(mutex_);
   for (SessionCore* const session : sessions_) session->claim_slots();
-  rangelock::heavy_fence();
+  base::heavy_fence();
   for (SessionCore* const session : sessions_) session->settle_slots();
 }
 

@@ -7,12 +7,12 @@
 
 #include <sp3/error.h>
 
+#include "base/fence.h"
 #include "base/mutant.h"
 #include "base/scaled.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/touch.h"
-#include "rangelock/fence.h"
 #include "runtime/pool_core.h"
 #include "runtime/ranged.h"
 
@@ -73,7 +73,7 @@ void SessionCore::enter() {
   runner_.store(emu::this_thread_id(), std::memory_order_relaxed);
   // release: who sees it running sees by whom, and not who ran it last (runs_here).
   running_.store(true, std::memory_order_release);
-  rangelock::light_fence();  // pairs with the heavy one between claim_slots and settle_slots
+  base::light_fence();  // pairs with the heavy one between claim_slots and settle_slots
   if (slots_.load(std::memory_order_acquire) != Slots::kept) [[unlikely]]
     answer_for_slots();
 }

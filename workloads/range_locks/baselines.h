@@ -1,6 +1,7 @@
 // The two ends of the scale: no lock at all, and the least that can exclude.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <memory>
 

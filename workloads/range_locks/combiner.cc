@@ -1,6 +1,7 @@
 #include "workloads/range_locks/combiner.h"
 
 #include "base/assert.h"
+#include "emu/spin.h"
 #include "rangelock/domain.h"
 
 namespace sp3::workloads {

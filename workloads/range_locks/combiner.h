@@ -5,6 +5,7 @@
 // it has served many, then passes the duty on. Readers do not block each other.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "workloads/range_locks/interval_tree.h"

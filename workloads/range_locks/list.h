@@ -4,6 +4,8 @@
 // is freed with the domain.
 #pragma once
 
+#include <atomic>
+
 #include "rangelock/domain.h"
 #include "workloads/range_locks/rival.h"
 

@@ -1,5 +1,6 @@
 #include "workloads/range_locks/published.h"
 
+#include <atomic>
 #include <bit>
 #include <utility>
 

@@ -5,13 +5,10 @@
 // what is compared is algorithms.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include <sp3/range_lock.h>
-
-#include "emu/spin.h"
 
 namespace sp3::workloads {
 
@@ -34,21 +31,6 @@ struct RivalToken {
 struct RivalSpace {
   std::uint64_t bytes = std::uint64_t{64} << 20;
   std::uint64_t unit = 1024;
-};
-
-// A test-and-test-and-set lock, as the papers' spinlocks are.
-class SpinLock {
- public:
-  void lock() noexcept {
-    // acquire pairs with the release in unlock.
-    for (emu::Spin spin; locked_.exchange(true, std::memory_order_acquire);) {
-      while (locked_.load(std::memory_order_relaxed)) spin.pause();
-    }
-  }
-  void unlock() noexcept { locked_.store(false, std::memory_order_release); }
-
- private:
-  std::atomic<bool> locked_{false};
 };
 
 }  // namespace sp3::workloads

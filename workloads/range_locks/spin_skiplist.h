@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "emu/spin_lock.h"
 #include "rangelock/domain.h"
 #include "workloads/range_locks/rival.h"
 
@@ -29,7 +30,7 @@ class SpinSkiplistLock {
   // The links that lead past `begin`, on each level.
   void find(std::uint64_t begin, std::array<Node**, kHeight>& links, Node*& pred);
 
-  SpinLock spin_;
+  emu::SpinLock spin_;
   Node head_{};
   Node* free_ = nullptr;
   unsigned levels_ = 1;

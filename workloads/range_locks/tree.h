@@ -6,6 +6,7 @@
 
 #include <mutex>
 
+#include "emu/spin_lock.h"
 #include "workloads/range_locks/interval_tree.h"
 #include "workloads/range_locks/rival.h"
 
@@ -54,7 +55,7 @@ class TreeLock {
     return {.range = range, .mode = mode, .place = tree_.insert(range, mode), .held = true};
   }
 
-  SpinLock spin_;
+  emu::SpinLock spin_;
   IntervalTree tree_;
 };
 

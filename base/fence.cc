@@ -1,10 +1,10 @@
-#include "rangelock/fence.h"
+#include "base/fence.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace sp3::rangelock {
+namespace sp3::base {
 
 namespace {
 
@@ -26,4 +26,4 @@ void heavy_fence() noexcept {
   if (detail::has_membarrier) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
-}  // namespace sp3::rangelock
+}  // namespace sp3::base

@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-namespace sp3::rangelock {
+namespace sp3::base {
 
 namespace detail {
 extern const bool has_membarrier;
@@ -25,4 +25,4 @@ inline void light_fence() noexcept {
 
 void heavy_fence() noexcept;
 
-}  // namespace sp3::rangelock
+}  // namespace sp3::base

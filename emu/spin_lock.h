@@ -1,0 +1,30 @@
+// SpinLock: a lock for a few instructions.
+//
+// It looks before it tries again (test and test-and-set), so that those who wait do not take the
+// line from each other. Whoever waits long offers its core (emu/spin.h).
+//
+// Thread safety: any thread; lock() and unlock() as of a std::mutex.
+#pragma once
+
+#include <atomic>
+
+#include "emu/spin.h"
+
+namespace sp3::emu {
+
+class SpinLock {
+ public:
+  void lock() noexcept {
+    // acquire pairs with the release in unlock.
+    for (Spin spin; locked_.exchange(true, std::memory_order_acquire);) {
+      // relaxed: the exchange decides.
+      while (locked_.load(std::memory_order_relaxed)) spin.pause();
+    }
+  }
+  void unlock() noexcept { locked_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> locked_{false};
+};
+
+}  // namespace sp3::emu
