@@ -132,13 +132,13 @@ base::Stamp Checkpointer::raise_floor() {
   // pool's mutex), and so reads the new floor before it takes its first stamp.
   if (!mutant(Mutant::checkpoint_lists_sessions_early)) sessions = pool_.all_shared();
   for (const auto& s : sessions) {
-    if (!mutant(Mutant::checkpoint_floor_not_awaited)) settle(*s, floor);
+    if (!mutant(Mutant::checkpoint_floor_not_awaited)) await_stamps_up_to(floor, *s);
   }
   return floor;
 }
 
 // Returns when every transaction of the session with a stamp up to `floor` is committed.
-void Checkpointer::settle(SessionShared& session, base::Stamp floor) {
+void Checkpointer::await_stamps_up_to(base::Stamp floor, SessionShared& session) {
   emu::Spin spin;
   while (true) {
     const base::Stamp announced = session.announced.load(std::memory_order_seq_cst);  // (4)

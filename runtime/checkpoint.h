@@ -67,7 +67,7 @@ class Checkpointer {
   void run_locked(bool last);
   void run_steps(bool last);
   base::Stamp raise_floor();
-  void settle(SessionShared& session, base::Stamp floor);
+  void await_stamps_up_to(base::Stamp floor, SessionShared& session);
   void collect_names(base::Stamp floor);
   [[nodiscard]] bool index_is_shorter_than_log() const;
   bool collect_from_index();

@@ -41,7 +41,7 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   if (pool_->logs() && !reserve_log()) return false;  // step 0
   if (uses_ranges_ && mutant(Mutant::range_released_before_lock)) ranged_->release();
   if (policy != CommitPolicy::ideal && !lock_write_set()) return false;
-  if (uses_ranges_ && !ranged_->settle_patches()) return false;
+  if (uses_ranges_ && !ranged_->note_patched_versions()) return false;
   track();
   const base::Stamp stamp = take_stamp();                          // step 1
   if (policy != CommitPolicy::ideal && !validate()) return false;  // step 2
@@ -55,8 +55,8 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
       end_reading();
       seal(stamp, durability, /*published=*/true);
       forget_writes();
-      leave_serial_gate();        // what is left concerns nobody's progress but ours
-      settle(stamp, durability);  // steps 4 and 5
+      leave_serial_gate();               // what is left concerns nobody's progress but ours
+      finish_commit(stamp, durability);  // steps 4 and 5
       break;
     case CommitPolicy::conservative:
       compose_record();
@@ -66,7 +66,7 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
       release_sealed();
       end_reading();
       forget_writes();
-      settle(stamp, durability);  // step 5
+      finish_commit(stamp, durability);  // step 5
       break;
     case CommitPolicy::volatile_only:
       publish(stamp);
@@ -398,7 +398,7 @@ void SessionCore::persist_own() {
   group_bytes_ = 0;
 }
 
-void SessionCore::settle(base::Stamp stamp, Durability durability) {
+void SessionCore::finish_commit(base::Stamp stamp, Durability durability) {
   base::Tid blocked_on;
   if (durability == Durability::asynchronous) {
     const AsyncOptions& async = pool_->options().async;

@@ -315,7 +315,7 @@ void PoolCore::collect_slots() {
   const std::lock_guard guard(mutex_);
   for (SessionCore* const session : sessions_) session->claim_slots();
   base::heavy_fence();
-  for (SessionCore* const session : sessions_) session->settle_slots();
+  for (SessionCore* const session : sessions_) session->decide_slots();
 }
 
 void PoolCore::note_log_growth() noexcept {

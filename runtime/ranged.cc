@@ -343,7 +343,7 @@ detail::RangedViewData RangedAccess::view(std::uint64_t object, std::uint64_t be
 
 // ------------------------------------------------------------------------------------------- commit
 
-bool RangedAccess::settle_patches() {
+bool RangedAccess::note_patched_versions() {
   for (WriteEntry& w : core_.writes_.entries()) {
     if (w.mode != WriteMode::patch) continue;
     if (w.locked) {

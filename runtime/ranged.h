@@ -67,7 +67,7 @@ class RangedAccess {
     return log::RecordBuilder::runs_bytes(logged_runs(patch), patch.size8);
   }
   // With all locks held: notes the versions that patches go over. False if a chunk is gone.
-  [[nodiscard]] bool settle_patches();
+  [[nodiscard]] bool note_patched_versions();
   [[nodiscard]] const std::vector<index::Seen>& unvalidated() const noexcept {
     return unvalidated_;
   }

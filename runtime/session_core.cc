@@ -73,7 +73,7 @@ void SessionCore::enter() {
   runner_.store(emu::this_thread_id(), std::memory_order_relaxed);
   // release: who sees it running sees by whom, and not who ran it last (runs_here).
   running_.store(true, std::memory_order_release);
-  base::light_fence();  // pairs with the heavy one between claim_slots and settle_slots
+  base::light_fence();  // pairs with the heavy one between claim_slots and decide_slots
   if (slots_.load(std::memory_order_acquire) != Slots::kept) [[unlikely]]
     answer_for_slots();
 }
@@ -92,7 +92,7 @@ void SessionCore::claim_slots() noexcept {
   slots_.store(Slots::claimed, std::memory_order_seq_cst);
 }
 
-void SessionCore::settle_slots() noexcept {
+void SessionCore::decide_slots() noexcept {
   const bool is_idle = !running_.load(std::memory_order_acquire);
   if (is_idle) give_back_slots();
   slots_.store(is_idle ? Slots::kept : Slots::asked, std::memory_order_release);

@@ -70,7 +70,7 @@ class SessionCore {
   // For another session that finds the pool full, one after the other with a heavy fence between:
   // gives free slots back, at once or when this session runs again. REQUIRES: the pool's mutex.
   void claim_slots() noexcept;
-  void settle_slots() noexcept;
+  void decide_slots() noexcept;
 
   // Whether this thread is inside one of its bodies.
   [[nodiscard]] bool runs_here() const noexcept {
@@ -115,7 +115,7 @@ class SessionCore {
 
   // The loop (session_core.cc).
   void enter();
-  // release: what we leave behind is seen by who finds us idle (settle_slots).
+  // release: what we leave behind is seen by who finds us idle (decide_slots).
   void leave() noexcept { running_.store(false, std::memory_order_release); }
   void begin_attempt();
   Outcome attempt(detail::Body body, Durability durability, base::Stamp* ticket);
@@ -217,7 +217,7 @@ class SessionCore {
   base::Stamp seal_mark();
   void release_sealed();
   void persist_own();
-  void settle(base::Stamp stamp, Durability durability);
+  void finish_commit(base::Stamp stamp, Durability durability);
   void wait_helping(base::Tid tid);
   void wait_for_seen();
   [[nodiscard]] std::uint64_t record_bound() const;
