@@ -29,7 +29,7 @@ PHASES = [
     ("record", r"RecordBuilder|crc|SessionCore::seal|push_item|OwnerSide::(?:put|seal)|"
                r"reserve_log|record_bound|SessionLog|SegmentPool"),
     ("order", r"is_committed|track_|commit_last|Persister::(?:advance|wait|help)|announce|"
-              r"take_stamp|look_ahead|may_commit"),
+              r"take_stamp|look_ahead|uncommitted_predecessor"),
     ("checkpoint", r"Checkpointer|SlabTable::store|emu::Memory::(?:store|flush)\b|superblock"),
     ("versions", r"Version(?:Pool|Depot)"),
     ("client", r"OperationStream|Zipf|pow|Run::|Histogram"),

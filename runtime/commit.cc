@@ -399,7 +399,6 @@ void SessionCore::persist_own() {
 }
 
 void SessionCore::finish_commit(base::Stamp stamp, Durability durability) {
-  base::Tid blocked_on;
   if (durability == Durability::asynchronous) {
     const AsyncOptions& async = pool_->options().async;
     // relaxed: a helper may have flushed what we counted; then a new group begins with this record.
@@ -411,7 +410,7 @@ void SessionCore::finish_commit(base::Stamp stamp, Durability durability) {
     group_bytes_ += record_.size();
     if (++group_records_ >= async.group_records || group_bytes_ >= async.group_bytes) {
       persist_own();
-      if (persister_.advance(*shared_, &blocked_on) == Persister::Advanced::everything) return;
+      if (persister_.advance(*shared_).end == Persister::Advanced::everything) return;
     }
     pool_->flusher().expect_group();  // who looks again when what it waits for is committed
     return;
@@ -426,7 +425,7 @@ void SessionCore::finish_commit(base::Stamp stamp, Durability durability) {
     shared_->flushing.store(false, std::memory_order_relaxed);  // relaxed: a hint
   }
   if (persister_.commit_last(*shared_, stamp, dependencies_)) return;
-  if (persister_.advance(*shared_, &blocked_on) == Persister::Advanced::everything) {
+  if (persister_.advance(*shared_).end == Persister::Advanced::everything) {
     persister_.throw_if_poisoned();
     return;
   }

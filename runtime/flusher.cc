@@ -126,8 +126,7 @@ bool Flusher::flush_groups() {
     if (s->persisted.load(std::memory_order_relaxed) < look.sealed) {
       pool_.persister().flush(*s, actor_, /*owner=*/false);
     }
-    base::Tid blocked_on;
-    pool_.persister().advance(*s, &blocked_on);
+    pool_.persister().advance(*s);
     look.sealed = s->sealed.load(std::memory_order_relaxed);
     any = any || s->committed.load(std::memory_order_relaxed) < look.sealed;
   }
@@ -153,8 +152,7 @@ void Flusher::write_watermarks() {
   if (marks.empty() || !seal_watermark(marks)) return;
   pool_.persister().flush(own_, actor_, /*owner=*/true);
   if (pool_.persister().is_poisoned()) return;
-  base::Tid blocked_on;
-  pool_.persister().advance(own_, &blocked_on);
+  pool_.persister().advance(own_);
   for (const base::Tid& mark : marks) looks_[mark.session].watermark = mark.stamp;
 }
 

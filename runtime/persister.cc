@@ -53,9 +53,9 @@ void Persister::throw_if_poisoned() const {
 }
 
 // Flushes the bytes of items (from, upto], adjacent ones together.
-emu::IoStatus Persister::flush_items(SessionShared& session, std::uint64_t from, std::uint64_t upto,
-                                     bool owner, Actor& actor, std::uint64_t* reached,
-                                     base::Lsn* reached_lsn) {
+Persister::Flushed Persister::flush_items(SessionShared& session, std::uint64_t from,
+                                          std::uint64_t upto, bool owner, Actor& actor) {
+  Flushed flushed{.status = {}, .upto = from, .lsn = 0};
   const std::uint64_t gap = memory_.writes_blocks() ? log::kFileBlock : 1;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -70,19 +70,20 @@ emu::IoStatus Persister::flush_items(SessionShared& session, std::uint64_t from,
     // Already persisted by someone else: its slot, and what we just read, may be a later item's.
     if (session.persisted.load(std::memory_order_acquire) >= n) continue;
     if (item.streamed && !owner && !mutant(Mutant::helper_trusts_streamed_flush)) break;
-    *reached = n;
+    flushed.upto = n;
     if (item.bytes == 0) continue;
-    *reached_lsn = item.lsn;
+    flushed.lsn = item.lsn;
     const bool joins = item.offset >= end && item.offset - end < gap && item.streamed == streamed;
     if (!joins || begin == end) {
-      const emu::IoStatus status = flush_range(Mutant::no_flush_items_before_gap);
-      if (!status.ok()) return status;
+      flushed.status = flush_range(Mutant::no_flush_items_before_gap);
+      if (!flushed.status.ok()) return flushed;
       begin = item.offset;
       streamed = item.streamed;
     }
     end = item.offset + item.bytes;
   }
-  return flush_range(Mutant::no_flush_sealed_items);
+  flushed.status = flush_range(Mutant::no_flush_sealed_items);
+  return flushed;
 }
 
 void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
@@ -108,15 +109,12 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
     upto = session.sealed.load(std::memory_order_acquire);
   }
   session.flushing.exchange(true, std::memory_order_seq_cst);  // the locked RMW of the essay above
-  std::uint64_t reached = from;
-  base::Lsn reached_lsn = 0;
   emu::step(emu::Step::log_flush);
-  const emu::IoStatus status =
-      flush_items(session, from, upto, owner, actor, &reached, &reached_lsn);
-  if (status.ok()) {
-    raise_persisted(session, reached, reached_lsn, actor);
+  const Flushed flushed = flush_items(session, from, upto, owner, actor);
+  if (flushed.status.ok()) {
+    raise_persisted(session, flushed.upto, flushed.lsn, actor);
   } else {
-    poison(status.error);
+    poison(flushed.status.error);
   }
   session.flushing.store(false, std::memory_order_release);
   if (pin) epochs_.unpin(actor.participant);
@@ -181,26 +179,24 @@ void Persister::raise_persisted(SessionShared& session, std::uint64_t number, ba
   raise_to(session.persisted, number);
 }
 
-// Whether all predecessors of an item are committed. Else *blocked_on is one that is not, unless the
-// item itself is committed by now.
-bool Persister::may_commit(const SessionShared& session, const log::PendingItem& item,
-                           std::uint64_t done, base::Tid* blocked_on) const {
-  if (mutant(Mutant::committed_when_persisted)) return true;
+// What the item after `done` waits for, if anything. Means nothing if the item itself is committed
+// by now.
+std::optional<base::Tid> Persister::uncommitted_predecessor(const SessionShared& session,
+                                                            const log::PendingItem& item,
+                                                            std::uint64_t done) const {
+  if (mutant(Mutant::committed_when_persisted)) return std::nullopt;
   for (std::uint32_t i = 0; i < item.dependencies; ++i) {
     const base::Tid tid = session.ring.dependency(item.first_dependency + i);
     // Checked before the dependency is used: what we read is the item's only while that waits.
-    if (session.committed.load(std::memory_order_acquire) != done) return false;
-    if (tid.session == session.id || is_committed(tid)) continue;
-    *blocked_on = tid;
-    return false;
+    if (session.committed.load(std::memory_order_acquire) != done) return std::nullopt;
+    if (tid.session != session.id && !is_committed(tid)) return tid;
   }
-  return true;
+  return std::nullopt;
 }
 
 // Which of the items after `done` can be committed. `end` says why no more, unless `done` is not
 // where the session is any more.
-Persister::Ahead Persister::look_ahead(const SessionShared& session, std::uint64_t done,
-                                       base::Tid* blocked_on) const {
+Persister::Ahead Persister::look_ahead(const SessionShared& session, std::uint64_t done) const {
   Ahead ahead{.upto = done, .stamp = 0, .end = {}};
   while (true) {
     const std::uint64_t next = ahead.upto + 1;
@@ -208,24 +204,24 @@ Persister::Ahead Persister::look_ahead(const SessionShared& session, std::uint64
       return next > reached.load(std::memory_order_acquire);
     };
     if (is_beyond(session.sealed)) {
-      ahead.end = Advanced::everything;
+      ahead.end = Progress{Advanced::everything, {}};
       return ahead;
     }
     if (is_beyond(session.persisted)) {
-      ahead.end = Advanced::not_persisted;
+      ahead.end = Progress{Advanced::not_persisted, {}};
       return ahead;
     }
     if (is_beyond(session.published)) {
-      ahead.end = Advanced::everything;
+      ahead.end = Progress{Advanced::everything, {}};
       return ahead;
     }
     emu::touch(emu::Line::session_ring, session.id, emu::Access::load);
     const log::PendingItem item = session.ring.read(next);
-    const bool may = may_commit(session, item, done, blocked_on);
+    const std::optional<base::Tid> predecessor = uncommitted_predecessor(session, item, done);
     // What we read is item `next`'s only while it waits.
     if (session.committed.load(std::memory_order_acquire) != done) return ahead;
-    if (!may) {
-      ahead.end = Advanced::blocked;
+    if (predecessor) {
+      ahead.end = Progress{Advanced::blocked, *predecessor};
       return ahead;
     }
     ahead.upto = next;
@@ -233,11 +229,11 @@ Persister::Ahead Persister::look_ahead(const SessionShared& session, std::uint64
   }
 }
 
-Persister::Advanced Persister::advance(SessionShared& session, base::Tid* blocked_on) {
+Persister::Progress Persister::advance(SessionShared& session) {
   while (true) {
     std::uint64_t done = session.committed.load(std::memory_order_acquire);
     // All that can be committed at once, so that a group tells the others once.
-    const Ahead ahead = look_ahead(session, done, blocked_on);
+    const Ahead ahead = look_ahead(session, done);
     if (ahead.upto != done) {
       emu::step(emu::Step::commit_committed);
       // Stamp before number: who sees the number may reuse the slot, and must then find the stamp
@@ -257,8 +253,8 @@ void Persister::help_once(base::Tid tid, Actor& actor, bool patient) {
   // Stamps fall along the chain, so it ends; a few links at a time are enough.
   for (int link = 0; link < 64; ++link) {
     SessionShared* session = this->session(tid.session);
-    base::Tid blocked_on;
-    switch (advance(*session, &blocked_on)) {
+    const Progress progress = advance(*session);
+    switch (progress.end) {
       case Advanced::everything:
         return;
       case Advanced::not_persisted:
@@ -267,7 +263,7 @@ void Persister::help_once(base::Tid tid, Actor& actor, bool patient) {
         flush(*session, actor, false);
         return;
       case Advanced::blocked:
-        tid = blocked_on;
+        tid = progress.blocked_on;
     }
   }
 }

@@ -68,10 +68,13 @@ class Persister {
   bool commit_last(SessionShared& session, base::Stamp stamp,
                    std::span<const base::Tid> dependencies);
 
-  // Commits as many of the session's items as can be; if it ends at one whose predecessor is not
-  // committed, *blocked_on names it.
+  // Commits as many of the session's items as can be, and says why no more.
   enum class Advanced : std::uint8_t { everything, not_persisted, blocked };
-  Advanced advance(SessionShared& session, base::Tid* blocked_on);
+  struct Progress {
+    Advanced end;
+    base::Tid blocked_on;  // a predecessor that is not committed, if it is blocked
+  };
+  Progress advance(SessionShared& session);
 
   // Returns when `tid` is committed. Errors: outcome_unknown.
   void wait(base::Tid tid, Actor& actor);
@@ -89,17 +92,22 @@ class Persister {
 
  private:
   void raise_persisted(SessionShared& session, std::uint64_t number, base::Lsn lsn, Actor& actor);
-  emu::IoStatus flush_items(SessionShared& session, std::uint64_t from, std::uint64_t upto,
-                            bool owner, Actor& actor, std::uint64_t* reached,
-                            base::Lsn* reached_lsn);
+  struct Flushed {
+    emu::IoStatus status;
+    std::uint64_t upto;  // the last item that needs no more flushing
+    base::Lsn lsn;       // of the last record among those flushed, 0 if there is none
+  };
+  Flushed flush_items(SessionShared& session, std::uint64_t from, std::uint64_t upto, bool owner,
+                      Actor& actor);
   struct Ahead {
     std::uint64_t upto;           // the last item that can be committed
     base::Stamp stamp;            // its stamp
-    std::optional<Advanced> end;  // why no more
+    std::optional<Progress> end;  // why no more
   };
-  Ahead look_ahead(const SessionShared& session, std::uint64_t done, base::Tid* blocked_on) const;
-  bool may_commit(const SessionShared& session, const log::PendingItem& item, std::uint64_t done,
-                  base::Tid* blocked_on) const;
+  Ahead look_ahead(const SessionShared& session, std::uint64_t done) const;
+  std::optional<base::Tid> uncommitted_predecessor(const SessionShared& session,
+                                                   const log::PendingItem& item,
+                                                   std::uint64_t done) const;
   void help_once(base::Tid tid, Actor& actor, bool patient);
 
   emu::Memory& memory_;
