@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/fence.h"
+#include "base/scope_exit.h"
 #include "emu/spin.h"
 #include "rangelock/fast_path.h"
 #include "rangelock/hook.h"
@@ -172,13 +173,10 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
 [[gnu::noinline]] bool GridCore::attempt_with_lists(Claim& claim, Bucket& first,
                                                     unsigned first_slot, Bucket& second,
                                                     unsigned second_slot, Blocker& blocker) {
-  struct Leave {
-    Bucket &first, &second;
-    ~Leave() {
-      if (&second != &first) leave(second);
-      leave(first);
-    }
-  } const leave_both{first, second};
+  const base::ScopeExit leave_both([&] {
+    if (&second != &first) leave(second);
+    leave(first);
+  });
   if (first_slot == kConflict || second_slot == kConflict) return false;
   OwnerCore& owner = *claim.owner;
   if (first_slot != kFull && second_slot != kFull) {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/scope_exit.h"
 #include "emu/spin.h"
 #include "rangelock/domain.h"
 #include "rangelock/fast_path.h"
@@ -183,16 +184,12 @@ void BlockingRangeLock::wait(RangeHandle& handle, const Patience& patience) {
   WaitQueue::Waiter waiter(owner, claim.range, claim.mode);
   queue_->enter(waiter);
   // If an attempt throws, the waiter must not stay behind.
-  struct Leave {
-    WaitQueue& queue;
-    WaitQueue::Waiter& waiter;
-    bool with_range = false;
-    ~Leave() { queue.leave(waiter, with_range); }
-  } leave{*queue_, waiter};
+  bool with_range = false;
+  const base::ScopeExit leave([&] { queue_->leave(waiter, with_range); });
   const std::stop_callback cancel(patience.stop, [&] { WaitQueue::wake(waiter); });
   for (;;) {
     if (allowed_attempt(&waiter)) {
-      leave.with_range = true;
+      with_range = true;
       return finish(true);
     }
     const bool known = queue_->set_blocker(waiter, blocker);

@@ -4,6 +4,7 @@
 #include <sp3/sp3.h>
 
 #include "base/mutant.h"
+#include "base/scope_exit.h"
 #include "emu/spin.h"
 #include "pool/check.h"
 #include "recovery/inspect_log.h"
@@ -170,11 +171,7 @@ void Ticket::wait() {
     // Without a guest's place we cannot help; the flusher will.
     if (const std::size_t participant = pool->enter_guest(); participant != 0) {
       runtime::Actor actor{participant, {}};
-      struct Leave {
-        runtime::PoolCore& pool;
-        std::size_t participant;
-        ~Leave() { pool.leave_guest(participant); }
-      } const leave{*pool, participant};
+      const base::ScopeExit leave([&] { pool->leave_guest(participant); });
       pool->persister().wait({stamp_, session->id}, actor);
       return;
     }

@@ -7,6 +7,7 @@
 #include <sp3/error.h>
 
 #include "base/mutant.h"
+#include "base/scope_exit.h"
 #include "emu/spin.h"
 #include "runtime/checkpoint.h"
 #include "runtime/pool_core.h"
@@ -160,10 +161,7 @@ void Flusher::write_watermarks() {
 bool Flusher::seal_watermark(const std::vector<base::Tid>& marks) {
   // The checkpointer holds our last run for an instant: next time will do.
   if (!owner_.try_announce()) return false;
-  struct Withdraw {
-    OwnerSide& owner;
-    ~Withdraw() { owner.withdraw(); }
-  } const withdraw{owner_};
+  const base::ScopeExit withdraw([this] { owner_.withdraw(); });
   const std::uint64_t bytes = log::RecordBuilder::max_record_bytes(0, marks.size());
   // relaxed: our own number, and any that the superblock has had will do.
   const bool room =

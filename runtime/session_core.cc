@@ -10,6 +10,7 @@
 #include "base/fence.h"
 #include "base/mutant.h"
 #include "base/scaled.h"
+#include "base/scope_exit.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/touch.h"
@@ -109,13 +110,10 @@ void SessionCore::answer_for_slots() noexcept {
 
 base::Stamp SessionCore::run(detail::Body body, Durability durability) {
   enter();
-  struct Leave {
-    SessionCore& core;
-    ~Leave() {
-      core.leave_serial_gate();
-      core.leave();
-    }
-  } const leave{*this};
+  const base::ScopeExit done([this] {
+    leave_serial_gate();
+    leave();
+  });
   failed_attempts_ = 0;
   slabs_were_freed_ = false;
   base::Stamp ticket = 0;
@@ -215,10 +213,7 @@ void SessionCore::reserve_before_body() {
   while (true) {
     {
       announce();
-      struct Withdraw {
-        SessionCore& core;
-        ~Withdraw() { core.withdraw(); }
-      } const withdrawn{*this};
+      const base::ScopeExit withdrawn([this] { withdraw(); });
       if (take_log_space(log_bytes_needed_)) break;
     }
     pool_->wait_for_log_space(*this);
@@ -371,10 +366,7 @@ void SessionCore::leave_serial_gate() noexcept {
 
 void SessionCore::flush() {
   enter();
-  struct Leave {
-    SessionCore& core;
-    ~Leave() { core.leave(); }
-  } const leave{*this};
+  const base::ScopeExit done([this] { leave(); });
   if (!pool_->logs() || mutant(Mutant::session_flush_does_not_wait)) return;
   // relaxed: our own numbers.
   if (shared_->committed.load(std::memory_order_relaxed) ==
