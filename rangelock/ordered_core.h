@@ -15,7 +15,6 @@
 
 #include <array>
 #include <atomic>
-#include <memory>
 #include <vector>
 
 #include "rangelock/ordered_list.h"

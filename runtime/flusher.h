@@ -13,9 +13,7 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/fence.h"

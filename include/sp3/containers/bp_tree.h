@@ -32,7 +32,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
