@@ -16,6 +16,7 @@
 #include "recovery/recover.h"
 #include "runtime/checkpoint.h"
 #include "runtime/flusher.h"
+#include "runtime/option_limits.h"
 #include "runtime/roots.h"
 #include "runtime/session_core.h"
 
@@ -32,44 +33,6 @@ void count_forks() {
     pthread_atfork(nullptr, nullptr,
                    [] { fork_count::forks.fetch_add(1, std::memory_order_relaxed); });
   });
-}
-
-void check_options(const Options& options, const std::string& path) {
-  const auto refuse = [&](const char* what, const char* wanted, std::uint64_t found) {
-    throw Error(ErrorCode::invalid_argument, what,
-                {.path = path, .wanted = wanted, .found = std::to_string(found)});
-  };
-  const auto check_enumerator = [&](const char* what, auto value, auto last) {
-    if (value > last) refuse(what, "one of its enumerators", static_cast<std::uint64_t>(value));
-  };
-  check_enumerator("memory is no MemoryKind", options.memory, MemoryKind::emulated);
-  check_enumerator("flush is no FlushInstruction", options.flush, FlushInstruction::none);
-  check_enumerator("policy is no CommitPolicy", options.policy, CommitPolicy::volatile_only);
-  check_enumerator("locks is no LockTiming", options.locks, LockTiming::encounter);
-  check_enumerator("range_lock is no RangeLockKind", options.range_lock, RangeLockKind::grid);
-  check_enumerator("latency.model is no LatencyModel", options.latency.model, LatencyModel::yield);
-  check_enumerator("recovery.strategy is no RecoveryStrategy", options.recovery.strategy,
-                   RecoveryStrategy::dag);
-  if (options.geometry.max_sessions >= pool::kMaxSessions) {
-    refuse("geometry.max_sessions is out of range", "1 to 16383, or 0 for the default",
-           options.geometry.max_sessions);
-  }
-  if (options.checkpoint.log_percent < 1 || options.checkpoint.log_percent > 100) {
-    refuse("checkpoint.log_percent is out of range", "1 to 100", options.checkpoint.log_percent);
-  }
-  if (options.async.group_records < 1 || options.async.group_records > SessionShared::kItems / 2) {
-    refuse("async.group_records is out of range", "1 to 512", options.async.group_records);
-  }
-  if (options.async.group_bytes == 0) refuse("async.group_bytes is zero", "at least 1", 0);
-  if (options.async.group_microseconds < 1 || options.async.group_microseconds > 60'000'000) {
-    refuse("async.group_microseconds is out of range", "1 to 60000000",
-           options.async.group_microseconds);
-  }
-  if (options.serial_after_aborts == 0) refuse("serial_after_aborts is zero", "at least 1", 0);
-  if (options.long_transaction_ms == 0) refuse("long_transaction_ms is zero", "at least 1", 0);
-  if (options.recovery.threads > 4096) {
-    refuse("recovery.threads is out of range", "0 to 4096", options.recovery.threads);
-  }
 }
 
 // One session more than the user asked for: the library's own, which writes the watermarks.

@@ -1,0 +1,14 @@
+// What options a pool can be opened with.
+#pragma once
+
+#include <string>
+
+#include <sp3/options.h>
+
+namespace sp3::runtime {
+
+// Errors: invalid_argument for an option outside its limits; `path` is for messages. What depends
+// on the machine or on the file is checked where it is used.
+void check_options(const Options& options, const std::string& path);
+
+}  // namespace sp3::runtime
