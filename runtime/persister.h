@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/counter.h"
 #include "base/epoch.h"

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <sp3/options.h>
