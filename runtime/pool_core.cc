@@ -161,10 +161,7 @@ void PoolCore::ensure_root() {
                   {.path = file_->path(), .offset = root_offset_, .has_offset = true});
     }
   };
-  session->run(
-      {const_cast<void*>(static_cast<const void*>(&body)),
-       [](void* context, Transaction& tx) { (*static_cast<const decltype(body)*>(context))(tx); }},
-      SessionCore::Durability::synchronous);
+  session->run(detail::body_of(body), SessionCore::Durability::synchronous);
   session->close();
 }
 

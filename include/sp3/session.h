@@ -46,11 +46,11 @@ class Session {
   auto run(F&& body) {
     using Result = std::decay_t<std::invoke_result_t<F&, Transaction&>>;
     if constexpr (std::is_void_v<Result>) {
-      run_erased(erase(body));
+      run_erased(detail::body_of(body));
     } else {
       std::optional<Result> result;
       auto keep = [&](Transaction& tx) { result.emplace(std::invoke(body, tx)); };
-      run_erased(erase(keep));
+      run_erased(detail::body_of(keep));
       return std::move(*result);
     }
   }
@@ -59,7 +59,9 @@ class Session {
   // when the ticket says so. After a crash it is there whole or not at all, and only if every
   // transaction it depends on is. Errors: as run().
   template <class F>
-  requires TransactionBody<F> Ticket run_async(F&& body) { return run_async_erased(erase(body)); }
+  requires TransactionBody<F> Ticket run_async(F&& body) {
+    return run_async_erased(detail::body_of(body));
+  }
 
   // Makes everything this session has committed asynchronously durable.
   // Errors: nested_transaction, session_busy, session_closed, outcome_unknown, forked.
@@ -79,16 +81,6 @@ class Session {
   friend class Pool;
   explicit Session(std::unique_ptr<runtime::SessionCore> core) noexcept;
 
-  template <class F>
-  static detail::Body erase(F& body) noexcept {
-    if constexpr (std::is_function_v<F>) {
-      return {reinterpret_cast<void*>(&body),
-              [](void* context, Transaction& tx) { reinterpret_cast<F*>(context)(tx); }};
-    } else {
-      return {const_cast<void*>(static_cast<const void*>(std::addressof(body))),
-              [](void* context, Transaction& tx) { std::invoke(*static_cast<F*>(context), tx); }};
-    }
-  }
   void run_erased(detail::Body body);
   Ticket run_async_erased(detail::Body body);
 

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string_view>
+#include <type_traits>
 
 #include <sp3/type.h>
 
@@ -35,6 +38,18 @@ struct Body {
   void* context;
   void (*call)(void* context, Transaction& tx);
 };
+
+// Of a function, or of an object that lives as long as it is called.
+template <class F>
+Body body_of(F& body) noexcept {
+  if constexpr (std::is_function_v<F>) {
+    return {reinterpret_cast<void*>(&body),
+            [](void* context, Transaction& tx) { reinterpret_cast<F*>(context)(tx); }};
+  } else {
+    return {const_cast<void*>(static_cast<const void*>(std::addressof(body))),
+            [](void* context, Transaction& tx) { std::invoke(*static_cast<F*>(context), tx); }};
+  }
+}
 
 }  // namespace detail
 }  // namespace sp3
