@@ -15,7 +15,9 @@
 //
 // Recovery needs no log. Let m be the highest number in any line. Every transaction before m was
 // fenced before m stored anything. If as many lines have number m and a count as that count says, m
-// is whole; else those lines take their `back` again. Two counts by parity: opening a line for n
+// is whole; else those lines take their `back` again. A process that is killed leaves m whole in
+// the caches, its fence never made: recovery makes that fence up, so that it holds of m too that it
+// was fenced before m + 1 stores anything. Two counts by parity: opening a line for n
 // must not spoil the count of n - 1, which may be the highest number of any line that survives.
 //
 // Source: Ramalhete, Correia, Felber, "Efficient Algorithms for Persistent Transactional Memory",
@@ -89,7 +91,8 @@ class Lines {
   // Makes everything closed durable.
   void fence() { media_.fence(); }
 
-  // Undoes the last transaction if a crash kept it from being whole; durable on return. Returns the
+  // Undoes the last transaction if a crash kept it from being whole. Whatever became of it is
+  // durable on return: from the next transaction on nobody looks at its counts again. Returns the
   // highest number in use: transactions go on from the next one.
   std::uint64_t recover() {
     std::uint64_t highest = 0;
@@ -105,13 +108,15 @@ class Lines {
       wanted = found.count[highest % 2];
       ++whole;
     }
-    if (whole != 0 && whole == wanted) return highest;
+    const bool undo = whole == 0 || whole != wanted;
     for (std::uint64_t line = 0; line < count_; ++line) {
       if (at(line).number != highest) continue;
-      constexpr std::uint32_t kNone = 0;
-      store(offset(line) + count_of(highest), &kNone, sizeof kNone);
-      store(offset(line) + offsetof(PersistentLine, now), at(line).back.data(),
-            sizeof(PersistentLine::back));
+      if (undo) {
+        constexpr std::uint32_t kNone = 0;
+        store(offset(line) + count_of(highest), &kNone, sizeof kNone);
+        store(offset(line) + offsetof(PersistentLine, now), at(line).back.data(),
+              sizeof(PersistentLine::back));
+      }
       media_.flush(offset(line), sizeof(PersistentLine));
     }
     media_.fence();
