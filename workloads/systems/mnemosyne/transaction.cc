@@ -13,6 +13,7 @@
 #include "emu/step.h"
 #include "emu/touch.h"
 #include "workloads/systems/mnemosyne/engine.h"
+#include "workloads/systems/word_tm/waiting.h"
 
 namespace sp3::workloads::mnemosyne {
 
@@ -181,7 +182,7 @@ void Engine::Tx::reserve_log(std::uint64_t words) {
   if (used() <= capacity) return;
   ++client_.counters_.waits;
   for (emu::Spin spin; used() > capacity;) {
-    spin.pause();
+    spin.pause_or_offer(word_tm::kWaitingRounds);
     // Again: while another commit was under way the manager may have freed too little for us, and
     // that one's client may be waiting for a lock of ours by now.
     engine_.want_truncation();
@@ -263,7 +264,7 @@ bool Engine::update(Client& client, Body body) {
 void Engine::wait_until_free(std::size_t lock) const {
   // relaxed: only a hint; the next attempt looks again.
   for (emu::Spin spin; (locks_[lock].load(std::memory_order_relaxed) & kHeldBit) != 0;) {
-    spin.pause();
+    spin.pause_or_offer(word_tm::kWaitingRounds);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "emu/spin.h"
+#include "workloads/systems/word_tm/waiting.h"
 
 namespace sp3::workloads::quadra {
 
@@ -70,7 +71,7 @@ bool Engine::update(Client& client, Body body) {
       combine(client.flushes_);
       lock_.unlock();
     } else {
-      spin.pause();
+      spin.pause_or_offer(word_tm::kWaitingRounds);
     }
   }
   if (request.failure) {

@@ -15,6 +15,7 @@
 #include <cstddef>
 
 #include "emu/spin.h"
+#include "workloads/systems/word_tm/waiting.h"
 
 namespace sp3::workloads::quadra {
 
@@ -41,7 +42,9 @@ class WriterPreferenceLock {
       if (!writing_.load(std::memory_order_seq_cst)) return;
       reading.store(false, std::memory_order_release);
       // relaxed: only a hint; the next round looks again.
-      for (emu::Spin spin; writing_.load(std::memory_order_relaxed);) spin.pause();
+      for (emu::Spin spin; writing_.load(std::memory_order_relaxed);) {
+        spin.pause_or_offer(word_tm::kWaitingRounds);
+      }
     }
   }
 
@@ -59,7 +62,9 @@ class WriterPreferenceLock {
     const std::size_t slots = slots_in_use();
     for (std::size_t i = 0; i < slots; ++i) {
       // (2) acquire pairs with (1), inside seq_cst.
-      for (emu::Spin spin; slots_[i].reading.load(std::memory_order_seq_cst);) spin.pause();
+      for (emu::Spin spin; slots_[i].reading.load(std::memory_order_seq_cst);) {
+        spin.pause_or_offer(word_tm::kWaitingRounds);
+      }
     }
     return true;
   }
