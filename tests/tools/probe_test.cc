@@ -17,6 +17,7 @@
 #include "tools/probe/pcm_csv.h"
 #include "tools/probe/pcm_probe.h"
 #include "tools/probe/perf_probe.h"
+#include "tools/probe/probes.h"
 
 namespace sp3::tools {
 namespace {
@@ -129,6 +130,15 @@ TEST_CASE("A pcm-memory that ends at once makes no counts and no error") {
   const auto reading = probe.stop();
   CHECK(reading.counts.empty());
   CHECK(reading.note == "unavailable: pcm-memory printed no sample in the measured time");
+}
+
+TEST_CASE("The program of pcm is started before there are counters that it would inherit") {
+  const auto probes = make_probes({"perf", "pcm"});
+  REQUIRE(probes.size() == 2);
+  for (const auto& probe : probes) probe->start();
+  CHECK(probes[0]->stop().probe == "pcm");
+  CHECK(probes[1]->stop().probe == "perf");
+  CHECK(make_probes({"perf"}).size() == 1);
 }
 
 TEST_CASE("A program that cannot be started is an error") {
