@@ -18,9 +18,11 @@ namespace {
 
 // Never returns, unless with an error.
 int become(const char* program, char* const* argv,
-           const std::vector<std::pair<int, int>>& descriptors, pid_t parent) noexcept {
+           const std::vector<std::pair<int, int>>& descriptors, ProcessGroup group,
+           pid_t parent) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);  // it died before the line above
+  if (group == ProcessGroup::its_own && ::setpgid(0, 0) != 0) return errno;
   for (const auto& [ours, theirs] : descriptors) {
     // Onto itself it would keep close-on-exec.
     const int done = ours == theirs ? ::fcntl(ours, F_SETFD, 0) : ::dup2(ours, theirs);
@@ -44,7 +46,7 @@ std::filesystem::path program_beside(const std::string& name) {
 }
 
 pid_t start_program(const std::string& program, const std::vector<std::string>& arguments,
-                    const std::vector<std::pair<int, int>>& descriptors) {
+                    const std::vector<std::pair<int, int>>& descriptors, ProcessGroup group) {
   std::vector<std::string> words = {program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
@@ -59,7 +61,7 @@ pid_t start_program(const std::string& program, const std::vector<std::string>& 
   if (child == 0) {
     // Out of the way of the numbers that are asked for.
     const int tell = ::fcntl(ends[1], F_DUPFD_CLOEXEC, 64);
-    const int error = become(program.c_str(), argv.data(), descriptors, parent);
+    const int error = become(program.c_str(), argv.data(), descriptors, group, parent);
     static_cast<void>(!::write(tell, &error, sizeof error));
     ::_exit(127);
   }
@@ -76,13 +78,14 @@ pid_t start_program(const std::string& program, const std::vector<std::string>& 
 }
 
 TellingProgram start_telling(const std::string& program, const std::vector<std::string>& arguments,
-                             int theirs, std::vector<std::pair<int, int>> descriptors) {
+                             int theirs, std::vector<std::pair<int, int>> descriptors,
+                             ProcessGroup group) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "pipe2");
   pool::Descriptor reading(ends[0]);
   const pool::Descriptor writing(ends[1]);
   descriptors.emplace_back(writing.get(), theirs);
-  return {start_program(program, arguments, descriptors), std::move(reading)};
+  return {start_program(program, arguments, descriptors, group), std::move(reading)};
 }
 
 pool::Descriptor open_null_device() {

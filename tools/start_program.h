@@ -21,11 +21,16 @@ inline constexpr const char* kSimulator = "sp3-sim";
 // Where a program of this name is, if it was built or installed with the one that is running.
 std::filesystem::path program_beside(const std::string& name);
 
+// Whom a signal from the terminal reaches: the program too, or us alone. In a group of its own it
+// can be signalled with all that it starts.
+enum class ProcessGroup { ours, its_own };
+
 // Starts `program`; `descriptors` are pairs of one of ours and what it is there. No signal is
 // blocked there, and when this thread ends, however it does, the program is sent SIGTERM.
 // Errors: std::system_error if it cannot be started.
 pid_t start_program(const std::string& program, const std::vector<std::string>& arguments,
-                    const std::vector<std::pair<int, int>>& descriptors);
+                    const std::vector<std::pair<int, int>>& descriptors,
+                    ProcessGroup group = ProcessGroup::ours);
 
 // A program that was started, and the reading end of a pipe that it writes to.
 struct TellingProgram {
@@ -35,7 +40,8 @@ struct TellingProgram {
 
 // The same, and what the program writes to its descriptor `theirs` can be read here.
 TellingProgram start_telling(const std::string& program, const std::vector<std::string>& arguments,
-                             int theirs, std::vector<std::pair<int, int>> descriptors = {});
+                             int theirs, std::vector<std::pair<int, int>> descriptors = {},
+                             ProcessGroup group = ProcessGroup::ours);
 
 // /dev/null, to be handed to a program.
 pool::Descriptor open_null_device();

@@ -1,5 +1,6 @@
 // What probes make of what they are told, on machines that have the counters and on those that do not.
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -139,6 +140,42 @@ TEST_CASE("The program of pcm is started before there are counters that it would
   CHECK(probes[0]->stop().probe == "pcm");
   CHECK(probes[1]->stop().probe == "perf");
   CHECK(make_probes({"perf"}).size() == 1);
+}
+
+TEST_CASE("A pcm-memory that another program runs is told to end, and waited for") {
+  const Script script(
+      fmt::format("sh -c 'trap \"echo > $0.ended; exit\" INT\n"
+                  "echo \"{}\"; echo \"{}\"\n"
+                  "while echo \"{}\"; do sleep 0.01; done' $0\n:\n",
+                  kGroups, kNames, kSample));
+  const std::filesystem::path ended = script.path() + ".ended";
+  {
+    PcmProbe probe(script.path());
+    workloads::ProbeReading reading;
+    while (reading.counts.empty()) {
+      probe.start();
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      reading = probe.stop();
+    }
+  }
+  CHECK(std::filesystem::remove(ended));
+}
+
+TEST_CASE("A pcm-memory that escaped is not waited for for ever") {
+  const Script script(
+      "setsid sh -c 'echo $$ > $0.pid; mv $0.pid $0.escaped; exec sleep 600' $0 &\n");
+  const std::filesystem::path escaped = script.path() + ".escaped";
+  {
+    const PcmProbe probe(script.path());
+    while (!std::filesystem::exists(escaped)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  pid_t pid = 0;
+  std::ifstream(escaped) >> pid;
+  REQUIRE(pid > 0);
+  CHECK(::kill(pid, SIGKILL) == 0);
+  CHECK(std::filesystem::remove(escaped));
 }
 
 TEST_CASE("A program that cannot be started is an error") {

@@ -8,12 +8,16 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,10 +69,15 @@ std::string why_no_pcm(std::string& program) {
   return {};
 }
 
-PcmProbe::PcmProbe(const std::string& program) {
+PcmProbe::PcmProbe(const std::string& program)
+    : stop_reading_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (stop_reading_.get() < 0) {
+    throw std::system_error(errno, std::generic_category(), "eventfd");
+  }
   const pool::Descriptor null = open_null_device();
   TellingProgram started = start_telling(program, {"0.1", "-nc", "-csv", "-silent"}, STDOUT_FILENO,
-                                         {{null.get(), STDIN_FILENO}, {null.get(), STDERR_FILENO}});
+                                         {{null.get(), STDIN_FILENO}, {null.get(), STDERR_FILENO}},
+                                         ProcessGroup::its_own);
   pid_ = started.pid;
   pipe_ = std::move(started.pipe);
   reader_ = std::thread([this] { read_samples(); });
@@ -76,22 +85,30 @@ PcmProbe::PcmProbe(const std::string& program) {
 
 PcmProbe::~PcmProbe() {
   end_program();
+  // Somebody who cannot be signalled may still have the pipe; his next sample ends him.
+  constexpr std::uint64_t kOne = 1;
+  static_cast<void>(!::write(stop_reading_.get(), &kOne, sizeof kOne));
   reader_.join();
 }
 
+bool PcmProbe::has_ended() const noexcept {
+  siginfo_t info{};
+  // Not reaped: until it is, no other process, and no other group, can get its number.
+  const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+  return found == 0 && info.si_pid == pid_ && pipe_closed_.load(std::memory_order_acquire);
+}
+
 void PcmProbe::end_program() noexcept {
-  if (pid_ <= 0) return;
   // As by Ctrl-C: it puts the counters back. If it has not after two seconds, it will not.
-  ::kill(pid_, SIGINT);
-  int status = 0;
-  for (int i = 0; i < 200 && ::waitpid(pid_, &status, WNOHANG) == 0; ++i) {
-    if (i == 199) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, &status, 0);
-    }
+  ::kill(-pid_, SIGINT);
+  for (int i = 0; i < 200 && !has_ended(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  pid_ = -1;
+  ::kill(-pid_, SIGKILL);
+  // One that has another user's rights is not killed, and not waited for.
+  int status = 0;
+  const bool killed = ::kill(pid_, SIGKILL) == 0;
+  ::waitpid(pid_, &status, killed ? 0 : WNOHANG);
 }
 
 void PcmProbe::read_samples() {
@@ -99,9 +116,15 @@ void PcmProbe::read_samples() {
   std::string text;
   std::array<char, 4096> part{};
   for (;;) {
+    pollfd ready[] = {{pipe_.get(), POLLIN, 0}, {stop_reading_.get(), POLLIN, 0}};
+    if (::poll(ready, std::size(ready), -1) < 0 && errno == EINTR) continue;
+    if (ready[1].revents != 0) return;
     const ssize_t n = ::read(pipe_.get(), part.data(), part.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
+    if (n <= 0) {
+      pipe_closed_.store(true, std::memory_order_release);
+      return;
+    }
     text.append(part.data(), static_cast<std::size_t>(n));
     for (std::size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) {
       const auto sample = csv.line(std::string_view(text).substr(0, end));
