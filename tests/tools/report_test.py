@@ -29,6 +29,28 @@ def row(system, workload, threads, throughput, **other):
     return base
 
 
+def recovery(threads, seconds, **other):
+    base = {
+        "recovery_seconds": seconds, "threads": threads, "checkpoint_ms": 0, "log_bytes": 2**30 + 7,
+        "log_limit_bytes": 2**30, "workload": "sps", "strategy": "stamp", "memory": "emulated",
+        "latency_ns": 500, "entries": 1000, "commit": "abc", "replayed": 1000, "bytes_per_s": 1.5e9,
+        "memory_peak_bytes": 2**27, "scan_seconds": 0.5, "cut_seconds": 0.01, "order_seconds": 0.2,
+        "replay_seconds": 0.25, "flush_seconds": 0.0625, "machine": {"cpu": "A CPU", "kernel": "6"},
+    }  # fmt: skip
+    base.update(other)
+    return base
+
+
+def lock_row(lock, workload, threads, **other):
+    base = {
+        "lock": lock, "workload": workload, "threads": threads, "max_height": 12, "held": 0,
+        "slots": 65536, "writes_percent": 100, "buckets": 64, "pairs_per_s": 1e6,
+        "ns_per_pair": 100.0, "commit": "abc", "machine": {"cpu": "A CPU", "kernel": "6"},
+    }  # fmt: skip
+    base.update(other)
+    return base
+
+
 def some_rows(**other):
     workloads = ["sps", "queue", "hashtable", "rbtree", "bptree"]
     systems = {"sp3": 4.0, "nvm-tx": 3.0, "dram-tx": 8.0, "pmdk": 1.0, "mnemosyne": 2.0}
@@ -146,6 +168,59 @@ class ComputationTest(unittest.TestCase):
         self.assertIn("sp3 on sps ×1 (2 rows)", said[0])
         self.assertNotIn("×2", said[0])
 
+    def test_recoveries_of_different_things_are_not_joined(self):
+        import groups
+
+        self.assertEqual([d for d, _, _ in groups.recoveries([recovery(1, 1.0)])], [[]])
+        for other, plain, changed in (
+            ({"workload": "rbtree"}, "SPS", "Red-black tree"),
+            ({"memory": "file"}, "emulated memory", "file memory"),
+            ({"latency_ns": 0}, "+500 ns", "+0 ns"),
+            ({"entries": 20000}, "1,000 entries", "20,000 entries"),
+            ({"commit": "def"}, "commit abc", "commit def"),
+            ({"machine": {"cpu": "A CPU", "kernel": "7"}}, "kernel 6", "kernel 7"),
+            ({"group": None}, "group ?", "group ?"),
+        ):
+            with self.subTest(other=other):
+                rows = [recovery(1, 1.0, group=32), recovery(1, 2.0, **other)]
+                found = groups.recoveries(rows)
+                self.assertEqual([len(alike) for _, alike, _ in found], [1, 1])
+                if "group" not in other:
+                    self.assertIn(plain, found[0][0])
+                self.assertIn(changed, found[1][0])
+
+    def test_logs_of_about_the_same_size_are_different_logs(self):
+        import groups
+
+        rows = [recovery(1, 1.0, log_limit_bytes=size) for size in (1000 * 2**20, 1003 * 2**20)]
+        rows += [recovery(1, 1.0, checkpoint_ms=5000, log_limit_bytes=size << 30) for size in (4, 8)]
+        rows += [recovery(1, 1.0, checkpoint_ms=1000)]
+        names = list(groups.log_names(rows).values())
+        self.assertEqual(names, ["0.977 GiB of log", "0.979 GiB of log", "checkpoint every 1 s",
+                                 "checkpoint every 5 s, at most 4 GiB of log",
+                                 "checkpoint every 5 s, at most 8 GiB of log"])  # fmt: skip
+
+    def test_of_recoveries_measured_twice_the_last_counts(self):
+        import groups
+
+        rows = [recovery(1, 1.0), recovery(2, 0.5), recovery(1, 3.0), recovery(1, 4.0, strategy="dag")]
+        ((_, kept, said),) = groups.recoveries(rows)
+        self.assertEqual([row["recovery_seconds"] for row in kept], [3.0, 0.5, 4.0])
+        self.assertIn("1 GiB of log, stamp ×1 (2 rows)", said[0])
+        self.assertNotIn("×2", said[0])
+        self.assertEqual(groups.recoveries(rows[:2])[0][2], [])
+
+    def test_locks_of_different_things_are_not_joined(self):
+        import groups
+
+        other = {"cpu": "A CPU", "kernel": "7"}
+        rows = [lock_row("grid", "W1", 1), lock_row("grid", "W1", 1, machine=other),
+                lock_row("grid", "W1", 1), lock_row("grid", "W1", 2)]  # fmt: skip
+        found = groups.locks(rows)
+        self.assertEqual([(details, len(alike)) for details, alike, _ in found],
+                         [(["kernel 6"], 2), (["kernel 7"], 1)])  # fmt: skip
+        self.assertIn("grid on W1 ×1 (2 rows)", found[0][2][0])
+
     def test_a_member_of_another_type_is_named(self):
         for member, value in (("threads", "2"), ("threads", 0), ("threads", True), ("spread", None),
                               ("throughput_tx_per_s", None), ("throughput_tx_per_s", -1),
@@ -255,8 +330,8 @@ class PageTest(unittest.TestCase):
             {"lock": lock, "workload": workload, "threads": threads, "max_height": height,
              "pairs_per_s": 1e6, "ns_per_pair": 100.0}
             for lock in ("skiplist", "grid")
-            for workload in ("W1", "W2", "height")
-            for threads, height in ((1, 4), (2, 8))
+            for workload, threads, height in (("W1", 1, 8), ("W1", 2, 8), ("W2", 1, 8),
+                                              ("W2", 2, 8), ("height", 1, 4), ("height", 1, 8))
         ]  # fmt: skip
         recoveries = [
             {"recovery_seconds": 0.1 * t, "threads": t, "checkpoint_ms": c, "log_bytes": size,
@@ -302,6 +377,28 @@ class PageTest(unittest.TestCase):
         self.report([row("sp3", "sps", 1, 10.0, latency_p50_ns=None, latency_p99_ns=None,
                          latency_p999_ns=None)])  # fmt: skip
         self.assertEqual(list((self.folder / "out").glob("*.png")), [])
+
+    def test_what_was_not_measured_is_not_drawn(self):
+        self.report([row("sp3", "sps", 1, 10.0, latency_p99_ns=None),
+                     lock_row("grid", "W1", 1, pairs_per_s=None, ns_per_pair=None),
+                     lock_row("grid", "height", 1, pairs_per_s=None, ns_per_pair=None)])  # fmt: skip
+        self.assertEqual(list((self.folder / "out").glob("*.png")), [])
+        self.report([recovery(1, 1.0, strategy=None), recovery(1, 2.0, strategy="dag")])
+        names = sorted(path.name for path in (self.folder / "out").glob("*.png"))
+        self.assertEqual(names, ["figure-8-dag.png", "figure-8-stamp.png"])
+
+    def test_each_group_of_recoveries_and_locks_has_a_picture(self):
+        self.report([recovery(1, 1.0), recovery(1, 2.0, memory="file"), lock_row("grid", "W1", 1),
+                     lock_row("grid", "W1", 1, slots=64), lock_row("grid", "W1", 1, commit="def")])
+        names = sorted(path.name for path in (self.folder / "out").glob("*.png"))
+        self.assertEqual(names, [
+            "figure-8-stamp-emulated-memory.png", "figure-8-stamp-file-memory.png",
+            "range-locks-w1-w2-commit-abc-slots-64.png",
+            "range-locks-w1-w2-commit-abc-slots-65536.png",
+            "range-locks-w1-w2-commit-def.png"])  # fmt: skip
+        text = (self.folder / "out" / "index.html").read_text(encoding="utf-8")
+        self.assertIn("Recovery, file memory</h2>", text)
+        self.assertIn("Range locks: W1 and W2, slots 64</h3>", text)
 
     def test_results_of_ranges_alone_make_a_page(self):
         self.report([row(system, "ranges", 1, 10.0, range_least=64) for system in ("sp3", "nvm-tx")])

@@ -25,6 +25,7 @@ INTRODUCTION = [
 def sections_of(results):
     """(title, [introducing sentence], [Figure], [Table]) in the page's order."""
     import figures
+    import groups
     import lock_figures
     import tables
 
@@ -38,14 +39,16 @@ def sections_of(results):
                   tables.counts(setting, rows)]  # fmt: skip
         explained = [setting.explanation, *data.measured_twice(rows)]
         sections.append((setting.title, explained, drawn, [table for table in listed if table]))
-    if results.recoveries:
-        table = tables.recoveries(results.recoveries)
-        drawn = figures.figure_8(results.recoveries)
-        sections.append(("Recovery", [], drawn, [table] if table else []))
-    if results.locks:
-        drawn = lock_figures.over_threads(results.locks) + lock_figures.over_height(results.locks)
-        table = tables.lock_counts(results.locks)
-        sections.append(("Range locks", [], drawn, [table] if table else []))
+    for details, rows, sentences in groups.recoveries(results.recoveries):
+        table = tables.recoveries(rows)
+        drawn = figures.figure_8(rows, details)
+        title = ", ".join(["Recovery", *details])
+        sections.append((title, sentences, drawn, [table] if table else []))
+    for details, rows, sentences in groups.locks(results.locks):
+        drawn = lock_figures.over_threads(rows, details) + lock_figures.over_height(rows, details)
+        table = tables.lock_counts(rows)
+        title = ", ".join(["Range locks", *details])
+        sections.append((title, sentences, drawn, [table] if table else []))
     listed = [tables.validation(results.validations), tables.sensitivity(results.sensitivities)]
     if any(listed):
         title = "The simulator beside the machine"

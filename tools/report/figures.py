@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+import groups
 import paper
 import results as data
 from style import draw_bar, draw_line, legend_below, plain, plt
@@ -155,25 +156,21 @@ def figure_7(setting, rows):
     return [Figure(f"figure-7-{setting.slug}", "Figure 7: aborts", plot, caption)]
 
 
-def log_name(row):
-    """What a curve of figure 8 joins: recoveries of one log."""
-    if row["checkpoint_ms"]:
-        return f"checkpoint every {row['checkpoint_ms'] / 1000:g} s"
-    return f"{row['log_bytes'] / 2**30:.2g} GiB of log"
-
-
-def figure_8(recoveries):
-    """Recovery time over the threads that recover, by checkpoint interval or size of the log."""
+def figure_8(recoveries, details):
+    """Recovery time over the threads that recover, by checkpoint interval or size of the log: of
+    one group, each cell once."""
     figures = []
-    for strategy in sorted({row.get("strategy", "stamp") for row in recoveries}):
-        rows = [row for row in recoveries if row.get("strategy", "stamp") == strategy]
-        rows.sort(key=lambda row: (row["checkpoint_ms"], row["log_bytes"]))
-        names = list(dict.fromkeys(log_name(row) for row in rows))
+    logs = groups.log_names(recoveries)
+    for strategy in sorted({groups.strategy(row) for row in recoveries}):
+        rows = [row for row in recoveries if groups.strategy(row) == strategy]
+        names = [name for log, name in logs.items() if any(groups.log(row) == log for row in rows)]
         plot, axes = panels(1, 4.9, 3.3)
         handles = {}
         for name in names:
             points = sorted(
-                (row["threads"], row["recovery_seconds"]) for row in rows if log_name(row) == name
+                (row["threads"], row["recovery_seconds"])
+                for row in rows
+                if logs[groups.log(row)] == name
             )
             handles[name] = draw_line(axes[0], *zip(*points), name, names)
         counts_axis(axes[0], data.thread_counts(rows), "threads that recover")
@@ -186,13 +183,17 @@ def figure_8(recoveries):
             f"The paper: around {paper.RECOVERY_SECONDS} s for {paper.RECOVERY_THREADS} threads "
             f"and a checkpoint every {paper.RECOVERY_CHECKPOINT_MS / 1000:g} s, after 10 GB of logs.",
         ]
-        figures.append(Figure(f"figure-8-{strategy}", "Figure 8: recovery", plot, caption))
+        slug = "-".join(["figure-8", strategy, *details])
+        figures.append(Figure(slug, "Figure 8: recovery", plot, caption))
     return figures
 
 
 def latencies(setting, rows):
     """p50, p99 and p99.9 of each system with the most threads that were measured."""
-    timed = [row for row in rows if row.get("latency_p50_ns") is not None]
+    marks = {"p50": ("o", "latency_p50_ns"), "p99": ("|", "latency_p99_ns"),
+             "p99.9": ("x", "latency_p999_ns")}  # fmt: skip
+    timed = [row for row in rows
+             if all(row.get(member) is not None for _, member in marks.values())]  # fmt: skip
     if not timed:
         return []
     threads = data.thread_counts(timed)[-1]
@@ -201,8 +202,6 @@ def latencies(setting, rows):
     workloads = data.workloads_in(timed)
     plot, axes_list = panels(len(workloads), 3.0, 0.9 + 0.26 * len(systems))
     handles = {}
-    marks = {"p50": ("o", "latency_p50_ns"), "p99": ("|", "latency_p99_ns"),
-             "p99.9": ("x", "latency_p999_ns")}  # fmt: skip
     for axes, workload in zip(axes_list, workloads):
         for position, system in enumerate(systems):
             row = data.find(timed, system, workload, threads)

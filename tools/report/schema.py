@@ -74,9 +74,10 @@ KINDS = [
         "recoveries",
         each("recovery_seconds checkpoint_ms log_bytes", AMOUNT) | each("threads", COUNT),
         each("scan_seconds cut_seconds order_seconds replay_seconds flush_seconds bytes_per_s "
-             "memory_peak_bytes", AMOUNT)
-        | each("replayed", WHOLE)
-        | each("strategy workload flush commit", TEXT)
+             "memory_peak_bytes latency_ns latency_line_ns zipf insert_ratio fill", AMOUNT)
+        | each("replayed log_limit_bytes entries entry_size writers group pool_size", WHOLE)
+        | each("strategy workload memory latency_model durability flush locks commit file_system",
+               TEXT)
         | each("machine", OBJECT),
     ),
     Kind(
@@ -102,7 +103,7 @@ KINDS = [
         "locks",
         each("lock workload", TEXT) | each("threads", COUNT) | each("max_height", WHOLE),
         each("pairs_per_s ns_per_pair instructions_per_pair memory_per_held_bytes", NUMBER)
-        | each("held", WHOLE)
+        | each("held slots writes_percent buckets", WHOLE)
         | each("commit", TEXT)
         | each("machine", OBJECT),
     ),

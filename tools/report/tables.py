@@ -111,7 +111,7 @@ def lock_counts(rows):
     body = []
     for row in shown:
         body.append([
-            row["lock"], str(row.get("held", 0)), number(row.get("ns_per_pair")),
+            row["lock"], str(row.get("held") or 0), number(row.get("ns_per_pair")),
             number(row.get("instructions_per_pair"), 4), number(row.get("memory_per_held_bytes")),
         ])  # fmt: skip
     return Table(
