@@ -221,6 +221,25 @@ class ComputationTest(unittest.TestCase):
                          [(["kernel 6"], 2), (["kernel 7"], 1)])  # fmt: skip
         self.assertIn("grid on W1 ×1 (2 rows)", found[0][2][0])
 
+    def test_what_nothing_can_be_drawn_of_is_named(self):
+        most = 10**400
+        for member, value in (
+            ("throughput_tx_per_s", most), ("entries", most), ("threads", 2**70), ("zipf", 1e308),
+            ("system", "a\ud800"), ("workload", "\udfff"), ("system", "x" * 5000),
+            ("machine", {"cpu": ["A"]}), ("machine", {"cpu": {"a": 1}}), ("pool_size", -1),
+            ("machine", {"cpu": "\ud800"}), ("file_system", 3),
+        ):  # fmt: skip
+            with self.subTest(member=member, value=str(value)[:20].encode("ascii", "replace")):
+                with self.assertRaisesRegex(self.results.BadInput, f"row 0: {member}") as caught:
+                    self.load([row("sp3", "sps", 1, 10.0) | {member: value}])
+                self.assertLess(len(str(caught.exception)), 400)
+        for name in ("slots", "buckets", "held"):
+            with self.assertRaisesRegex(self.results.BadInput, name):
+                self.load([lock_row("grid", "W1", 1, **{name: "8"})])
+        with self.assertRaisesRegex(self.results.BadInput, "skipped"):
+            self.load({"rows": [], "skipped": ["\ud800"]})
+        self.load([row("sp3", "sps", 1, 10.0, machine={"flags": ["clwb"], "cpu": None})])
+
     def test_a_member_of_another_type_is_named(self):
         for member, value in (("threads", "2"), ("threads", 0), ("threads", True), ("spread", None),
                               ("throughput_tx_per_s", None), ("throughput_tx_per_s", -1),

@@ -15,7 +15,7 @@ import json
 import math
 from dataclasses import dataclass, field
 
-from schema import BadInput, kind_of  # noqa: F401  (callers catch it)
+from schema import BadInput, is_unicode, kind_of  # noqa: F401  (callers catch it)
 from settings import setting_of, with_details
 
 WORKLOADS = ["sps", "queue", "hashtable", "rbtree", "bptree"]
@@ -79,7 +79,7 @@ def load(paths):
 def reasons(skipped, path):
     if skipped is None:
         return []
-    if isinstance(skipped, list) and all(isinstance(reason, str) for reason in skipped):
+    if isinstance(skipped, list) and all(is_unicode(reason) for reason in skipped):
         return skipped
     raise BadInput(f"{path}: skipped: wanted a list of sentences")
 

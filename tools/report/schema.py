@@ -3,40 +3,67 @@
 import math
 from dataclasses import dataclass
 
+# Beyond these nothing was measured, and neither arithmetic nor pictures can be relied on.
+MOST = 2**64
+MOST_THREADS = 2**20
+LONGEST_TEXT = 500
+
 
 class BadInput(Exception):
     """A file that is no result, with its name and what is wrong."""
 
 
-def is_finite(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def is_number(value):
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    # A whole number can be too large for isfinite.
+    return -MOST <= value <= MOST and math.isfinite(value)
 
 
 def is_whole(value):
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and -MOST <= value <= MOST
 
 
 def is_list(value, of):
     return isinstance(value, list) and value != [] and all(of(each) for each in value)
 
 
+def is_unicode(value):
+    """A text that can be written: JSON can also name halves of characters."""
+    return isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value)
+
+
 def is_text(value):
-    return isinstance(value, str)
+    return is_unicode(value) and len(value) <= LONGEST_TEXT
 
 
 def is_count(value):
     return is_whole(value) and value >= 1
 
 
+def is_machine(value):
+    def holds(each):
+        return each is None or is_text(each) or is_number(each)
+
+    def are_flags(each):
+        return each == [] or is_list(each, is_text)
+
+    return isinstance(value, dict) and all(
+        is_text(name) and (holds(each) or (name == "flags" and are_flags(each)))
+        for name, each in value.items()
+    )
+
+
 # (what is wanted, whether a value is one)
-TEXT = ("a text", is_text)
-NUMBER = ("a number", is_finite)
-AMOUNT = ("a number that is not negative", lambda value: is_finite(value) and value >= 0)
-COUNT = ("a whole number from 1", is_count)
-WHOLE = ("a whole number", lambda value: is_whole(value) and value >= 0)
+TEXT = (f"a text of at most {LONGEST_TEXT} characters", is_text)
+NUMBER = ("a number of at most 2^64", is_number)
+AMOUNT = ("a number from 0 to 2^64", lambda value: is_number(value) and value >= 0)
+COUNT = ("a whole number from 1 to 2^64", is_count)
+THREADS = (f"1 to {MOST_THREADS}", lambda value: is_count(value) and value <= MOST_THREADS)
+WHOLE = ("a whole number from 0 to 2^64", lambda value: is_whole(value) and value >= 0)
 FLAG = ("true or false", lambda value: isinstance(value, bool))
-OBJECT = ("an object", lambda value: isinstance(value, dict))
 MODEL = ("line, fence or yield", lambda value: value in ("line", "fence", "yield"))
+MACHINE = ("an object of texts, numbers and lists of texts", is_machine)
 TEXTS = ("a list of texts", lambda value: is_list(value, is_text))
 COUNTS = ("a list of whole numbers", lambda value: is_list(value, is_count))
 
@@ -61,24 +88,25 @@ KINDS = [
         each("system workload memory durability", TEXT)
         | each("latency_ns zipf insert_ratio fill throughput_tx_per_s spread fences_per_tx "
                "lines_per_tx aborts abort_ratio", AMOUNT)
-        | each("threads entries entry_size", COUNT)
+        | each("entries entry_size", COUNT)
+        | each("threads", THREADS)
         | each("latency_model", MODEL),
         each("latency_line_ns latency_p50_ns latency_p99_ns latency_p999_ns", AMOUNT)
-        | each("flush locks commit", TEXT)
-        | each("group checkpoint_ms", WHOLE)
+        | each("flush locks commit file_system", TEXT)
+        | each("group checkpoint_ms pool_size", WHOLE)
         | each("simulated", FLAG)
-        | each("machine", OBJECT),
+        | each("machine", MACHINE),
     ),
     Kind(
         "recovery_seconds",
         "recoveries",
-        each("recovery_seconds checkpoint_ms log_bytes", AMOUNT) | each("threads", COUNT),
+        each("recovery_seconds checkpoint_ms log_bytes", AMOUNT) | each("threads", THREADS),
         each("scan_seconds cut_seconds order_seconds replay_seconds flush_seconds bytes_per_s "
              "memory_peak_bytes latency_ns latency_line_ns zipf insert_ratio fill", AMOUNT)
         | each("replayed log_limit_bytes entries entry_size writers group pool_size", WHOLE)
         | each("strategy workload memory latency_model durability flush locks commit file_system",
                TEXT)
-        | each("machine", OBJECT),
+        | each("machine", MACHINE),
     ),
     Kind(
         "native_mean_ns",
@@ -101,13 +129,18 @@ KINDS = [
     Kind(
         "lock",
         "locks",
-        each("lock workload", TEXT) | each("threads", COUNT) | each("max_height", WHOLE),
+        each("lock workload", TEXT) | each("threads", THREADS) | each("max_height", WHOLE),
         each("pairs_per_s ns_per_pair instructions_per_pair memory_per_held_bytes", NUMBER)
         | each("held slots writes_percent buckets", WHOLE)
         | each("commit", TEXT)
-        | each("machine", OBJECT),
+        | each("machine", MACHINE),
     ),
 ]  # fmt: skip
+
+
+def shortened(value, most=80):
+    text = ascii(value) if not is_unicode(value) else repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def kind_of(row, where):
@@ -125,5 +158,5 @@ def kind_of(row, where):
         if name in kind.used and row.get(name) is None:
             continue
         if not holds(row[name]):
-            raise BadInput(f"{where}: {name}: wanted {wanted}, found {row[name]!r}")
+            raise BadInput(f"{where}: {name}: wanted {wanted}, found {shortened(row[name])}")
     return kind
