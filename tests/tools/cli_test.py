@@ -240,6 +240,15 @@ class CliTest(CommandTest):
                                    "--json", "-").stdout)
         self.assertEqual(rows[0]["memory"], "file")
         self.assertLessEqual(rows[0]["fences_per_tx"], 1.0)
+        self.assertRegex(rows[0]["file_system"], "^[^ ]+ on .+")
+        self.assertEqual((rows[0]["pool_size"], rows[0]["warmup_seconds"]), (32 << 20, None))
+
+    def test_rows_tell_what_was_not_asked_for(self):
+        row = json.loads(self.sp3("bench", "--workload", "sps", "--seconds", "0.02", "--warmup", "0.01",
+                                  "--entries", "100", "--repeat", "1", "--system", "sp3", "--json",
+                                  "-").stdout)[0]
+        self.assertEqual((row["warmup_seconds"], row["file_system"]), (0.01, None))
+        self.assertGreaterEqual(row["pool_size"], 256 << 20)
 
     def test_micro_rows_have_values(self):
         rows = json.loads(self.sp3("micro", "--floor", "--empty", "--read", "--open", "--open-objects",

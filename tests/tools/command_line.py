@@ -15,7 +15,7 @@ BENCH_FIELDS = {
     "latency_ns": int, "latency_model": str, "seed": int, "entries": int, "entry_size": int,
     "zipf": float, "insert_ratio": float, "durability": str, "group": int, "flush": str,
     "locks": str, "repeat": int, "spread": float, "commit": str, "machine": dict,
-    "simulated": bool,
+    "simulated": bool, "pool_size": int,
 }
 
 

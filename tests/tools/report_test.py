@@ -138,6 +138,8 @@ class ComputationTest(unittest.TestCase):
             ({"machine": machine}, ", kernel 6", ", kernel 7"),
             ({"entries": 20000}, ", 1,000 entries", ", 20,000 entries"),
             ({"insert_ratio": 0.125}, ", 50 % inserts", ", 12.5 % inserts"),
+            ({"pool_size": 2**30}, ", pool of ?", ", pool of 1024 MiB"),
+            ({"file_system": "ext4 on /dev/vda1"}, ", on ?", ", on ext4 on /dev/vda1"),
         ):
             with self.subTest(other=other):
                 base = "native, +500 ns for each fence"

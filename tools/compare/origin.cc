@@ -13,7 +13,6 @@
 
 #include <fmt/format.h>
 #include <link.h>
-#include <mntent.h>
 
 #include "base/crc32c.h"
 #include "tools/command.h"
@@ -60,25 +59,6 @@ std::filesystem::path canonical_directory(const std::string& option,
   if (error) throw UsageError(fmt::format("{}: {}: {}", option, path.string(), error.message()));
   if (std::filesystem::is_directory(found, error)) return found;
   throw UsageError(fmt::format("{}: {}: is no directory", option, path.string()));
-}
-
-std::string file_system_of(const std::filesystem::path& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> mounts(
-      ::setmntent("/proc/self/mounts", "r"), ::endmntent);
-  std::string found = "unknown";
-  std::size_t longest = 0;
-  while (mounts != nullptr) {
-    const mntent* const mount = ::getmntent(mounts.get());
-    if (mount == nullptr) break;
-    const std::filesystem::path root = mount->mnt_dir;
-    const auto [left, rest] = std::ranges::mismatch(root, path);
-    const std::string& name = root.native();
-    // Of two on the same directory the later one is seen.
-    if (left != root.end() || name.size() < longest) continue;
-    longest = name.size();
-    found = fmt::format("{} on {}", mount->mnt_type, mount->mnt_fsname);
-  }
-  return found;
 }
 
 std::string checksum_of(const std::filesystem::path& file) {

@@ -7,15 +7,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/file_system_of.h"
+
 namespace sp3::tools {
 
 // The directory's one name: absolute, without symbolic links. Throws UsageError if there is none.
 std::filesystem::path canonical_directory(const std::string& option,
                                           const std::filesystem::path& path);
-
-// "ext4 on /dev/vda1": the kind of file system that holds the path, and what that is mounted from.
-// "unknown" if the system does not say. REQUIRES: the path is canonical.
-std::string file_system_of(const std::filesystem::path& path);
 
 // CRC-32C of the file's contents, as eight hexadecimal digits. Throws std::runtime_error.
 std::string checksum_of(const std::filesystem::path& file);

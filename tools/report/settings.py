@@ -32,6 +32,8 @@ class Setting:
     locks: str
     group: int
     checkpoint_ms: int
+    pool_size: int  # 0: from before rows had it, as an empty file system
+    file_system: str
     ranges: str  # JSON of what only the workload `ranges` has; empty for others
     machine: str  # JSON
     commit: str
@@ -126,6 +128,7 @@ def setting_of(row):
         environment_of(row), row["memory"], row["latency_ns"], model, member("latency_line_ns", 0),
         durability, row["entries"], row["entry_size"], row["zipf"], row["insert_ratio"], row["fill"],
         member("flush", ""), *(member(name, default) for name, default in DEFAULTS.items()),
+        member("pool_size", 0), member("file_system", ""),
         json.dumps(ranges, sort_keys=True) if row["workload"] == "ranges" else "",
         json.dumps(member("machine", {}), sort_keys=True), member("commit", ""),
     )  # fmt: skip
@@ -167,6 +170,10 @@ def details_of(setting, alike):
     details += [f"groups of {setting.group}"] if is_told("group") else []
     if is_told("checkpoint_ms"):
         details += [f"checkpoints every {every / 1000:g} s" if every else "no checkpoints by time"]
+    if differs("pool_size"):
+        size = f"{setting.pool_size / 2**20:.6g} MiB" if setting.pool_size else "?"
+        details += [f"pool of {size}"]
+    details += [f"on {setting.file_system or '?'}"] if differs("file_system") else []
     if differs("machine"):
         details += told(setting.machine, members_that_differ([s.machine for s in alike]))
     details += [f"commit {setting.commit or '?'}"] if differs("commit") else []
