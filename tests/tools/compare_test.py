@@ -104,6 +104,48 @@ class CompareTest(CommandTest):
             self.assertEqual(self.results(), unmixed)
             self.change_results(lambda found: found.update(before))
 
+    def test_a_damaged_file_is_refused_by_its_name(self):
+        run = "file/hashtable/+0 fence/x1/sp3#1"
+
+        def no_seed(found):
+            del found["runs"][run]["seed"]
+
+        def a_text(found):
+            found["runs"][run]["throughput_tx_per_s"] = "much"
+
+        def no_run(found):
+            found["runs"][run] = {"rows": 3}
+
+        self.sp3(*self.COMPARE)
+        before = self.results()
+        for change, named in ((lambda found: found.update(rows=[1]), "row 0 is no object"),
+                              (lambda found: found.update(rows=[{}]), "row 0 has no section"),
+                              (lambda found: found["rows"][3].pop("spread"), "row 3 has no spread"),
+                              (lambda found: found["runs"].update({run: 1}), "is no object"),
+                              (no_seed, "has no seed"), (no_run, "has no section"),
+                              (a_text, "has another throughput_tx_per_s")):
+            self.change_results(change)
+            damaged = self.results()
+            said = self.complaint(*self.COMPARE, code=USAGE)
+            self.assertIn("results.json: is damaged", said)
+            self.assertIn(named, said)
+            self.assertEqual(self.results(), damaged)
+            self.change_results(lambda found: (found.clear(), found.update(before)))
+
+    def test_rows_are_made_of_the_runs(self):
+        self.sp3(*self.COMPARE)
+        complete = self.results()
+
+        def lose_a_run(found):
+            del found["runs"]["emulated/sps/+500 fence/x1/nvm-tx#0"]
+            found["rows"] = [found["rows"][3], *found["rows"][:3], *found["rows"][3:]]
+
+        self.change_results(lose_a_run)
+        self.sp3(*self.COMPARE)
+        cells = [[(row["section"], row["workload"], row["system"]) for row in found["rows"]]
+                 for found in (complete, self.results())]
+        self.assertEqual(sorted(cells[1]), sorted(cells[0]))
+
     def test_compare_leaves_other_files_alone(self):
         path = os.path.join(self.directory.name, "results.json")
         with open(path, "w", encoding="utf-8") as file:

@@ -6,7 +6,10 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <map>
+#include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -33,6 +36,91 @@ bool is_result(const nlohmann::json& found) {
   return found.is_object() && found.contains("format") &&
          found.at("format") == CompareResults::kFormat && found.contains("finished") &&
          holds("rows", Type::array) && holds("runs", Type::object);
+}
+
+[[noreturn]] void refuse_damage(const std::filesystem::path& path, const std::string& what) {
+  throw UsageError(
+      fmt::format("{}: is damaged: {}; name another file, or remove it", path.string(), what));
+}
+
+struct Member {
+  const char* name;
+  bool (nlohmann::json::*holds)() const noexcept;
+  bool may_be_null = false;
+};
+using nlohmann::json;
+constexpr auto kText = &json::is_string;
+constexpr auto kNumber = &json::is_number;
+constexpr auto kWhole = &json::is_number_unsigned;
+
+// What tables are printed from, and rows made of.
+constexpr Member kOfTransactions[] = {{"section", kText},
+                                      {"workload", kText},
+                                      {"system", kText},
+                                      {"threads", kWhole},
+                                      {"seed", kWhole},
+                                      {"latency_ns", kWhole},
+                                      {"latency_model", kText},
+                                      {"flush_cost_ns", kNumber},
+                                      {"throughput_tx_per_s", kNumber},
+                                      {"abort_ratio", kNumber},
+                                      {"fences_per_tx", kNumber},
+                                      {"lines_per_tx", kNumber},
+                                      {"latency_p50_ns", kNumber, true},
+                                      {"latency_p99_ns", kNumber, true},
+                                      {"latency_max_ns", kNumber, true}};
+constexpr Member kOfRecoveries[] = {{"section", kText},
+                                    {"workload", kText},
+                                    {"strategy", kText},
+                                    {"threads", kWhole},
+                                    {"log_bytes", kWhole},
+                                    {"replayed", kWhole},
+                                    {"memory_peak_bytes", kWhole},
+                                    {"recovery_seconds", kNumber},
+                                    {"spread", kNumber},
+                                    {"scan_seconds", kNumber},
+                                    {"cut_seconds", kNumber},
+                                    {"order_seconds", kNumber},
+                                    {"replay_seconds", kNumber},
+                                    {"flush_seconds", kNumber},
+                                    {"cpu_seconds", kNumber},
+                                    {"bytes_per_s", kNumber}};
+
+// What of the members is missing or of another type; empty if nothing is.
+std::string what_is_wrong(const json& found, std::span<const Member> members) {
+  if (!found.is_object()) return "is no object";
+  for (const Member& member : members) {
+    const auto value = found.find(member.name);
+    if (value == found.end()) return fmt::format("has no {}", member.name);
+    if (member.may_be_null && value->is_null()) continue;
+    if (!((*value).*member.holds)()) return fmt::format("has another {}", member.name);
+  }
+  return {};
+}
+
+std::string what_is_wrong_with_row(const json& row) {
+  constexpr Member kSpread[] = {{"spread", kNumber}};
+  if (row.is_object() && row.contains("recovery_seconds")) return what_is_wrong(row, kOfRecoveries);
+  const std::string wrong = what_is_wrong(row, kOfTransactions);
+  return wrong.empty() ? what_is_wrong(row, kSpread) : wrong;
+}
+
+// Runs of cells have a repetition; those of programs are no more than a number of rows.
+bool is_of_program(const std::string& name) { return name.find('#') == std::string::npos; }
+
+void check_members(const std::filesystem::path& path, const json& found) {
+  std::size_t number = 0;
+  for (const json& row : found.at("rows")) {
+    const std::string wrong = what_is_wrong_with_row(row);
+    if (!wrong.empty()) refuse_damage(path, fmt::format("row {} {}", number, wrong));
+    ++number;
+  }
+  constexpr Member kRows[] = {{"rows", kWhole}};
+  for (const auto& [name, run] : found.at("runs").items()) {
+    const std::string wrong =
+        is_of_program(name) ? what_is_wrong(run, kRows) : what_is_wrong(run, kOfTransactions);
+    if (!wrong.empty()) refuse_damage(path, fmt::format("the run '{}' {}", name, wrong));
+  }
 }
 
 nlohmann::json read(const std::filesystem::path& path) {
@@ -78,7 +166,9 @@ CompareResults::CompareResults(std::filesystem::path path, const ComparePlan& pl
   if (pool::file_size(file_.get(), path_.string()) != 0) {
     nlohmann::json found = read(path_);
     refuse_others(found);
+    check_members(path_, found);
     document_ = std::move(found);
+    make_rows(plan);
     // What failed before is tried again.
     document_["sections"] = plan.sections;
     document_["skipped"] = plan.skipped;
@@ -121,6 +211,35 @@ void CompareResults::refuse_others(const nlohmann::json& found) const {
   }
 }
 
+// Anew, since they follow from the runs: a row whose runs were lost would stand there twice as soon
+// as they are there again. Programs' rows are not made of runs, but must be as many as those say.
+void CompareResults::make_rows(const ComparePlan& plan) {
+  nlohmann::json found = nlohmann::json::array();
+  std::swap(found, document_["rows"]);
+  for (const PlannedCell& cell : plan.cells) {
+    if (is_complete(cell)) add_row(cell);
+  }
+  std::map<std::string, std::uint64_t> wanted;  // rows of programs by section
+  for (const PlannedProgram& program : plan.programs) {
+    wanted.try_emplace(program.section);
+    if (!has(program)) continue;
+    wanted[program.section] +=
+        document_.at("runs").at(program.name()).at("rows").get<std::uint64_t>();
+  }
+  std::map<std::string, std::uint64_t> seen;
+  for (nlohmann::json& row : found) {
+    const std::string section = row.at("section").get<std::string>();
+    if (!wanted.contains(section)) continue;
+    ++seen[section];
+    document_["rows"].push_back(std::move(row));
+  }
+  for (const auto& [section, rows] : wanted) {
+    if (seen[section] == rows) continue;
+    refuse_damage(path_, fmt::format("section {} has {} rows, and its runs made {}", section,
+                                     seen[section], rows));
+  }
+}
+
 bool CompareResults::has(const PlannedCell& cell, unsigned repetition) const {
   return document_.at("runs").contains(key_of(cell.name(), repetition));
 }
@@ -129,10 +248,14 @@ void CompareResults::add(const PlannedCell& cell, unsigned repetition, nlohmann:
   run.erase("commit");  // said once for all
   run["section"] = cell.section;
   document_["runs"][key_of(cell.name(), repetition)] = std::move(run);
+  if (is_complete(cell)) add_row(cell);
+  write();
+}
+
+bool CompareResults::is_complete(const PlannedCell& cell) const {
   bool complete = true;
   for (unsigned r = 0; r < repeat_; ++r) complete = complete && has(cell, r);
-  if (complete) add_row(cell);
-  write();
+  return complete;
 }
 
 void CompareResults::add_row(const PlannedCell& cell) {

@@ -20,9 +20,10 @@ class CompareResults {
   static constexpr int kVersion = 1;
 
   // Takes up what the file holds, if there is one, and writes it, so that what stands in the way of
-  // writing is known before anything is run. Throws UsageError that names the difference if it is
-  // no such file, or comes from another machine, commit or plan: those are never mixed;
-  // std::runtime_error if another process writes it, or it cannot be written.
+  // writing is known before anything is run. Throws UsageError that names what is wrong if it is no
+  // such file or a damaged one, and the difference if it comes from another machine, commit or
+  // plan: those are never mixed; std::runtime_error if another process writes it, or it cannot be
+  // written.
   CompareResults(std::filesystem::path path, const ComparePlan& plan, const nlohmann::json& machine,
                  const std::string& commit);
 
@@ -48,6 +49,8 @@ class CompareResults {
 
  private:
   void refuse_others(const nlohmann::json& found) const;
+  void make_rows(const ComparePlan& plan);
+  [[nodiscard]] bool is_complete(const PlannedCell& cell) const;
   void add_row(const PlannedCell& cell);
   void open_and_lock();
   void write();
