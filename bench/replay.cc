@@ -80,7 +80,8 @@ std::filesystem::path pool_name() {
   return directory / fmt::format("sp3-replay-bench-{}", getpid());
 }
 
-// A session needs a segment, and segments are of one MiB.
+// A session needs a segment, and segments are of one MiB. The bench writes logs itself and uses the
+// library's own session like any other.
 std::uint32_t max_sessions(const Setup& setup) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(kMostSessions, setup.log_bytes / kMiB));
 }
@@ -92,7 +93,7 @@ class Bench {
     options_.geometry.log_size = setup.log_bytes;
     options_.geometry.segment_size = kMiB;
     options_.geometry.slab_size = kMiB;
-    options_.geometry.max_sessions = max_sessions(setup);
+    options_.geometry.max_sessions = max_sessions(setup) - pool::kOwnSessions;
     auto file =
         pool::PoolFile::create(path_, setup.log_bytes + setup.home_bytes + 16 * kMiB, options_);
     carve(*file);

@@ -33,7 +33,11 @@ inline constexpr std::uint32_t kKnownIncompat = 0;
 inline constexpr std::uint64_t kBlock = 4096;  // regions start at multiples of this
 inline constexpr std::uint32_t kMinSegmentSize = 4096;
 inline constexpr std::uint32_t kMinSlabSize = 4096;
+// Every number of sessions in the file counts the library's own, which writes the watermarks
+// (docs/adr/0008); every number a user gives or gets leaves it out.
 inline constexpr std::uint32_t kMaxSessions = 16384;
+inline constexpr std::uint32_t kOwnSessions = 1;
+inline constexpr std::uint32_t kMaxUserSessions = kMaxSessions - kOwnSessions;
 
 enum class State : std::uint32_t {
   clean = 1,  // every object is home; the log holds nothing

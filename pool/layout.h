@@ -28,7 +28,7 @@ struct Layout {
   std::uint64_t slabs_offset = 0;
   std::uint32_t segment_size = 0;
   std::uint32_t slab_size = 0;
-  std::uint32_t max_sessions = 0;
+  std::uint32_t max_sessions = 0;  // the library's own included
   std::uint32_t segments = 0;
   std::uint32_t slabs = 0;
 
@@ -53,7 +53,8 @@ struct Layout {
   [[nodiscard]] std::uint64_t max_object() const;
 };
 
-// Chooses what `geometry` leaves open for a pool of `size` bytes and lays it out.
+// Chooses what `geometry` leaves open for a pool of `size` bytes and lays it out, with room for the
+// library's own session beside those that `geometry` asks for.
 // Errors: invalid_argument with the option, what it allows and what was given.
 Layout plan_layout(std::uint64_t size, const Geometry& geometry);
 

@@ -27,7 +27,7 @@ using base::round_up;
 constexpr std::uint64_t kMaxDefaultLog = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxDefaultSegment = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMaxDefaultSlab = std::uint64_t{2} << 20;
-constexpr std::uint64_t kMaxDefaultSessions = 256;
+constexpr std::uint64_t kMaxDefaultSessions = 256;  // the library's own included
 // So many that a session that takes a few does not empty the log.
 constexpr std::uint64_t kDefaultSegments = 64;
 // So many that a few dozen types fit even in a small pool.
@@ -63,8 +63,8 @@ void check_each_option(std::uint64_t size, const Geometry& geometry) {
     refuse("slab_size", fmt::format("a power of two of at least {}", kMinSlabSize),
            geometry.slab_size);
   }
-  if (geometry.max_sessions > kMaxSessions) {
-    refuse("max_sessions", fmt::format("1 to {}", kMaxSessions), geometry.max_sessions);
+  if (geometry.max_sessions > kMaxUserSessions) {
+    refuse("max_sessions", fmt::format("1 to {}", kMaxUserSessions), geometry.max_sessions);
   }
   if (geometry.log_size > size) {
     refuse("log_size", fmt::format("less than the pool, which has {} bytes", size),
@@ -86,8 +86,8 @@ std::uint64_t choose_log_size(std::uint64_t size, const Geometry& geometry) {
 std::uint64_t choose_segment_size(std::uint64_t log_size, const Geometry& geometry) {
   std::uint64_t segment = geometry.segment_size;
   if (segment == 0) {
-    const std::uint64_t segments =
-        std::max<std::uint64_t>(kDefaultSegments, 2 * std::uint64_t{geometry.max_sessions});
+    const std::uint64_t sessions = std::uint64_t{geometry.max_sessions} + kOwnSessions;
+    const std::uint64_t segments = std::max(kDefaultSegments, 2 * sessions);
     segment = std::bit_floor(std::max<std::uint64_t>(log_size / segments, 1));
     segment = std::clamp<std::uint64_t>(segment, kMinSegmentSize, kMaxDefaultSegment);
   }
@@ -98,15 +98,20 @@ std::uint64_t choose_segment_size(std::uint64_t log_size, const Geometry& geomet
   return segment;
 }
 
+// The library's own included. Every session needs a log segment.
 std::uint64_t choose_sessions(std::uint64_t segments, const Geometry& geometry) {
   if (geometry.max_sessions == 0) {
-    return std::clamp<std::uint64_t>(segments / 2, kMinSegments, kMaxDefaultSessions);
+    return std::clamp<std::uint64_t>(segments / 2, kOwnSessions + 1, kMaxDefaultSessions);
   }
-  if (geometry.max_sessions > segments) {
-    refuse("max_sessions", fmt::format("at most {}, the number of log segments", segments),
+  // Segments are at least kMinSegments.
+  const std::uint64_t most = segments - kOwnSessions;
+  if (geometry.max_sessions > most) {
+    refuse("max_sessions",
+           fmt::format("at most {} (each needs one of {} log segments, and the library {} itself)",
+                       most, segments, kOwnSessions),
            geometry.max_sessions);
   }
-  return geometry.max_sessions;
+  return geometry.max_sessions + kOwnSessions;
 }
 
 // There is no room for a single slab: names the option that asked for too much.

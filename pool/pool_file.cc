@@ -112,7 +112,7 @@ PoolInfo PoolFile::description() const {
   info.incompat_features = superblock.incompat;
   info.size = layout_.size;
   info.geometry = {layout_.log_bytes, layout_.segment_size, layout_.slab_size,
-                   layout_.max_sessions};
+                   layout_.max_sessions - kOwnSessions};
   info.generation = superblock.generation;
   info.checkpoint_number = superblock.checkpoint_number;
   info.checkpoint_floor = superblock.floor;

@@ -58,8 +58,7 @@ Pool Pool::open(const std::filesystem::path& path, const Options& options) {
 }
 
 PoolInfo Pool::inspect(const std::filesystem::path& path) {
-  return runtime::PoolCore::for_users(
-      pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only)->info());
+  return pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only)->info();
 }
 
 CheckReport Pool::check(const std::filesystem::path& path) {

@@ -13,7 +13,6 @@ namespace sp3::runtime {
 
 namespace {
 
-constexpr std::uint32_t kMostSessions = pool::kMaxSessions - 1;  // the library has one of its own
 // Several groups at a time, or a session would wait for each before it begins the next.
 constexpr std::uint32_t kMostGroupRecords = SessionShared::kItems / 2;
 constexpr std::uint32_t kMostGroupMicroseconds = 60'000'000;
@@ -64,7 +63,7 @@ void check_options(const Options& options, const std::string& path) {
                       LatencyModel::yield);
   check.is_enumerator("recovery.strategy is no RecoveryStrategy", options.recovery.strategy,
                       RecoveryStrategy::dag);
-  check.is_within_or_default("geometry.max_sessions", options.geometry.max_sessions, kMostSessions);
+  check.is_within_or_default("geometry.max_sessions", options.geometry.max_sessions, pool::kMaxUserSessions);
   check.is_within("checkpoint.log_percent", options.checkpoint.log_percent, 1, 100);
   check.is_within("async.group_records", options.async.group_records, 1, kMostGroupRecords);
   check.is_positive("async.group_bytes", options.async.group_bytes);

@@ -35,12 +35,6 @@ void count_forks() {
   });
 }
 
-// One session more than the user asked for: the library's own, which writes the watermarks.
-Options with_own_session(Options options) {
-  if (options.geometry.max_sessions != 0) ++options.geometry.max_sessions;
-  return options;
-}
-
 }  // namespace
 
 std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, std::uint64_t size,
@@ -50,7 +44,7 @@ std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, st
     throw Error(ErrorCode::unsupported, "a pool cannot be created without concurrency control",
                 {.path = path.string(), .wanted = "another CommitPolicy", .found = "ideal"});
   }
-  auto file = pool::PoolFile::create(path, size, with_own_session(options));
+  auto file = pool::PoolFile::create(path, size, options);
   try {
     pool::SuperblockImage superblock = recovery::start_generation(*file);
     std::shared_ptr<PoolCore> core(
@@ -314,11 +308,6 @@ void PoolCore::close() {
   checkpointer_->run(/*last=*/true);
 }
 
-PoolInfo PoolCore::for_users(PoolInfo info) {
-  --info.geometry.max_sessions;
-  return info;
-}
-
 std::size_t PoolCore::enter_guest() noexcept {
   std::uint32_t in = guests_.load(std::memory_order_relaxed);
   while (true) {
@@ -335,7 +324,7 @@ void PoolCore::leave_guest(std::size_t participant) noexcept {
 }
 
 PoolInfo PoolCore::info() const {
-  PoolInfo info = for_users(file_->description());
+  PoolInfo info = file_->description();
   info.slabs_carved = slabs_.slabs_used();
   info.objects = slabs_.objects_at_home();
   info.generation = generation_;

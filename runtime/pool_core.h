@@ -48,8 +48,6 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   static std::shared_ptr<PoolCore> create(const std::filesystem::path& path, std::uint64_t size,
                                           const Options& options);
   static std::shared_ptr<PoolCore> open(const std::filesystem::path& path, const Options& options);
-  // The library's own session is not the user's.
-  static PoolInfo for_users(PoolInfo info);
   ~PoolCore();
 
   std::unique_ptr<SessionCore> open_session();
@@ -98,6 +96,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
 
   // The session the library itself writes watermarks with.
   static constexpr base::SessionId kOwnSession = 0;
+  static_assert(pool::kOwnSessions == 1);
 
   // Fixed at opening.
   [[nodiscard]] const Options& options() const noexcept { return options_; }

@@ -41,7 +41,7 @@ TEST_CASE("a new pool is clean, empty and described by its options") {
   CHECK(info.geometry.log_size == 65536);
   CHECK(info.geometry.segment_size == 4096);
   CHECK(info.geometry.slab_size == 4096);
-  CHECK(info.geometry.max_sessions == 8);
+  CHECK(info.geometry.max_sessions == 7);
   CHECK(info.generation == 1);
   CHECK(info.checkpoint_number == 0);
   CHECK(info.checkpoint_floor == 0);
@@ -178,7 +178,7 @@ TEST_CASE("a full file system is no_space and leaves nothing behind") {
     if (directory.entries() != 0) return 2;
     Options options = small_options();
     options.geometry.log_size = 16384;
-    options.geometry.max_sessions = 4;
+    options.geometry.max_sessions = 3;
     PoolFile::create(path, kSmall / 2, options);
     return directory.entries() == 1 ? 0 : 3;
   });

@@ -83,7 +83,7 @@ TEST_CASE("a layout keeps its invariants for every size and geometry") {
       {0, 4096, 4096, 2},
       {16 * kKiB, 0, 0, 0},
       {24 * kKiB + 1, 4096, 4096, 1},
-      {0, 8192, 8192, 2},
+      {0, 8192, 8192, 1},
   };
   for (const std::uint64_t size : {kMinPoolSize, 100 * kKiB + 1, 256 * kKiB, kMiB, 10 * kMiB + 4095,
                                    64 * kMiB, kGiB, 5 * kGiB + 512, 100 * kGiB, kTiB}) {
@@ -94,7 +94,8 @@ TEST_CASE("a layout keeps its invariants for every size and geometry") {
       check_round_trip(layout);
       if (geometry.segment_size != 0) CHECK(layout.segment_size == geometry.segment_size);
       if (geometry.slab_size != 0) CHECK(layout.slab_size == geometry.slab_size);
-      if (geometry.max_sessions != 0) CHECK(layout.max_sessions == geometry.max_sessions);
+      if (geometry.max_sessions != 0)
+        CHECK(layout.max_sessions == geometry.max_sessions + kOwnSessions);
       if (geometry.log_size != 0) {
         CHECK(layout.log_bytes <= geometry.log_size);
         CHECK(layout.log_bytes + layout.segment_size > geometry.log_size);
@@ -103,8 +104,8 @@ TEST_CASE("a layout keeps its invariants for every size and geometry") {
   }
 }
 
-TEST_CASE("a pool of 256 KiB holds a log of 64 KiB, 8 sessions and more than 30 slabs") {
-  const Layout layout = plan_layout(256 * kKiB, {64 * kKiB, 4096, 4096, 8});
+TEST_CASE("a pool of 256 KiB holds a log of 64 KiB, 7 sessions and more than 30 slabs") {
+  const Layout layout = plan_layout(256 * kKiB, {64 * kKiB, 4096, 4096, 7});
   CHECK(layout.log_bytes == 64 * kKiB);
   CHECK(layout.segments == 16);
   CHECK(layout.max_sessions == 8);
@@ -163,9 +164,9 @@ TEST_CASE("an impossible geometry is refused with the option and the value given
       {kMiB, {kHuge, 0, 0, 0}, "log_size", kHuge},
       {kMiB, {kMost, 0, 0, 0}, "log_size", kMost},
       {kMaxPoolSize, {kMaxPoolSize / 2, 4096, 0, 0}, "segment_size", 4096},
-      {kMiB, {0, 0, 0, kMaxSessions + 1}, "max_sessions", kMaxSessions + 1},
+      {kMiB, {0, 0, 0, kMaxSessions}, "max_sessions", kMaxSessions},
       {kMiB, {0, 0, 0, kMost32}, "max_sessions", kMost32},
-      {kMiB, {65536, 4096, 0, 17}, "max_sessions", 17},
+      {kMiB, {65536, 4096, 0, 16}, "max_sessions", 16},
       {kMiB, {0, 0, 0, 1000}, "max_sessions", 1000},
   };
   for (const Case& one : cases) {
@@ -177,6 +178,21 @@ TEST_CASE("an impossible geometry is refused with the option and the value given
     CHECK(error->facts().found == std::to_string(one.found));
     CHECK_FALSE(error->facts().wanted.empty());
   }
+}
+
+TEST_CASE("of a log's segments one is for the library's session, all others may be for users'") {
+  const auto with = [](std::uint32_t sessions) {
+    return plan_layout(kMiB, {64 * kKiB, 4096, 0, sessions}).max_sessions;
+  };
+  CHECK(with(15) == 16);
+  const auto error = error_of([&] { return with(16); });
+  REQUIRE(error);
+  CHECK(error->facts().found == "16");
+  CHECK_THAT(error->facts().wanted,
+             Catch::StartsWith("at most 15 (each needs one of 16 log segments"));
+  // The most of any pool.
+  const Geometry most{0, 4096, 0, kMaxUserSessions};
+  CHECK(plan_layout(kGiB, most).max_sessions == kMaxSessions);
 }
 
 TEST_CASE("random geometries are laid out soundly or refused") {

@@ -35,7 +35,7 @@ struct Two {
   explicit Two(std::uint32_t sessions = 8) {
     const TempPath temp("superblock");
     Options options = test::small_options();
-    options.geometry.max_sessions = sessions;
+    options.geometry.max_sessions = sessions - kOwnSessions;
     options.geometry.log_size = 4096 * std::max<std::uint64_t>(sessions, 2);
     const auto pool = PoolFile::create(temp.path(), kSmall + options.geometry.log_size, options);
     copy_bytes = pool->layout().superblock_bytes;

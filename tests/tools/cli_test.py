@@ -58,7 +58,17 @@ class CliTest(CommandTest):
                  "16K", "--slab-size", "32K", "--max-sessions", "5")
         info = json.loads(self.sp3("pool", "info", self.pool, "--json").stdout)
         self.assertEqual((info["segment_size"], info["slab_size"]), (16 << 10, 32 << 10))
-        self.assertGreaterEqual(info["max_sessions"], 5)  # the pool may need some for itself
+        self.assertEqual(info["max_sessions"], 5)
+
+    def test_sessions_are_counted_as_the_user_counts_them(self):
+        log_of_16_segments = ["--size", "1M", "--log-size", "64K", "--segment-size", "4096"]
+        complaint = self.complaint("pool", "create", self.pool, *log_of_16_segments,
+                                   "--max-sessions", "16", code=ERROR)
+        self.assertIn("wanted at most 15", complaint)
+        self.assertIn("found 16", complaint)
+        self.sp3("pool", "create", self.pool, *log_of_16_segments, "--max-sessions", "15")
+        info = json.loads(self.sp3("pool", "info", self.pool, "--json").stdout)
+        self.assertEqual(info["max_sessions"], 15)
 
     def test_pools_that_cannot_be_used_are_errors(self):
         missing = os.path.join(self.directory.name, "missing.pool")
