@@ -13,14 +13,14 @@
 namespace sp3::index {
 
 SlabTable::SlabTable(emu::Memory& memory, const pool::Layout& layout,
-                     pool::SlabDirectory::Identity identity, int copy, base::EpochDomain& epochs)
+                     pool::SlabDirectory::Identity identity, base::EpochDomain& epochs)
     : memory_(memory),
       layout_(layout),
       slab_shift_(static_cast<unsigned>(std::countr_zero(layout.slab_size))),
       epochs_(epochs),
       path_(identity.path),
       slabs_(std::make_unique<std::atomic<Slab*>[]>(layout.slabs)),
-      directory_(pool::SlabDirectory::load(memory, layout, std::move(identity), copy)),
+      directory_(pool::SlabDirectory::load(memory, layout, std::move(identity), kCopy)),
       is_free_(layout.slabs, false) {
   free_.reserve(layout_.slabs);
   // From the highest down, so that the free list hands out the lowest slab first.
@@ -53,7 +53,7 @@ Slab* SlabTable::load_locked(std::uint32_t number) {
   if (is_free_[number]) return nullptr;
   const pool::SlabRecord& record = directory_.record(number);
   auto slab = std::make_unique<Slab>(number, layout_.slab_offset(number), layout_.slab_size, record,
-                                     directory_.load_bitmap(memory_, number, 0));
+                                     directory_.load_bitmap(memory_, number, kCopy));
   // Loaded by a reader, it may still be in the list of slabs with free slots from opening.
   slab->listed = record.live < slab->slots;
   index_bytes_ += slab->index_bytes();

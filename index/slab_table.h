@@ -33,10 +33,11 @@ struct Place {
 
 class SlabTable {
  public:
-  // Reads directory and bitmaps of copy `copy`. Errors: damaged_metadata. Cost: the directory, no
-  // slab is touched.
+  // Errors: damaged_metadata. Cost: the directory, no slab is touched.
+  // REQUIRES: both copies of directory and bitmaps are equal, as recovery::start_generation and
+  // finish_recovery leave them.
   SlabTable(emu::Memory& memory, const pool::Layout& layout, pool::SlabDirectory::Identity identity,
-            int copy, base::EpochDomain& epochs);
+            base::EpochDomain& epochs);
   ~SlabTable();
 
   // The slot that starts at `offset`, {} if none does. Errors: damaged_metadata on a slab's first
@@ -90,6 +91,9 @@ class SlabTable {
   [[nodiscard]] std::uint32_t slabs_used() const;
 
  private:
+  // Which of the equal copies is read, at opening and on a slab's first touch.
+  static constexpr int kCopy = 0;
+
   struct Retired {
     std::unique_ptr<Slab> slab;
     base::EpochDomain::Epoch epoch;

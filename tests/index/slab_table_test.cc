@@ -38,11 +38,10 @@ struct Fixture {
   std::unique_ptr<SlabTable> table;
   Fixture() : file(pool::PoolFile::create(path.path(), kTinyPool, quiet_options())) {
     epochs.admit(0);
-    load(0);
+    load();
   }
-  void load(int copy) {
-    table =
-        std::make_unique<SlabTable>(file->memory(), file->layout(), file->identity(), copy, epochs);
+  void load() {
+    table = std::make_unique<SlabTable>(file->memory(), file->layout(), file->identity(), epochs);
   }
   std::vector<Place> take(const detail::TypeInfo& type, std::size_t count) {
     std::vector<Place> places;
@@ -154,21 +153,19 @@ TEST_CASE("a slab is loaded lazily, as its metadata says") {
   for (const std::size_t i : {1U, 4U, 7U}) f.settle(places[i], true);
   std::vector<std::uint64_t> offsets;
   for (const Place& place : places) offsets.push_back(offset_of(place));
-  for (const int copy : {0, 1}) {
-    f.load(copy);
-    CHECK(f.table->index_bytes() == 0);
-    CHECK(f.table->slabs_used() == 1);
-    for (std::size_t i = 0; i < offsets.size(); ++i) {
-      const Place place = f.table->find(offsets[i]);
-      REQUIRE(place.slab != nullptr);
-      CHECK(place.slab->home_holds_object(place.slot) == (i == 1 || i == 4 || i == 7));
-    }
-    CHECK(f.table->index_bytes() > 0);
-    std::set<std::uint64_t> taken;
-    for (const Place& place : f.take(info<A>, 20)) taken.insert(offset_of(place));
-    for (const std::size_t i : {1U, 4U, 7U}) CHECK_FALSE(taken.contains(offsets[i]));
-    CHECK(taken.contains(offsets[0]));
+  f.load();
+  CHECK(f.table->index_bytes() == 0);
+  CHECK(f.table->slabs_used() == 1);
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const Place place = f.table->find(offsets[i]);
+    REQUIRE(place.slab != nullptr);
+    CHECK(place.slab->home_holds_object(place.slot) == (i == 1 || i == 4 || i == 7));
   }
+  CHECK(f.table->index_bytes() > 0);
+  std::set<std::uint64_t> taken;
+  for (const Place& place : f.take(info<A>, 20)) taken.insert(offset_of(place));
+  for (const std::size_t i : {1U, 4U, 7U}) CHECK_FALSE(taken.contains(offsets[i]));
+  CHECK(taken.contains(offsets[0]));
 }
 
 TEST_CASE("a damaged bitmap is found when its slab is first touched, and says where") {
@@ -179,7 +176,7 @@ TEST_CASE("a damaged bitmap is found when its slab is first touched, and says wh
   const std::uint64_t bitmap = f.file->layout().slab_offset(places[0].slab->number);
   const std::uint64_t wrong = 0xFF;
   f.file->memory().store(bitmap, &wrong, sizeof wrong);
-  f.load(0);
+  f.load();
   for (int attempt = 0; attempt < 2; ++attempt) {
     const auto error = error_of([&] { return f.table->find(offset); });
     REQUIRE(error);
