@@ -49,10 +49,7 @@ std::optional<std::uint64_t> find_inexplicable(const std::byte* copy, const std:
   }
   std::uint32_t state = 0;
   std::memcpy(&state, copy + offsetof(Superblock, state), sizeof state);
-  if (state != static_cast<std::uint32_t>(State::clean) &&
-      state != static_cast<std::uint32_t>(State::open)) {
-    return offsetof(Superblock, state);
-  }
+  if (!is_valid_state(state)) return offsetof(Superblock, state);
   const std::uint64_t heads_end =
       sizeof(Superblock) + std::uint64_t{layout.max_sessions} * sizeof(base::Lsn);
   for (std::uint64_t i = heads_end; i < layout.superblock_bytes; ++i) {
@@ -126,7 +123,7 @@ void check_equal(const PoolFile& file, const SlabDirectory& current, const SlabD
 
 CheckReport check(const PoolFile& file) {
   CheckReport report;
-  report.clean = file.superblock().fixed.state == static_cast<std::uint32_t>(State::clean);
+  report.clean = file.is_clean();
   check_superblocks(file, report);
   const SlabDirectory current = check_slabs(file, file.current_copy(), report, true);
   if (report.clean && file.copies_equal()) {

@@ -89,6 +89,14 @@ static_assert(sizeof(Superblock) == 272);
 static_assert(offsetof(Superblock, crc) == 12);
 static_assert(offsetof(Superblock, number) == 56);
 
+constexpr bool is_valid_state(std::uint32_t state) {
+  return state == static_cast<std::uint32_t>(State::clean) ||
+         state == static_cast<std::uint32_t>(State::open);
+}
+constexpr bool is_clean(const Superblock& superblock) {
+  return superblock.state == static_cast<std::uint32_t>(State::clean);
+}
+
 constexpr std::uint64_t superblock_bytes(std::uint64_t max_sessions) {
   return base::round_up(sizeof(Superblock) + 8 * max_sessions, kBlock);
 }

@@ -116,7 +116,7 @@ PoolInfo PoolFile::description() const {
   info.generation = superblock.generation;
   info.checkpoint_number = superblock.checkpoint_number;
   info.checkpoint_floor = superblock.floor;
-  info.clean = superblock.state == static_cast<std::uint32_t>(State::clean);
+  info.clean = is_clean();
   info.slabs_total = layout_.slabs;
   return info;
 }

@@ -47,6 +47,8 @@ class PoolFile {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
   [[nodiscard]] const SuperblockImage& superblock() const noexcept { return choice_.image; }
+  // As of opening: no recovery is needed.
+  [[nodiscard]] bool is_clean() const noexcept { return pool::is_clean(superblock().fixed); }
   // The copy the superblock was read from, and whether the other equals it.
   [[nodiscard]] int current_copy() const noexcept { return choice_.copy; }
   [[nodiscard]] bool copies_equal() const noexcept { return choice_.both_equal; }

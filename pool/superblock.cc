@@ -58,8 +58,7 @@ std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& ima
                           std::uint64_t found) {
     return LayoutProblem{offset, field, wanted, std::to_string(found)};
   };
-  if (s.state != static_cast<std::uint32_t>(State::clean) &&
-      s.state != static_cast<std::uint32_t>(State::open)) {
+  if (!is_valid_state(s.state)) {
     return problem(offsetof(Superblock, state), "state", "1 or 2", s.state);
   }
   if (s.number == 0) return problem(offsetof(Superblock, number), "number", "at least 1", 0);

@@ -10,10 +10,6 @@
 namespace sp3::recovery {
 namespace {
 
-bool is_clean(const pool::PoolFile& file) {
-  return file.superblock().fixed.state == static_cast<std::uint32_t>(pool::State::clean);
-}
-
 void no_progress(const char*, std::uint64_t, std::uint64_t) {}
 
 LoggedRecord describe(const log::RecordView& record, base::SessionId session) {
@@ -78,7 +74,7 @@ const char* to_string(RecordState state) noexcept {
 
 LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedRecord&)>& visit) {
   LogSummary summary;
-  summary.clean = is_clean(file);
+  summary.clean = file.is_clean();
   if (summary.clean) return summary;
   const auto directory =
       pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(), file.current_copy());
@@ -139,7 +135,7 @@ LogSummary write_dot(pool::PoolFile& file, std::ostream& out) {
 }
 
 void check_log(pool::PoolFile& file, CheckReport& report) {
-  if (is_clean(file)) return;
+  if (file.is_clean()) return;
   std::vector<Damage> in_directory;
   const auto directory = pool::SlabDirectory::load_sound(
       file.memory(), file.layout(), file.identity(), file.current_copy(), in_directory);

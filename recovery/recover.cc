@@ -171,7 +171,7 @@ void Recovery::finish() {
 }  // namespace
 
 Result recover(pool::PoolFile& file, const RecoveryOptions& options) {
-  if (file.superblock().fixed.state == static_cast<std::uint32_t>(pool::State::clean)) {
+  if (file.is_clean()) {
     Result result;
     result.superblock = file.superblock();
     return result;

@@ -63,7 +63,7 @@ std::shared_ptr<PoolCore> PoolCore::open(const std::filesystem::path& path,
   auto file = pool::PoolFile::open(path, options, pool::PoolFile::Access::read_write);
   RecoveryReport report;
   pool::SuperblockImage superblock;
-  if (file->superblock().fixed.state == static_cast<std::uint32_t>(pool::State::clean)) {
+  if (file->is_clean()) {
     report.checkpoint_floor = file->superblock().fixed.floor;
     report.largest_stamp = file->superblock().fixed.largest_stamp;
     superblock = recovery::start_generation(*file);

@@ -176,8 +176,7 @@ class Crasher : public emu::sim::Watcher {
   std::string recover_and_read(Machine& machine, Recovered& found) const {
     auto file = pool::PoolFile::open(kPoolName, case_.options, pool::PoolFile::Access::read_write);
     int copy = file->current_copy();
-    found.was_clean =
-        file->superblock().fixed.state == static_cast<std::uint32_t>(pool::State::clean);
+    found.was_clean = file->is_clean();
     if (!found.was_clean) {
       recovery::recover(*file, case_.options.recovery);
       machine.event(Event::end);  // a crash when it is done
