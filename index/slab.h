@@ -31,6 +31,10 @@ class Slab {
   const std::uint32_t slots;
   const std::uint64_t data;  // file offset of slot 0
 
+  [[nodiscard]] pool::ObjectClass object_class() const noexcept {
+    return {type, type_size, slot_size};
+  }
+
   // The slot that starts at file offset `offset`; slots if none does.
   // REQUIRES: offset lies inside this slab.
   [[nodiscard]] std::uint32_t slot_at(std::uint64_t offset) const noexcept {

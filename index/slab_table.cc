@@ -70,10 +70,8 @@ Slab* SlabTable::carve_locked(const detail::TypeInfo& type, std::uint64_t slot_s
                           std::to_string(layout_.slab_size) + " bytes in use"});
   }
   const std::uint32_t number = free_.back();
-  pool::SlabRecord record;
-  record.type = type.fingerprint;
-  record.type_size = type.size;
-  record.slot_size = static_cast<std::uint32_t>(slot_size);
+  const pool::SlabRecord record =
+      pool::record_of({type.fingerprint, type.size, static_cast<std::uint32_t>(slot_size)});
   const pool::SlabShape shape = pool::slab_shape(layout_.slab_size, record.slot_size);
   auto slab = std::make_unique<Slab>(number, layout_.slab_offset(number), layout_.slab_size, record,
                                      pool::Bitmap(shape.bitmap_bytes / 8));
@@ -144,12 +142,9 @@ void SlabTable::list_locked(Slab& slab) noexcept {
 
 void SlabTable::store_metadata(Slab& slab, int copy, emu::FlushCounts& counts) {
   const std::lock_guard guard(mutex_);
-  pool::SlabRecord record;
-  record.type = slab.type;
-  record.type_size = slab.type_size;
-  record.slot_size = slab.slot_size;
   const pool::Bitmap bitmap = slab.home_bitmap();
-  directory_.store(memory_, copy, slab.number, record, bitmap, counts);
+  directory_.store(memory_, copy, slab.number, pool::record_of(slab.object_class()), bitmap,
+                   counts);
 }
 
 // Whether it holds nothing, and no record above `floor` names a slot of it.

@@ -24,6 +24,7 @@
 #include "base/crc32c.h"
 #include "base/mutant.h"
 #include "base/tid.h"
+#include "pool/format.h"
 
 namespace sp3::log {
 
@@ -86,12 +87,7 @@ struct WriteHeader {
 static_assert(sizeof(WriteHeader) == 16);
 
 // What recovery needs to carve the slab of a new object if no checkpoint has done so.
-struct MakePrefix {
-  std::uint64_t type = 0;
-  std::uint32_t type_size = 0;
-  std::uint32_t slot_size = 0;
-};
-static_assert(sizeof(MakePrefix) == 16);
+using MakePrefix = pool::ObjectClass;
 
 // `count` changed 8-byte words from word `first` of the object on.
 struct DeltaRun {

@@ -101,12 +101,29 @@ constexpr std::uint64_t superblock_bytes(std::uint64_t max_sessions) {
   return base::round_up(sizeof(Superblock) + 8 * max_sessions, kBlock);
 }
 
-// What one slab is, in both directory copies.
-struct SlabRecord {
-  std::uint64_t type = 0;       // fingerprint of the objects' type; 0: the slab is free
+// What the objects of one slab are.
+struct ObjectClass {
+  std::uint64_t type = 0;       // fingerprint of the type; 0: none
   std::uint32_t type_size = 0;  // sizeof the type
   std::uint32_t slot_size = 0;  // slot to slot; a multiple of 8 and of the type's alignment
-  std::uint32_t live = 0;       // set bits in the bitmap; 0: the bitmap's bytes mean nothing
+
+  friend bool operator==(const ObjectClass&, const ObjectClass&) = default;
+};
+static_assert(sizeof(ObjectClass) == 16);  // log records hold it as it is
+
+// Whether a slot is the object rounded up to an alignment, 8 to 64 bytes.
+constexpr bool has_possible_slots(const ObjectClass& c) {
+  return c.type_size != 0 && c.slot_size % 8 == 0 &&
+         c.slot_size >= base::round_up(c.type_size, 8) &&
+         c.slot_size <= base::round_up(c.type_size, base::kCacheLine);
+}
+
+// What one slab is, in both directory copies.
+struct SlabRecord {
+  std::uint64_t type = 0;  // of the ObjectClass, as the next two; 0: the slab is free
+  std::uint32_t type_size = 0;
+  std::uint32_t slot_size = 0;
+  std::uint32_t live = 0;  // set bits in the bitmap; 0: the bitmap's bytes mean nothing
   // Of the bitmap copy that belongs to this directory copy, seeded as crc; 0 if live is.
   std::uint32_t bitmap_crc = 0;
   std::uint16_t features = 0;  // reserved: per-object checksums
@@ -114,6 +131,18 @@ struct SlabRecord {
   std::uint32_t crc = 0;  // of this record with this field zero, seeded with {uuid, slab number}
 };
 static_assert(sizeof(SlabRecord) == 32);
+
+constexpr ObjectClass class_of(const SlabRecord& record) {
+  return {record.type, record.type_size, record.slot_size};
+}
+// Of a slab of such objects; the directory fills in the rest.
+constexpr SlabRecord record_of(const ObjectClass& c) {
+  SlabRecord record;
+  record.type = c.type;
+  record.type_size = c.type_size;
+  record.slot_size = c.slot_size;
+  return record;
+}
 
 // One copy. REQUIRES: slabs fits in 32 bits.
 constexpr std::uint64_t directory_bytes(std::uint64_t slabs) {

@@ -70,11 +70,7 @@ std::string find_contradiction(const SlabRecord& record, std::uint32_t slab_size
     return zero ? "" : "a free slab has contents";
   }
   if (record.live == 0 && record.bitmap_crc != 0) return "an empty slab has a bitmap";
-  // A slot is the object rounded up to its alignment, 8 to 64 bytes.
-  const std::uint64_t least = base::round_up(record.type_size, 8);
-  const std::uint64_t most = base::round_up(record.type_size, base::kCacheLine);
-  if (record.type_size == 0 || record.slot_size % 8 != 0 || record.slot_size < least ||
-      record.slot_size > most) {
+  if (!has_possible_slots(class_of(record))) {
     return fmt::format("slots of {} bytes for objects of {}", record.slot_size, record.type_size);
   }
   const SlabShape shape = slab_shape(slab_size, record.slot_size);

@@ -74,12 +74,10 @@ class Round {
   // Makes of one kind come in crowds; one of them says it all.
   static void note(std::vector<Carving>& carvings, const Carving& carving) {
     if (!carvings.empty()) {
-      const log::MakePrefix last = carvings.back().write.make_prefix();
-      const log::MakePrefix next = carving.write.make_prefix();
       constexpr std::uint64_t kNear = pool::kMinSlabSize;
-      const bool same = last.type == next.type && last.type_size == next.type_size &&
-                        last.slot_size == next.slot_size &&
-                        carvings.back().write.slot / kNear == carving.write.slot / kNear;
+      const log::WriteView& last = carvings.back().write;
+      const bool same = last.make_prefix() == carving.write.make_prefix() &&
+                        last.slot / kNear == carving.write.slot / kNear;
       if (same) return;
     }
     carvings.push_back(carving);

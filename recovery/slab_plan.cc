@@ -15,75 +15,57 @@ SlabPlan::SlabPlan(const pool::Layout& layout, const pool::SlabDirectory& direct
 
 void SlabPlan::forget() {
   slabs_.assign(directory_.size(), {});
-  for (std::uint32_t i = 0; i < slabs_.size(); ++i) slabs_[i] = from_directory(i);
-}
-
-SlabPlan::Slab SlabPlan::from_directory(std::uint32_t slab) const {
-  const pool::SlabRecord& record = directory_.record(slab);
-  Slab known;
-  if (record.type == 0) return known;
-  const pool::SlabShape shape = pool::slab_shape(layout_.slab_size, record.slot_size);
-  known.type = record.type;
-  known.type_size = record.type_size;
-  known.slot_size = record.slot_size;
-  known.slots = shape.slots;
-  known.data = shape.data;
-  return known;
-}
-
-bool SlabPlan::is_slot(const Slab& slab, std::uint32_t number, std::uint64_t slot) const {
-  const std::uint64_t in_slab = slot - layout_.slab_offset(number);
-  if (in_slab < slab.data) return false;
-  const std::uint64_t in_data = in_slab - slab.data;
-  return in_data % slab.slot_size == 0 && in_data / slab.slot_size < slab.slots;
-}
-
-// The same limits as the directory's own (pool/slab_directory.cc).
-std::optional<SlabPlan::Slab> SlabPlan::class_of(const log::MakePrefix& prefix) const {
-  if (prefix.type == 0 || prefix.type_size == 0 || prefix.type_size > layout_.slab_size ||
-      prefix.slot_size % 8 != 0 || prefix.slot_size < base::round_up(prefix.type_size, 8) ||
-      prefix.slot_size > base::round_up(prefix.type_size, base::kCacheLine)) {
-    return std::nullopt;
+  for (std::uint32_t i = 0; i < slabs_.size(); ++i) {
+    slabs_[i] = slab_of_class(pool::class_of(directory_.record(i)));
   }
-  const pool::SlabShape shape = pool::slab_shape(layout_.slab_size, prefix.slot_size);
-  if (shape.slots == 0) return std::nullopt;
+}
+
+SlabPlan::Slab SlabPlan::slab_of_class(const pool::ObjectClass& objects) const {
   Slab slab;
-  slab.type = prefix.type;
-  slab.type_size = prefix.type_size;
-  slab.slot_size = prefix.slot_size;
+  if (objects.type == 0 || !pool::has_possible_slots(objects)) return slab;
+  const pool::SlabShape shape = pool::slab_shape(layout_.slab_size, objects.slot_size);
+  if (shape.slots == 0) return slab;
+  slab.objects = objects;
   slab.slots = shape.slots;
   slab.data = shape.data;
   return slab;
+}
+
+bool SlabPlan::is_slot(const Slab& slab, std::uint32_t number, std::uint64_t slot) const {
+  if (slab.objects.type == 0) return false;
+  const std::uint64_t in_slab = slot - layout_.slab_offset(number);
+  if (in_slab < slab.data) return false;
+  const std::uint64_t in_data = in_slab - slab.data;
+  const std::uint32_t slot_size = slab.objects.slot_size;
+  return in_data % slot_size == 0 && in_data / slot_size < slab.slots;
 }
 
 SlabPlan::Verdict SlabPlan::check(const log::WriteView& write) const {
   if (!layout_.in_slabs(write.slot)) return Verdict::bad;
   const std::uint32_t number = slab_of(write.slot);
   const Slab& slab = slabs_[number];
-  const std::uint64_t size8 = base::round_up(slab.type_size, 8);
+  const std::uint64_t size8 = base::round_up(slab.objects.type_size, 8);
   switch (write.kind) {
     case log::WriteKind::make: {
       const log::MakePrefix prefix = write.make_prefix();
       if (write.object().size() != base::round_up(std::uint64_t{prefix.type_size}, 8))
         return Verdict::bad;
-      if (prefix.type != slab.type || prefix.type_size != slab.type_size ||
-          prefix.slot_size != slab.slot_size) {
+      if (prefix != slab.objects) {
         // Only a slab of which a checkpoint found every object gone is ever carved anew.
         const bool is_empty = directory_.record(number).live == 0;
-        const auto wanted = class_of(prefix);
-        return is_empty && wanted && is_slot(*wanted, number, write.slot) ? Verdict::carves
-                                                                          : Verdict::bad;
+        const bool carves = is_empty && is_slot(slab_of_class(prefix), number, write.slot);
+        return carves ? Verdict::carves : Verdict::bad;
       }
-      return slab.type != 0 && is_slot(slab, number, write.slot) ? Verdict::good : Verdict::bad;
+      return is_slot(slab, number, write.slot) ? Verdict::good : Verdict::bad;
     }
     case log::WriteKind::image:
-      if (slab.type == 0 || !is_slot(slab, number, write.slot)) return Verdict::bad;
+      if (!is_slot(slab, number, write.slot)) return Verdict::bad;
       return write.payload.size() == size8 ? Verdict::good : Verdict::bad;
     case log::WriteKind::delta:
-      if (slab.type == 0 || !is_slot(slab, number, write.slot)) return Verdict::bad;
+      if (!is_slot(slab, number, write.slot)) return Verdict::bad;
       return log::delta_fits(write.payload, size8) ? Verdict::good : Verdict::bad;
     case log::WriteKind::destroy:
-      return slab.type != 0 && is_slot(slab, number, write.slot) ? Verdict::good : Verdict::bad;
+      return is_slot(slab, number, write.slot) ? Verdict::good : Verdict::bad;
     case log::WriteKind::range:
       break;
   }
@@ -95,22 +77,20 @@ std::string SlabPlan::explain(const log::WriteView& write) const {
     return fmt::format("a write to offset {}, which is in no slab", write.slot);
   }
   const Slab& slab = slabs_[slab_of(write.slot)];
-  return fmt::format(
-      "a write of kind {} and {} bytes to offset {}, in a slab of {}", static_cast<int>(write.kind),
-      write.payload.size(), write.slot,
-      slab.type == 0 ? std::string("nothing")
-                     : fmt::format("objects of {} bytes every {}", slab.type_size, slab.slot_size));
+  return fmt::format("a write of kind {} and {} bytes to offset {}, in a slab of {}",
+                     static_cast<int>(write.kind), write.payload.size(), write.slot,
+                     slab.objects.type == 0
+                         ? std::string("nothing")
+                         : fmt::format("objects of {} bytes every {}", slab.objects.type_size,
+                                       slab.objects.slot_size));
 }
 
 bool SlabPlan::carve(const log::WriteView& write) {
   Slab& slab = slabs_[slab_of(write.slot)];
-  const auto wanted = class_of(write.make_prefix());
-  if (!wanted) return false;
-  if (slab.carved != 0) {
-    return slab.type == wanted->type && slab.type_size == wanted->type_size &&
-           slab.slot_size == wanted->slot_size;
-  }
-  slab = *wanted;
+  const Slab wanted = slab_of_class(write.make_prefix());
+  if (wanted.objects.type == 0) return false;
+  if (slab.carved != 0) return slab.objects == wanted.objects;
+  slab = wanted;
   slab.carved = 1;
   return true;
 }
@@ -120,7 +100,8 @@ void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy) {
   for (std::uint32_t i = 0; i < slabs_.size(); ++i) {
     if (!changed(i)) continue;
     if (slabs_[i].carved != 0) {
-      const pool::SlabShape shape = pool::slab_shape(layout_.slab_size, slabs_[i].slot_size);
+      const pool::SlabShape shape =
+          pool::slab_shape(layout_.slab_size, slabs_[i].objects.slot_size);
       bitmaps_[i].assign(shape.bitmap_bytes / 8, 0);
     } else {
       bitmaps_[i] = directory_.load_bitmap(memory, i, copy);
@@ -129,12 +110,8 @@ void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy) {
 }
 
 pool::SlabRecord SlabPlan::record(std::uint32_t slab) const {
-  pool::SlabRecord record;
-  if (slabs_[slab].carved == 0) record = directory_.record(slab);
-  record.type = slabs_[slab].type;
-  record.type_size = slabs_[slab].type_size;
-  record.slot_size = slabs_[slab].slot_size;
-  return record;
+  if (slabs_[slab].carved == 0) return directory_.record(slab);
+  return pool::record_of(slabs_[slab].objects);
 }
 
 }  // namespace sp3::recovery

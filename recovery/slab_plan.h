@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,9 +81,7 @@ class SlabPlan {
 
  private:
   struct Slab {
-    std::uint64_t type = 0;  // 0: free
-    std::uint32_t type_size = 0;
-    std::uint32_t slot_size = 0;
+    pool::ObjectClass objects;  // type 0: free
     std::uint32_t slots = 0;
     std::uint32_t data = 0;    // offset of slot 0 in the slab
     std::uint32_t writes = 0;  // about
@@ -96,16 +93,17 @@ class SlabPlan {
     std::uint64_t mask;
   };
 
-  [[nodiscard]] Slab from_directory(std::uint32_t slab) const;
+  // A slab of such objects, free if there can be none.
+  [[nodiscard]] Slab slab_of_class(const pool::ObjectClass& objects) const;
   [[nodiscard]] std::uint32_t slab_of(std::uint64_t slot) const {
     return static_cast<std::uint32_t>((slot - layout_.slabs_offset) >> slab_shift_);
   }
   [[nodiscard]] bool is_slot(const Slab& slab, std::uint32_t number, std::uint64_t slot) const;
-  [[nodiscard]] std::optional<Slab> class_of(const log::MakePrefix& prefix) const;
   Bit bit_of(std::uint64_t slot) {
     const std::uint32_t number = slab_of(slot);
     const Slab& slab = slabs_[number];
-    const std::uint64_t index = (slot - layout_.slab_offset(number) - slab.data) / slab.slot_size;
+    const std::uint64_t index =
+        (slot - layout_.slab_offset(number) - slab.data) / slab.objects.slot_size;
     return {&bitmaps_[number][index / 64], std::uint64_t{1} << (index % 64)};
   }
 
