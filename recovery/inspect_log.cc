@@ -1,9 +1,5 @@
 #include "recovery/inspect_log.h"
 
-#include <algorithm>
-
-#include <fmt/format.h>
-
 #include "emu/executor.h"
 #include "recovery/assessment.h"
 
@@ -54,10 +50,6 @@ void visit_prefix(const Assessment& assessment, std::size_t index,
   }
 }
 
-std::string node_of(base::SessionId session, base::Lsn lsn) {
-  return fmt::format("\"{}:{}\"", session, lsn);
-}
-
 }  // namespace
 
 const char* to_string(RecordState state) noexcept {
@@ -89,48 +81,6 @@ LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedR
       visit(record);
     });
   }
-  return summary;
-}
-
-LogSummary write_dot(pool::PoolFile& file, std::ostream& out) {
-  std::vector<LoggedRecord> records;
-  LogSummary summary = list_log(file, [&](const LoggedRecord& record) {
-    if (!record.watermark) records.push_back(record);
-  });
-  // By session, then stamp: the order of the list. Finds the record that a dependency means.
-  const auto find = [&](const base::Tid& tid) -> const LoggedRecord* {
-    const auto at = std::lower_bound(records.begin(), records.end(), tid,
-                                     [](const LoggedRecord& record, const base::Tid& wanted) {
-                                       return record.session != wanted.session
-                                                  ? record.session < wanted.session
-                                                  : record.stamp < wanted.stamp;
-                                     });
-    const bool found = at != records.end() && at->session == tid.session && at->stamp == tid.stamp;
-    return found ? &*at : nullptr;
-  };
-  out << "digraph sp3_log {\n  rankdir=LR;\n  node [shape=box, fontname=monospace];\n";
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const LoggedRecord& record = records[i];
-    const std::string node = node_of(record.session, record.lsn);
-    out << fmt::format("  {} [label=\"session {} record {}\\nstamp {}\"{}];\n", node,
-                       record.session, record.lsn, record.stamp,
-                       record.state == RecordState::replayable ? "" : ", color=red");
-    if (i != 0 && records[i - 1].session == record.session) {
-      out << fmt::format("  {} -> {} [style=bold];\n", node_of(record.session, records[i - 1].lsn),
-                         node);
-    }
-    for (const base::Tid& tid : record.dependencies) {
-      const LoggedRecord* on = find(tid);
-      if (on != nullptr) {
-        out << fmt::format("  {} -> {};\n", node_of(on->session, on->lsn), node);
-      } else if (tid.stamp > file.superblock().fixed.floor) {
-        const std::string missing = fmt::format("\"missing {}:{}\"", tid.session, tid.stamp);
-        out << fmt::format("  {} [color=red, style=dashed];\n  {} -> {};\n", missing, missing,
-                           node);
-      }
-    }
-  }
-  out << "}\n";
   return summary;
 }
 

@@ -6,8 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <ostream>
-#include <string>
 #include <vector>
 
 #include <sp3/report.h>
@@ -49,9 +47,6 @@ struct LogSummary {
 
 // Calls visit for each record above the floor that the log holds, by session and LSN.
 LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedRecord&)>& visit);
-
-// The dependency DAG of those records as a Graphviz graph: one row per session, dropped ones red.
-LogSummary write_dot(pool::PoolFile& file, std::ostream& out);
 
 // Adds to `report` what scanning, cutting and checking the log finds: records and damage. A clean
 // pool's log is history and is not looked at.

@@ -9,6 +9,7 @@
 #include "pool/pool_file.h"
 #include "recovery/inspect_log.h"
 #include "tools/command.h"
+#include "tools/log_dot.h"
 
 namespace sp3::tools {
 
@@ -46,7 +47,7 @@ int run(const LogArguments& a) {
   const auto file = pool::PoolFile::open(a.path, Options{}, pool::PoolFile::Access::read_only);
   if (!a.dot.empty()) {
     std::ostringstream graph;
-    const recovery::LogSummary summary = recovery::write_dot(*file, graph);
+    const recovery::LogSummary summary = write_dot(*file, graph);
     write_output(a.dot, graph.str());
     return report_damage(a, summary, stderr);
   }
