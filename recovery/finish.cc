@@ -1,13 +1,10 @@
 #include "recovery/finish.h"
 
 #include <algorithm>
-#include <cstring>
-#include <utility>
-
-#include <sp3/error.h>
 
 #include "base/mutant.h"
 #include "emu/step.h"
+#include "recovery/durable.h"
 
 namespace sp3::recovery {
 
@@ -17,13 +14,8 @@ using base::mutant;
 namespace {
 
 void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
-  const emu::IoStatus status = file.memory().fence(counts);
-  if (status.ok() || mutant(Mutant::failed_recovery_fence_is_forgotten)) return;
-  ErrorFacts facts;
-  facts.path = file.path();
-  facts.found = std::strerror(status.error);
-  throw Error(ErrorCode::io_error, "the recovered pool could not be made durable",
-              std::move(facts));
+  require_durable(file, file.memory().fence(counts),
+                  "the recovered pool could not be made durable");
 }
 
 // Stores the description of every slab that `plan` (if any) changed, and with `all` of every other

@@ -10,9 +10,7 @@
 // the second copy equal.
 #include "recovery/recover.h"
 
-#include <cstring>
 #include <limits>
-#include <mutex>
 #include <utility>
 
 #include <sp3/error.h>
@@ -21,8 +19,8 @@
 #include "emu/clock.h"
 #include "emu/executor.h"
 #include "emu/step.h"
-#include "emu/threads.h"
 #include "recovery/assessment.h"
+#include "recovery/durable.h"
 #include "recovery/finish.h"
 #include "recovery/replay.h"
 
@@ -64,7 +62,6 @@ class Recovery {
   void make_log_durable();
   void replay();
   void finish();
-  void require(emu::IoStatus status, const char* what) const;
   void progress(const char* phase, std::uint64_t done, std::uint64_t total) const {
     if (options_.progress) options_.progress({phase, done, total});
   }
@@ -76,14 +73,6 @@ class Recovery {
   Assessment assessment_;
   Result result_;
 };
-
-void Recovery::require(emu::IoStatus status, const char* what) const {
-  if (status.ok() || mutant(Mutant::failed_recovery_fence_is_forgotten)) return;
-  ErrorFacts facts;
-  facts.path = file_.path();
-  facts.found = std::strerror(status.error);
-  throw Error(ErrorCode::io_error, what, std::move(facts));
-}
 
 void Recovery::assess() {
   RecoveryReport& report = result_.report;
@@ -115,20 +104,15 @@ void Recovery::make_log_durable() {
   if (mutant(Mutant::recovery_applies_unflushed_log)) return;
   const std::uint64_t start = emu::ticks();
   const auto& prefixes = assessment_.prefixes();
-  emu::Mutex mutex;
-  emu::IoStatus status;
-  executor_.parallel_for(prefixes.size(), [&](std::size_t i) {
+  const emu::IoStatus status = parallel_status(executor_, prefixes.size(), [&](std::size_t i) {
     emu::FlushCounts counts;
     for (const log::FileRange& range : prefixes[i].ranges) {
       if (mutant(Mutant::no_flush_found_log)) break;
       file_.memory().flush_found(range.offset, range.length, counts);
     }
-    const emu::IoStatus fenced =
-        mutant(Mutant::no_fence_found_log) ? emu::IoStatus{} : file_.memory().fence(counts);
-    const std::lock_guard lock(mutex);
-    if (!fenced.ok()) status = fenced;
+    return mutant(Mutant::no_fence_found_log) ? emu::IoStatus{} : file_.memory().fence(counts);
   });
-  require(status, "the log could not be made durable");
+  require_durable(file_, status, "the log could not be made durable");
   result_.report.flush_seconds += seconds(emu::ticks() - start);
   emu::step(emu::Step::recovery_log_flushed);
 }
@@ -152,7 +136,7 @@ void Recovery::replay() {
                        std::numeric_limits<std::uint32_t>::max();
   const emu::IoStatus status =
       dag ? replay_by_dag(context, times) : replay_by_stamp(context, times);
-  require(status, "the recovered objects could not be made durable");
+  require_durable(file_, status, "the recovered objects could not be made durable");
   result_.report.order_seconds += seconds(times.order);
   result_.report.replay_seconds = seconds(times.replay);
   result_.report.flush_seconds += seconds(times.flush);

@@ -11,6 +11,7 @@
 #include "emu/threads.h"
 #include "recovery/ahead.h"
 #include "recovery/apply.h"
+#include "recovery/durable.h"
 #include "recovery/merge.h"
 #include "recovery/replay.h"
 
@@ -58,18 +59,15 @@ emu::IoStatus replay_by_stamp(const ReplayContext& context, ReplayTimes& times) 
   populate_homes(context);
   emu::Mutex mutex;
   std::uint64_t done = 0;
-  emu::IoStatus status;
-  context.executor.parallel_for(context.shards, [&](std::size_t number) {
-    const auto progress = [&](std::uint64_t writes) {
-      const std::lock_guard lock(mutex);
-      done += writes;
-      if (context.progress) context.progress(done);
-    };
-    const emu::IoStatus fenced =
-        replay_shard(context, static_cast<std::uint32_t>(number), progress);
+  const auto progress = [&](std::uint64_t writes) {
     const std::lock_guard lock(mutex);
-    if (!fenced.ok()) status = fenced;
-  });
+    done += writes;
+    if (context.progress) context.progress(done);
+  };
+  const emu::IoStatus status =
+      parallel_status(context.executor, context.shards, [&](std::size_t number) {
+        return replay_shard(context, static_cast<std::uint32_t>(number), progress);
+      });
   times.replay += emu::ticks() - start;
   return status;
 }
