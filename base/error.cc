@@ -57,8 +57,6 @@ const char* to_string(ErrorCode code) noexcept {
       return "damaged_log";
     case ErrorCode::wrong_uuid:
       return "wrong_uuid";
-    case ErrorCode::needs_recovery:
-      return "needs_recovery";
     case ErrorCode::invalid_argument:
       return "invalid_argument";
     case ErrorCode::pool_full:

@@ -200,11 +200,6 @@ void Memory::store_word(std::uint64_t offset, std::uint64_t value) noexcept {
   store_aligned_word(writable_ + offset, value);
 }
 
-void Memory::fill_zero(std::uint64_t offset, std::size_t bytes) noexcept {
-  SP3_ASSERT(writable_ != nullptr && offset <= size_ && bytes <= size_ - offset);
-  zero_words(writable_ + offset, bytes);
-}
-
 // file: the stores are in the page cache already; they are counted, and the fence writes them out.
 void Memory::flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept {
   SP3_ASSERT(writable_ != nullptr && offset <= size_ && bytes <= size_ - offset);

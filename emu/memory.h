@@ -121,7 +121,6 @@ class Memory {
   void store(std::uint64_t offset, const void* source, std::size_t bytes) noexcept;
   // An aligned 8-byte store that is never torn.
   void store_word(std::uint64_t offset, std::uint64_t value) noexcept;
-  void fill_zero(std::uint64_t offset, std::size_t bytes) noexcept;
   // Hints for a pass over many homes; wrong ones cost time only. prefetch_store asks for one line
   // that is about to be stored to; populate maps the pages of a range for storing, where stores
   // would otherwise fault on each.

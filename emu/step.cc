@@ -60,13 +60,6 @@ std::string_view step_name(Step step) noexcept {
   return index < kNames.size() ? kNames[index] : std::string_view{};
 }
 
-Step step_from_name(std::string_view name) noexcept {
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) return static_cast<Step>(i);
-  }
-  return Step::none;
-}
-
 void arm_kill(Step step, std::uint64_t countdown) noexcept {
   // Disarmed while the countdown changes. (1) release pairs with (2): who sees the step sees its
   // countdown.

@@ -63,8 +63,6 @@ enum class Step : std::uint8_t {
 
 // "commit_publish" and so on; "" for a value out of range.
 std::string_view step_name(Step step) noexcept;
-// The step of that name; Step::none if there is none.
-Step step_from_name(std::string_view name) noexcept;
 
 // Kills the process when `step` is reached for the `countdown`-th time from now (1: the next time).
 // Any thread may reach it. Step::none disarms.

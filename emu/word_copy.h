@@ -44,12 +44,4 @@ inline void copy_words(std::byte* to, const std::byte* from, std::size_t bytes) 
   for (; at < bytes; ++at) store_byte(to + at, from[at]);
 }
 
-inline void zero_words(std::byte* to, std::size_t bytes) noexcept {
-  std::size_t at = 0;
-  for (const std::size_t head = bytes_to_word(to, bytes); at < head; ++at)
-    store_byte(to + at, std::byte{0});
-  for (; at + kWord <= bytes; at += kWord) store_aligned_word(to + at, 0);
-  for (; at < bytes; ++at) store_byte(to + at, std::byte{0});
-}
-
 }  // namespace sp3::emu

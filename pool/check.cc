@@ -133,8 +133,4 @@ CheckReport check(const PoolFile& file) {
   return report;
 }
 
-CheckReport check(const std::filesystem::path& path) {
-  return check(*PoolFile::open(path, Options{}, PoolFile::Access::read_only));
-}
-
 }  // namespace sp3::pool

@@ -2,8 +2,6 @@
 // recovery, which lies above and adds to the same report.
 #pragma once
 
-#include <filesystem>
-
 #include <sp3/report.h>
 
 #include "pool/pool_file.h"
@@ -14,8 +12,5 @@ namespace sp3::pool {
 // stays 0. What an interrupted checkpoint may leave (a torn superblock copy, metadata of the copy
 // being written) is not damage. Takes time in the number of slabs, not in their contents.
 CheckReport check(const PoolFile& file);
-
-// Opens the pool to read and checks it. Errors: as sp3::Pool::check for what cannot be read at all.
-CheckReport check(const std::filesystem::path& path);
 
 }  // namespace sp3::pool

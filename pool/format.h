@@ -27,7 +27,6 @@ namespace sp3::pool {
 
 inline constexpr std::uint64_t kMagic = 0x31304C4F4F503353ULL;  // "S3POOL01" in the file
 inline constexpr std::uint32_t kFormatVersion = 1;
-inline constexpr std::uint32_t kKnownCompat = 0;
 inline constexpr std::uint32_t kKnownRoCompat = 0;
 inline constexpr std::uint32_t kKnownIncompat = 0;
 inline constexpr std::uint64_t kBlock = 4096;  // regions start at multiples of this

@@ -212,11 +212,6 @@ SuperblockCopy examine_superblock(const std::byte* prefix, std::uint64_t prefix_
   return copy;
 }
 
-SuperblockChoice read_superblocks(const std::byte* file, std::uint64_t bytes,
-                                  const std::string& path) {
-  return read_superblocks(file, std::min(bytes, kSuperblocksEnd), bytes, path);
-}
-
 SuperblockChoice read_superblocks(const std::byte* prefix, std::uint64_t prefix_bytes,
                                   std::uint64_t file_size, const std::string& path) {
   SuperblockCopy a = examine_superblock(prefix, prefix_bytes, 0);

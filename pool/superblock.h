@@ -36,13 +36,9 @@ struct SuperblockChoice {
   bool both_equal = false;  // the other copy is valid and identical
 };
 
-// Reads and verifies both copies from the bytes of the file (`bytes` may be shorter than a pool).
-// Never reads beyond `bytes`. Errors: not_a_pool, wrong_version, wrong_size, damaged_superblock:
-// the most specific that holds for both copies.
-SuperblockChoice read_superblocks(const std::byte* file, std::uint64_t bytes,
-                                  const std::string& path);
-
-// The same from the first bytes of a file of `file_size` bytes: kSuperblocksEnd of them, or all.
+// Reads and verifies both copies from the first bytes of a file of `file_size` bytes, which may be
+// shorter than a pool: kSuperblocksEnd of them, or all. Never reads beyond them. Errors: not_a_pool,
+// wrong_version, wrong_size, damaged_superblock: the most specific that holds for both copies.
 SuperblockChoice read_superblocks(const std::byte* prefix, std::uint64_t prefix_bytes,
                                   std::uint64_t file_size, const std::string& path);
 

@@ -40,9 +40,4 @@ Zipf::Zipf(std::uint64_t items, double theta) : items_(items), theta_(theta) {
   }
 }
 
-double Zipf::probability(std::uint64_t rank) const {
-  if (theta_ == 0.0) return 1.0 / static_cast<double>(items_);
-  return std::pow(static_cast<double>(rank + 1), -theta_) / zeta_n_;
-}
-
 }  // namespace sp3::workloads

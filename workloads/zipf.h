@@ -47,9 +47,6 @@ class Zipf {
 
   std::uint64_t item(Rng& rng) const { return scramble(rank(rng)); }
 
-  // How likely rank r is under the distribution that is approximated.
-  [[nodiscard]] double probability(std::uint64_t rank) const;
-
  private:
   std::uint64_t items_;
   double theta_;

@@ -103,12 +103,6 @@ void Memory::store_word(std::uint64_t offset, std::uint64_t value) noexcept {
   store(offset, &value, sizeof value);
 }
 
-void Memory::fill_zero(std::uint64_t offset, std::size_t bytes) noexcept {
-  SP3_CHECK(!read_only_);
-  store_event(offset, bytes);
-  media_.fill_zero(core(), offset, bytes);
-}
-
 // Latency model `line`: each line waits for the media by itself.
 void Memory::flush_lines(std::uint64_t offset, std::size_t bytes, bool past_cache,
                          FlushCounts& counts) noexcept {

@@ -32,7 +32,6 @@ class Memory {
 
   void store(std::uint64_t offset, const void* source, std::size_t bytes) noexcept;
   void store_word(std::uint64_t offset, std::uint64_t value) noexcept;
-  void fill_zero(std::uint64_t offset, std::size_t bytes) noexcept;
   void prefetch_store(std::uint64_t /*offset*/) const noexcept {}
   void populate(std::uint64_t /*offset*/, std::size_t /*bytes*/) noexcept {}
   void flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept;

@@ -29,7 +29,6 @@ enum class ErrorCode : std::uint8_t {
   damaged_metadata,    // a slab's description or bitmap fails its checksum
   damaged_log,         // a record that was durable cannot be read any more
   wrong_uuid,          // the pool is not the one that was asked for
-  needs_recovery,      // a read-only tool met a pool that was not closed cleanly
 
   // Arguments and limits.
   invalid_argument,       // zero or absurd sizes and options

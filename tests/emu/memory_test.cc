@@ -182,9 +182,10 @@ TEST_CASE("stores of any alignment and size write exactly their bytes") {
   const ScratchFile file;
   const auto memory = file.map(MemoryKind::emulated);
   const auto data = pattern(64, 3);
+  const std::vector<std::byte> zeros(300);
   for (std::uint64_t offset = 4096; offset < 4096 + 9; ++offset) {
     for (std::size_t bytes = 0; bytes <= 40; ++bytes) {
-      memory->fill_zero(4000, 300);
+      memory->store(4000, zeros.data(), zeros.size());
       memory->store(offset, data.data() + 1, bytes);
       std::vector<std::byte> expected(300);
       std::memcpy(expected.data() + (offset - 4000), data.data() + 1, bytes);
@@ -192,11 +193,6 @@ TEST_CASE("stores of any alignment and size write exactly their bytes") {
       REQUIRE(std::memcmp(memory->view() + 4000, expected.data(), expected.size()) == 0);
     }
   }
-  memory->store(4096, data.data(), data.size());
-  memory->fill_zero(4099, 42);
-  CHECK(std::memcmp(memory->view() + 4096, data.data(), 3) == 0);
-  for (int i = 3; i < 45; ++i) REQUIRE(memory->view()[4096 + i] == std::byte{0});
-  CHECK(std::memcmp(memory->view() + 4096 + 45, data.data() + 45, 19) == 0);
   memory->store_word(8, 0x0123456789ABCDEF);
   std::uint64_t word = 0;
   std::memcpy(&word, memory->view() + 8, 8);

@@ -11,12 +11,11 @@
 
 using namespace sp3::emu;
 
-TEST_CASE("every step has a name of its own that leads back to it") {
+TEST_CASE("every step has a name of its own, and nothing else has one") {
   std::set<std::string> names;
   for (int i = 0; i < static_cast<int>(Step::count_); ++i) {
     const auto step = static_cast<Step>(i);
     CHECK_FALSE(step_name(step).empty());
-    CHECK(step_from_name(step_name(step)) == step);
     names.emplace(step_name(step));
   }
   CHECK(names.size() == static_cast<std::size_t>(Step::count_));
@@ -25,12 +24,7 @@ TEST_CASE("every step has a name of its own that leads back to it") {
   CHECK(step_name(Step::checkpoint_recycle) == "checkpoint_recycle");
   CHECK(step_name(Step::recovery_superblock_b) == "recovery_superblock_b");
   CHECK(step_name(Step::pool_close) == "pool_close");
-}
-
-TEST_CASE("names and steps that do not exist are told apart") {
   CHECK(step_name(Step::count_).empty());
-  CHECK(step_from_name("no_such_step") == Step::none);
-  CHECK(step_from_name("") == Step::none);
 }
 
 namespace {

@@ -71,7 +71,7 @@ TEST_CASE("check counts what a sound pool holds") {
   pool.run(State::open);
   pool.run(State::clean);
   pool.close();
-  const CheckReport report = check(temp.path());
+  const CheckReport report = test::check_file(temp.path());
   CHECK(report.sound());
   CHECK(report.clean);
   CHECK(report.slabs == 2);
@@ -100,7 +100,7 @@ TEST_CASE("a checkpoint cut off at any step leaves a sound pool") {
                                 : layout.superblock_offset(copy) + offsetof(Superblock, floor));
       }
       pool.close();
-      const CheckReport report = check(temp.path());
+      const CheckReport report = test::check_file(temp.path());
       CHECK(report.sound());
       CHECK_FALSE(report.clean);
       CHECK(report.slabs == 2);
@@ -126,7 +126,7 @@ TEST_CASE("check reports every damaged place and goes on") {
   for (const std::uint64_t place : places) pool.tear(place);
   pool.tear(offsetof(Superblock, uuid));
   pool.close();
-  const CheckReport report = check(temp.path());
+  const CheckReport report = test::check_file(temp.path());
   // A's superblock is gone, so that nothing vouches for A's metadata any more.
   REQUIRE(report.damage.size() == 3);
   CHECK(report.damage[0].offset == offsetof(Superblock, uuid));
@@ -144,7 +144,7 @@ TEST_CASE("check holds a clean pool to both copies") {
   pool.begin(State::clean);
   pool.write_metadata(0);
   pool.close();
-  const CheckReport report = check(temp.path());
+  const CheckReport report = test::check_file(temp.path());
   REQUIRE(report.damage.size() == 2);
   CHECK_THAT(report.damage[0].what, Catch::Contains("differ"));
 }
@@ -155,7 +155,7 @@ TEST_CASE("check writes nothing") {
   pool.run(State::open);
   pool.close();
   const auto before = test::read_file(temp.path());
-  check(temp.path());
+  test::check_file(temp.path());
   CHECK(test::read_file(temp.path()) == before);
 }
 

@@ -217,7 +217,7 @@ TEST_CASE("a crash while a pool is created leaves nothing or a whole pool") {
     CHECK(code == (step <= 4 ? 128 + SIGKILL : 0));
     const bool linked = step >= 4;
     CHECK(directory.entries() == (linked ? 1 : 0));
-    if (linked) CHECK(check(path).sound());
+    if (linked) CHECK(test::check_file(path).sound());
   }
 }
 

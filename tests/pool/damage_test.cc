@@ -155,7 +155,7 @@ TEST_CASE("damaged metadata gives a typed error or the sealed content, never any
       ++refused;
     }
     if (opened) {
-      const CheckReport report = check(temp.path());
+      const CheckReport report = test::check_file(temp.path());
       REQUIRE(report.clean);
       if (!report.sound()) ++reported;
     }
@@ -179,10 +179,10 @@ TEST_CASE("check finds every flipped bit of the metadata in a clean pool that op
     const std::byte flipped = original[at] ^ (std::byte{1} << (random() % 8));
     test::write_file(temp.path(), {&flipped, 1}, at);
     CAPTURE(at);
-    REQUIRE_FALSE(check(temp.path()).sound());
+    REQUIRE_FALSE(test::check_file(temp.path()).sound());
     test::write_file(temp.path(), {&original[at], 1}, at);
   }
-  REQUIRE(check(temp.path()).sound());
+  REQUIRE(test::check_file(temp.path()).sound());
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <sp3/error.h>
 
 #include "base/crc32c.h"
+#include "pool/check.h"
 #include "pool/pool_file.h"
 #include "tests/support/errors.h"
 #include "tests/support/temp_path.h"
@@ -42,6 +43,10 @@ inline std::unique_ptr<PoolFile> make_small(const TempPath& at) {
 inline std::unique_ptr<PoolFile> open_small(const TempPath& at,
                                             Access access = Access::read_write) {
   return PoolFile::open(at.path(), small_options(), access);
+}
+
+inline CheckReport check_file(const std::filesystem::path& path) {
+  return pool::check(*PoolFile::open(path, Options{}, Access::read_only));
 }
 
 inline std::vector<std::byte> read_file(const std::filesystem::path& path) {
