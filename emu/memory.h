@@ -66,8 +66,8 @@ struct MemoryOptions {
   MemoryKind kind = MemoryKind::automatic;
   FlushInstruction flush = FlushInstruction::automatic;
   Latency latency;
-  std::uint64_t log_offset =
-      0;  // the log region: only ranges inside it may use log_store/log_flush
+  // The log region: only ranges inside it may use log_store and log_flush.
+  std::uint64_t log_offset = 0;
   std::uint64_t log_length = 0;
   std::uint32_t prefault_ms = 20;  // as sp3::Options
   bool write_through = true;       // file: the log goes past the page cache if it can
@@ -182,8 +182,8 @@ class Memory {
   std::uint64_t log_length_ = 0;
   MemoryKind kind_ = MemoryKind::file;
   FlushInstruction chosen_ = FlushInstruction::none;
-  FlushInstruction per_line_ =
-      FlushInstruction::none;  // chosen_, or for non_temporal the best flush
+  // chosen_, or for non_temporal the best flush.
+  FlushInstruction per_line_ = FlushInstruction::none;
   bool needs_sfence_ = true;
   bool writes_blocks_ = false;
   LatencyTicks latency_;

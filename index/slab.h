@@ -1,7 +1,7 @@
 // Slab: the DRAM side of one slab of a pool file: its type, its entries and its bitmaps.
 //
 // Thread safety: type, shape and entries by any pinned thread. The home bitmap is written by the
-// checkpointer only; the claimed bitmap belongs to the Allocator's mutex.
+// checkpointer only; the claimed bitmap belongs to SlabTable's mutex.
 // Lifetime: made on first touch, retired through the epoch domain when the slab is freed.
 #pragma once
 
@@ -57,10 +57,10 @@ class Slab {
   void set_home(std::uint32_t slot, bool holds) noexcept;  // checkpointer only
   [[nodiscard]] pool::Bitmap home_bitmap() const;
 
-  // The Allocator's: a slot is claimed while it holds an object or waits in a session's free list.
+  // SlabTable's: a slot is claimed while it holds an object or waits in a session's free list.
   pool::Bitmap claimed;
   std::uint32_t claimed_count = 0;
-  bool listed = false;  // in the Allocator's list of slabs with free slots
+  bool listed = false;  // in SlabTable's list of slabs with free slots
 
   [[nodiscard]] std::uint64_t index_bytes() const noexcept { return slots * sizeof(Entry); }
 

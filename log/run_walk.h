@@ -36,8 +36,8 @@ struct Watermark {
 };
 
 struct RunWalk {
-  // Records with a stamp above the floor and an LSN from the head on; their LSNs are first_lsn, +
-  // 1, ...
+  // Records with a stamp above the floor and an LSN from the head on. Their LSNs are first_lsn and
+  // those that follow it.
   std::vector<RecordRef> records;
   std::vector<DependencyRef> dependencies;  // on other sessions above the floor, in record order
   Lsn first_lsn = 0;

@@ -6,8 +6,8 @@
 // Thread safety: reserve() and append() by the owner, between announcing a transaction and sealing
 //   it; recycle() of the last run only while the owner is kept from announcing
 //   (runtime/session_shared.h); the rest by any thread.
-// Invariant: a record lies inside one run; LSNs are consecutive from run to run. Blocks (file
-// memory): once a flusher has taken a block, the owner appends to the next one, so
+// Invariant: a record lies inside one run; LSNs are consecutive from run to run.
+// Blocks (file memory): once a flusher has taken a block, the owner appends to the next one, so
 //   that no acknowledged byte is ever written again. block_lock() orders the two.
 #pragma once
 

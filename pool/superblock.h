@@ -1,10 +1,10 @@
 // Reading and writing the two superblock copies.
 //
-// Thread safety: read functions by any thread; write_superblock by one thread at a time. Invariant:
-// equal copies are overwritten A first, others the one that is not current first, and both before
-// anything is recycled. So a crash leaves one of: both at number n; A torn, B at n; A at n + 1, B
-// at n; A at n + 1, B torn; both at n + 1 (or the same with the names exchanged, if recovery itself
-// is cut short).
+// Thread safety: read functions by any thread; write_superblock by one thread at a time.
+// Invariant: equal copies are overwritten A first, others the one that is not current first, and
+//   both before anything is recycled. So a crash leaves one of: both at number n; A torn, B at n; A
+//   at n + 1, B at n; A at n + 1, B torn; both at n + 1 (or the same with the names exchanged, if
+//   recovery itself is cut short).
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,9 @@ struct SuperblockChoice {
 };
 
 // Reads and verifies both copies from the first bytes of a file of `file_size` bytes, which may be
-// shorter than a pool: kSuperblocksEnd of them, or all. Never reads beyond them. Errors: not_a_pool,
-// wrong_version, wrong_size, damaged_superblock: the most specific that holds for both copies.
+// shorter than a pool: kSuperblocksEnd of them, or all. Never reads beyond them. Errors:
+// not_a_pool, wrong_version, wrong_size, damaged_superblock: the most specific that holds for both
+// copies.
 SuperblockChoice read_superblocks(const std::byte* prefix, std::uint64_t prefix_bytes,
                                   std::uint64_t file_size, const std::string& path);
 

@@ -6,8 +6,7 @@
 // the floor too.
 //
 // Thread safety: check(), touch(), set() and clear() by any thread; set and clear of one slot must
-// be
-//   ordered by the caller. The rest by one thread while no other is active.
+//   be ordered by the caller. The rest by one thread while no other is active.
 #pragma once
 
 #include <atomic>
@@ -67,8 +66,8 @@ class SlabPlan {
   }
   void clear(std::uint64_t slot) {
     const Bit bit = bit_of(slot);
-    std::atomic_ref(*bit.word).fetch_and(~bit.mask,
-                                         std::memory_order_relaxed);  // relaxed: as set()
+    // relaxed: as set().
+    std::atomic_ref(*bit.word).fetch_and(~bit.mask, std::memory_order_relaxed);
   }
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(slabs_.size()); }
