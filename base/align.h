@@ -6,6 +6,7 @@
 namespace sp3::base {
 
 inline constexpr std::uint64_t kCacheLine = 64;
+inline constexpr std::uint64_t kPage = 4096;  // of memory
 
 // REQUIRES: unit is a power of two; value + unit does not overflow.
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {

@@ -77,10 +77,9 @@ void check_size(int fd, const std::string& path, std::uint64_t size, const Memor
     refuse(ErrorCode::invalid_argument, "the log region is outside the file", path,
            "a region within " + std::to_string(size) + " bytes", region);
   }
-  if (options.log_offset % Memory::kFileBlock != 0 ||
-      options.log_length % Memory::kFileBlock != 0) {
+  if (options.log_offset % kFileBlock != 0 || options.log_length % kFileBlock != 0) {
     refuse(ErrorCode::invalid_argument, "the log region is not made of whole blocks", path,
-           "multiples of " + std::to_string(Memory::kFileBlock), region);
+           "multiples of " + std::to_string(kFileBlock), region);
   }
 }
 
@@ -210,8 +209,8 @@ void Memory::flush_found(std::uint64_t offset, std::size_t bytes, FlushCounts& c
   if (bytes == 0) return;
   if (writes_blocks_) {
     SP3_ASSERT(writable_ != nullptr && offset <= size_ && bytes <= size_ - offset);
-    constexpr std::uint64_t kPage = 4096;
-    for (std::uint64_t at = base::round_down(offset, kPage); at < offset + bytes; at += kPage) {
+    for (std::uint64_t at = base::round_down(offset, base::kPage); at < offset + bytes;
+         at += base::kPage) {
       // relaxed: nobody changes the word, others may do the same to it.
       const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(writable_ + at));
       word.store(word.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -267,8 +266,7 @@ IoStatus Memory::fence_checked(FlushCounts& counts) noexcept {
 
 void Memory::populate(std::uint64_t offset, std::size_t bytes) noexcept {
   SP3_ASSERT(writable_ != nullptr && offset <= size_ && bytes <= size_ - offset);
-  constexpr std::uint64_t kPage = 4096;
-  const std::uint64_t first = base::round_down(offset, kPage);
+  const std::uint64_t first = base::round_down(offset, base::kPage);
   // Refused by kernels before 5.14 and at the end of a file; the stores then fault one by one.
   (void)madvise(writable_ + first, offset + bytes - first, MADV_POPULATE_WRITE);
 }
@@ -276,9 +274,8 @@ void Memory::populate(std::uint64_t offset, std::size_t bytes) noexcept {
 void Memory::log_discard(std::uint64_t offset, std::size_t bytes) noexcept {
   if (!writes_blocks_) return;
   SP3_ASSERT(offset >= log_offset_ && offset - log_offset_ + bytes <= log_length_);
-  constexpr std::uint64_t kPage = 4096;
-  const std::uint64_t first = base::round_up(offset, kPage);
-  const std::uint64_t end = base::round_down(offset + bytes, kPage);
+  const std::uint64_t first = base::round_up(offset, base::kPage);
+  const std::uint64_t end = base::round_down(offset + bytes, base::kPage);
   if (first < end) (void)madvise(log_at(first), end - first, MADV_DONTNEED);
 }
 

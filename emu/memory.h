@@ -73,6 +73,9 @@ struct MemoryOptions {
   bool write_through = true;       // file: the log goes past the page cache if it can
 };
 
+// log_flush of the file kind writes whole blocks of this size.
+inline constexpr std::uint64_t kFileBlock = 4096;
+
 // Tests: the `countdown`-th fence or log_flush from now on fails with `error` (errno), as do all
 // later ones, until disarmed with error 0. Works for every kind.
 void inject_io_error(int error, std::uint64_t countdown) noexcept;
@@ -91,9 +94,6 @@ inline std::atomic<int> injected_error{0};
 
 class Memory {
  public:
-  // log_flush of the file kind writes whole blocks of this size.
-  static constexpr std::uint64_t kFileBlock = 4096;
-
   // Maps the open file. Keeps `fd` (does not close it). `path` is for messages. A descriptor opened
   // for reading only gives a memory that must not be stored to.
   // Errors: unsupported (dax wanted on what is not persistent memory; an instruction this CPU

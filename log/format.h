@@ -24,6 +24,7 @@
 #include "base/crc32c.h"
 #include "base/mutant.h"
 #include "base/tid.h"
+#include "emu/memory.h"
 #include "pool/format.h"
 
 namespace sp3::log {
@@ -33,7 +34,8 @@ using base::SessionId;
 using base::Stamp;
 
 inline constexpr std::uint64_t kRecordAlignment = 64;
-inline constexpr std::uint64_t kFileBlock = 4096;
+// On file memory a record that follows a flush begins a new block; a reader looks there too.
+using emu::kFileBlock;
 inline constexpr std::uint32_t kSegmentMagic = 0x47533353;  // "S3SG"
 
 struct SegmentHeader {

@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/counter.h"
 #include "base/epoch.h"
+#include "base/hash.h"
 #include "rangelock/node.h"
 
 namespace sp3::rangelock {
@@ -118,10 +119,7 @@ struct OwnerCore {
 
   [[nodiscard]] std::size_t held() const noexcept { return acquired.get() - released.get(); }
 
-  // Knuth's MMIX generator: its upper bits are good enough for the heights of towers.
-  std::uint64_t next_random() noexcept {
-    return random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-  }
+  std::uint64_t next_random() noexcept { return random = base::next_random(random); }
 };
 
 class Domain {

@@ -33,6 +33,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/hash.h"
 #include "rangelock/ordered_core.h"
 
 namespace sp3::rangelock {
@@ -74,8 +75,7 @@ class GridCore {
   };
 
   [[nodiscard]] std::size_t bucket_index(std::uint64_t granule) const noexcept {
-    // Fibonacci hashing spreads neighbours evenly.
-    return static_cast<std::size_t>((granule * 0x9E3779B97F4A7C15ULL) >> hash_shift_);
+    return static_cast<std::size_t>(base::spread(granule) >> hash_shift_);
   }
   Bucket& enter(std::size_t index) noexcept;
   static void wait_to_enter(Bucket& bucket) noexcept;

@@ -10,9 +10,9 @@
 
 namespace sp3::recovery {
 
-// Calls body(i) for every i in [0, count) as Executor::parallel_for does. Each flushes and fences for
-// itself, since a fence orders the flushes of its own thread only. Returns one of the errors if any
-// body met one.
+// Calls body(i) for every i in [0, count) as Executor::parallel_for does. Each flushes and fences
+// for itself, since a fence orders the flushes of its own thread only. Returns one of the errors if
+// any body met one.
 emu::IoStatus parallel_status(emu::Executor& executor, std::size_t count,
                               const std::function<emu::IoStatus(std::size_t)>& body);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/align.h"
 #include "recovery/replay.h"
 
 namespace sp3::recovery {
@@ -7,7 +8,6 @@ namespace {
 
 // Mapping a page among many costs a fraction of a fault, so it pays when about a quarter of a
 // slab's pages would be touched.
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kWritesWorth = 4;
 constexpr std::uint32_t kSlabsPerTask = 16;
 
@@ -16,7 +16,7 @@ constexpr std::uint32_t kSlabsPerTask = 16;
 void populate_homes(const ReplayContext& context) {
   const SlabPlan& plan = context.plan;
   const pool::Layout& layout = plan.layout();
-  const std::uint64_t pages = std::max<std::uint64_t>(1, layout.slab_size / kPage);
+  const std::uint64_t pages = std::max<std::uint64_t>(1, layout.slab_size / base::kPage);
   const std::size_t tasks = (plan.size() + kSlabsPerTask - 1) / kSlabsPerTask;
   context.executor.parallel_for(tasks, [&](std::size_t task) {
     const auto begin = static_cast<std::uint32_t>(task) * kSlabsPerTask;

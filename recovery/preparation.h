@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/align.h"
+#include "base/hash.h"
 #include "emu/executor.h"
 #include "log/log_scanner.h"
 #include "recovery/slab_plan.h"
@@ -54,7 +56,7 @@ struct Preparation {
 // The shard that a slot belongs to: all its writes are replayed by one thread. Slots of one page go
 // together.
 inline std::uint32_t shard_of(std::uint64_t slot, std::uint32_t shards) {
-  const std::uint64_t mixed = (slot >> 12) * 0x9E3779B97F4A7C15ULL;
+  const std::uint64_t mixed = base::spread(slot / base::kPage);
   return static_cast<std::uint32_t>(((mixed >> 32) * shards) >> 32);
 }
 

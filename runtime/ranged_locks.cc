@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/hash.h"
 #include "base/scaled.h"
 
 namespace sp3::runtime {
@@ -24,8 +25,7 @@ RangedLocks::RangedLocks(RangeLockKind kind, std::size_t owners)
 }
 
 RangedSpace RangedLocks::space_of(std::uint64_t object) noexcept {
-  // Fibonacci hashing: the upper bits depend on all lower ones.
-  const std::uint64_t hash = object * 0x9E3779B97F4A7C15ULL;
+  const std::uint64_t hash = base::spread(object);
   const std::size_t number = hash >> (64 - std::bit_width(kLocks - 1));
   BlockingRangeLock* lock = skiplists_[number].get();
   if (lock == nullptr) lock = grids_[number].get();

@@ -8,6 +8,7 @@
 #include <sp3/error.h>
 
 #include "base/fence.h"
+#include "base/hash.h"
 #include "base/mutant.h"
 #include "base/scaled.h"
 #include "base/scope_exit.h"
@@ -50,7 +51,7 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared)
       id_(shared_->id),
       locks_at_commit_(pool_->options().locks == LockTiming::commit),
       known_committed_(pool_->layout().max_sessions),
-      random_(0x9E3779B97F4A7C15ULL * (id_ + 1U)),
+      random_(base::spread(id_ + 1U)),
       versions_(pool_->versions(), pool_->epochs()) {
   actor_.participant = PoolCore::participant_of(id_);
 }
@@ -318,7 +319,7 @@ void SessionCore::backoff() {
   if (failed_attempts_ >= kFromFailure && !conservative) {
     crowding_ = std::min(crowding_ + 1, most_crowding);
   }
-  random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
+  random_ = base::next_random(random_);
   const std::uint32_t doublings = std::max(crowding_, std::min(failed_attempts_, kMostFailures));
   std::uint64_t rounds = (random_ >> 33) % (std::uint64_t{1} << doublings);
   while (rounds > 0) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/hash.h"
 #include "index/slab_table.h"
 
 namespace sp3::runtime {
@@ -88,9 +89,7 @@ class WriteSet {
   // Up to this many entries are searched one after the other; more through a hash table.
   static constexpr std::size_t kScanned = 8;
 
-  static std::uint64_t hash(std::uint64_t offset) noexcept {
-    return offset * 0x9E3779B97F4A7C15ULL;
-  }
+  static std::uint64_t hash(std::uint64_t offset) noexcept { return base::spread(offset); }
   static std::uint64_t filter_bit(std::uint64_t offset) noexcept {
     return std::uint64_t{1} << (hash(offset) >> 58);
   }

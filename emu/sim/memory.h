@@ -16,8 +16,6 @@ class SharedSync;
 
 class Memory {
  public:
-  static constexpr std::uint64_t kFileBlock = 4096;
-
   static std::unique_ptr<Memory> map(int fd, const std::string& path, std::uint64_t size,
                                      const MemoryOptions& options);
   ~Memory();

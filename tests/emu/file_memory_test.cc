@@ -23,7 +23,7 @@ using sp3::test::ScratchFile;
 
 namespace {
 constexpr std::uint64_t kLog = ScratchFile::kLogOffset;
-constexpr std::uint64_t kBlock = Memory::kFileBlock;
+constexpr std::uint64_t kBlock = kFileBlock;
 const std::vector<std::byte> kZeroBlock(kBlock);
 
 MemoryOptions file_options(bool write_through) {
