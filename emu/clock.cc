@@ -1,6 +1,5 @@
 #include "emu/clock.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>

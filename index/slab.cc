@@ -1,6 +1,7 @@
 #include "index/slab.h"
 
 #include <bit>
+#include <new>
 
 namespace sp3::index {
 

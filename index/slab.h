@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <new>
-#include <vector>
 
 #include "index/entry.h"
 #include "pool/format.h"

@@ -13,8 +13,8 @@
 #include "log/log_scanner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
-#include <optional>
 
 #include <fmt/format.h>
 

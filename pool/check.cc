@@ -18,7 +18,6 @@
 #include <array>
 #include <cstring>
 #include <unordered_set>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -7,7 +7,6 @@
 // instructions take beside it; each is charged at one step of the protocol.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace sp3::emu::sim {

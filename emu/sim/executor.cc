@@ -4,7 +4,6 @@
 
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <vector>
 
 #include "emu/threads.h"

@@ -2,7 +2,6 @@
 // its effect. A sync takes time: what is stored while it runs is not covered by it.
 #include "emu/memory.h"
 
-#include <cerrno>
 #include <cstring>
 
 #include <sp3/error.h>
