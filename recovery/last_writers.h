@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/zeroed_array.h"
 
 namespace sp3::recovery {
@@ -22,7 +23,7 @@ class LastWriters {
  public:
   using Object = std::uint32_t;
   static Object object_at(std::uint64_t slot) {
-    return static_cast<Object>(slot * 0x9E3779B97F4A7C15ULL >> 32);
+    return static_cast<Object>(base::spread(slot) >> 32);
   }
 
   // Asks for the memory that exchange() will want.

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -24,9 +23,9 @@
 #include "base/mutant.h"
 #include "base/zeroed_array.h"
 #include "emu/clock.h"
-#include "emu/threads.h"
 #include "recovery/ahead.h"
 #include "recovery/apply.h"
+#include "recovery/durable.h"
 #include "recovery/last_writers.h"
 #include "recovery/merge.h"
 #include "recovery/replay.h"
@@ -273,9 +272,7 @@ class Dag {
 // A fence orders the flushes of its own thread only, and tasks wander between threads. So the
 // flushing is a pass of its own, in which each task fences what it flushed.
 emu::IoStatus flush_all(const ReplayContext& context) {
-  emu::Mutex mutex;
-  emu::IoStatus status;
-  context.executor.parallel_for(context.shards, [&](std::size_t shard) {
+  return parallel_status(context.executor, context.shards, [&](std::size_t shard) {
     emu::FlushCounts counts;
     for (const Preparation::Stretch& stretch : context.preparation.stretches) {
       for (const WriteRef& ref : stretch.shards[shard]) {
@@ -284,12 +281,9 @@ emu::IoStatus flush_all(const ReplayContext& context) {
         flush_write(context.memory, write, counts);
       }
     }
-    const emu::IoStatus fenced =
-        mutant(Mutant::no_fence_replay_by_dag) ? emu::IoStatus{} : context.memory.fence(counts);
-    const std::lock_guard lock(mutex);
-    if (!fenced.ok()) status = fenced;
+    if (mutant(Mutant::no_fence_replay_by_dag)) return emu::IoStatus{};
+    return context.memory.fence(counts);
   });
-  return status;
 }
 
 }  // namespace
