@@ -51,6 +51,7 @@ class Scan {
     } while (take_out_covered());
     judge_all();
     join_all();
+    result_.newest = search_.newest;
     return std::move(result_);
   }
 

@@ -58,6 +58,7 @@ struct ScanResult {
   std::vector<LogPrefix> sessions;  // by session; those with any run, record or damage
   std::vector<Damage> damage;
   Stamp largest_stamp = 0;  // in any intact record met, those beyond the prefixes included
+  Newest newest;            // in any intact header of a run
   std::uint64_t bytes_scanned = 0;
 };
 

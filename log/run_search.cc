@@ -16,7 +16,13 @@ constexpr std::uint32_t kSegmentsPerTask = 256;
 struct Found {
   std::vector<SegmentRun> runs;
   std::vector<BadHeader> bad;
+  Newest newest;
 };
+
+void raise(std::uint64_t& newest, std::uint64_t found, std::uint64_t in_force) {
+  if (found > in_force && found - in_force > kFarthest) return;
+  newest = std::max(newest, found);
+}
 
 // Why an intact header of this or a later generation cannot be true; empty if it can.
 std::string find_contradiction(const SegmentHeader& header, std::uint32_t segment,
@@ -57,6 +63,8 @@ void examine(const LogSource& source, std::uint32_t segment, Found& found) {
       !base::mutant(base::Mutant::recovery_ignores_header_checksum)) {
     return;
   }
+  raise(found.newest.generation, header.generation, source.generation);
+  raise(found.newest.checkpoint_number, header.checkpoint_number, source.checkpoint_number);
 
   std::string contradiction = find_contradiction(header, segment, source);
   if (!contradiction.empty()) {
@@ -88,6 +96,8 @@ RunSearch find_runs(const LogSource& source, emu::Executor& executor) {
   for (Found& part : found) {
     all.runs.insert(all.runs.end(), part.runs.begin(), part.runs.end());
     std::move(part.bad.begin(), part.bad.end(), std::back_inserter(all.bad));
+    raise(all.newest.generation, part.newest.generation, source.generation);
+    raise(all.newest.checkpoint_number, part.newest.checkpoint_number, source.checkpoint_number);
   }
   std::sort(all.runs.begin(), all.runs.end(), [](const SegmentRun& a, const SegmentRun& b) {
     return std::tie(a.session, a.first_lsn, a.segment) <

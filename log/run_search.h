@@ -44,9 +44,20 @@ struct BadHeader {
   std::string what;
 };
 
+// The largest numbers in any intact header of the superblock's or a later generation. What comes
+// into force next must be above them, or a log that was given up would be believed again. Numbers
+// more than kFarthest above the superblock's are left out: no pool ever gets there, and bytes made
+// up to look like a header must not use up the numbers that are left.
+struct Newest {
+  std::uint64_t generation = 0;
+  std::uint64_t checkpoint_number = 0;
+};
+inline constexpr std::uint64_t kFarthest = std::uint64_t{1} << 32;
+
 struct RunSearch {
   std::vector<SegmentRun> runs;  // by session, first LSN, segment
   std::vector<BadHeader> bad;
+  Newest newest;  // of `runs` and `bad`, and of headers that are hidden in others' runs
 };
 
 // Reads every segment's header, in parallel. Runs may overlap, since history is among them.

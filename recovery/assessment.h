@@ -49,6 +49,8 @@ class Assessment {
 
   // The largest stamp known on media.
   [[nodiscard]] base::Stamp largest_stamp() const;
+  // The largest generation and checkpoint number in any segment's header.
+  [[nodiscard]] const log::Newest& newest() const { return scan_.newest; }
   // Fills in what was found: everything in the report but times, strategy and threads.
   void describe(RecoveryReport& report) const;
 

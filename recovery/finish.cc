@@ -80,9 +80,13 @@ void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const Slab
   }
 }
 
-pool::SuperblockImage next_generation(const pool::PoolFile& file) {
+// Above the superblock's generation, and above every one that the log's headers tell of. Where the
+// superblocks are older than the log (a backup, or a disk that lost the writes of both) a log of the
+// next generation may be there already: damage, given up with accept_loss. In its own generation it
+// would be believed again at the next crash, in the place of what was acknowledged since.
+pool::SuperblockImage next_generation(const pool::PoolFile& file, const log::Newest& newest) {
   pool::SuperblockImage image = file.superblock();
-  image.fixed.generation += 1;
+  image.fixed.generation = std::max(image.fixed.generation, newest.generation) + 1;
   image.fixed.number += 1;
   image.fixed.state = static_cast<std::uint32_t>(pool::State::open);
   std::fill(image.heads.begin(), image.heads.end(), base::Lsn{1});
@@ -92,7 +96,7 @@ pool::SuperblockImage next_generation(const pool::PoolFile& file) {
 }  // namespace
 
 pool::SuperblockImage start_generation(pool::PoolFile& file) {
-  pool::SuperblockImage image = next_generation(file);
+  pool::SuperblockImage image = next_generation(file, {});
   auto directory =
       pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(), file.current_copy());
   write_both(file, directory, nullptr, image);
@@ -100,9 +104,11 @@ pool::SuperblockImage start_generation(pool::PoolFile& file) {
 }
 
 pool::SuperblockImage finish_recovery(pool::PoolFile& file, pool::SlabDirectory& directory,
-                                      const SlabPlan& plan, base::Stamp floor) {
-  pool::SuperblockImage image = next_generation(file);
-  image.fixed.checkpoint_number += 1;
+                                      const SlabPlan& plan, base::Stamp floor,
+                                      const log::Newest& newest) {
+  pool::SuperblockImage image = next_generation(file, newest);
+  image.fixed.checkpoint_number =
+      std::max(image.fixed.checkpoint_number, newest.checkpoint_number) + 1;
   image.fixed.floor = std::max<std::uint64_t>(image.fixed.floor, floor);
   image.fixed.largest_stamp = std::max<std::uint64_t>(image.fixed.largest_stamp, image.fixed.floor);
   write_both(file, directory, &plan, image);

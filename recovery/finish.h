@@ -6,6 +6,7 @@
 // touched.
 #pragma once
 
+#include "log/run_search.h"
 #include "pool/pool_file.h"
 #include "pool/superblock.h"
 #include "recovery/slab_plan.h"
@@ -18,9 +19,11 @@ namespace sp3::recovery {
 pool::SuperblockImage start_generation(pool::PoolFile& file);
 
 // Ends a recovery whose homes are durable: what `plan` says of the slabs that changed becomes the
-// directory, everything up to `floor` is home, the logs are empty. Returns the superblock now in
+// directory, everything up to `floor` is home, the logs are empty; generation and checkpoint number
+// go above those of `newest`, and of the superblock. Returns the superblock now in
 // force, state open, durable in both copies. Errors: as start_generation.
 pool::SuperblockImage finish_recovery(pool::PoolFile& file, pool::SlabDirectory& directory,
-                                      const SlabPlan& plan, base::Stamp floor);
+                                      const SlabPlan& plan, base::Stamp floor,
+                                      const log::Newest& newest);
 
 }  // namespace sp3::recovery

@@ -146,8 +146,8 @@ void Recovery::replay() {
 void Recovery::finish() {
   const std::uint64_t start = emu::ticks();
   progress("flush", 0, 1);
-  result_.superblock =
-      finish_recovery(file_, directory_, assessment_.plan(), assessment_.largest_stamp());
+  result_.superblock = finish_recovery(file_, directory_, assessment_.plan(),
+                                       assessment_.largest_stamp(), assessment_.newest());
   progress("flush", 1, 1);
   result_.report.flush_seconds += seconds(emu::ticks() - start);
 }
