@@ -53,7 +53,7 @@ Slab* SlabTable::load_locked(std::uint32_t number) {
   if (is_free_[number]) return nullptr;
   const pool::SlabRecord& record = directory_.record(number);
   auto slab = std::make_unique<Slab>(number, layout_.slab_offset(number), layout_.slab_size, record,
-                                     directory_.load_bitmap(memory_, number, kCopy));
+                                     directory_.load_either_bitmap(memory_, number, kCopy));
   // Loaded by a reader, it may still be in the list of slabs with free slots from opening.
   slab->listed = record.live < slab->slots;
   index_bytes_ += slab->index_bytes();

@@ -186,6 +186,17 @@ Bitmap SlabDirectory::load_bitmap(const emu::Memory& memory, std::uint32_t slab,
   return bitmap;
 }
 
+Bitmap SlabDirectory::load_either_bitmap(const emu::Memory& memory, std::uint32_t slab,
+                                         int copy) const {
+  SP3_ASSERT(record(slab).type != 0);
+  Bitmap bitmap = read_bitmap(memory, slab, copy);
+  const auto damage = find_bitmap_damage(slab, copy, bitmap);
+  if (!damage) return bitmap;
+  bitmap = read_bitmap(memory, slab, 1 - copy);
+  if (find_bitmap_damage(slab, 1 - copy, bitmap)) throw_damage(*damage, identity_.path);
+  return bitmap;
+}
+
 std::optional<Bitmap> SlabDirectory::load_sound_bitmap(const emu::Memory& memory,
                                                        std::uint32_t slab, int copy,
                                                        std::vector<Damage>& damage) const {

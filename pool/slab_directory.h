@@ -46,7 +46,12 @@ class SlabDirectory {
   // record(slab).type != 0.
   [[nodiscard]] Bitmap load_bitmap(const emu::Memory& memory, std::uint32_t slab, int copy) const;
 
-  // The same, but a damaged bitmap is described in `damage` and nullopt returned.
+  // The same, but where that copy is damaged the other will do, if it holds the bytes that the record
+  // seals: they are the right ones, whatever the other copy's own record says.
+  [[nodiscard]] Bitmap load_either_bitmap(const emu::Memory& memory, std::uint32_t slab,
+                                          int copy) const;
+
+  // The same as load_bitmap, but a damaged bitmap is described in `damage` and nullopt returned.
   [[nodiscard]] std::optional<Bitmap> load_sound_bitmap(const emu::Memory& memory,
                                                         std::uint32_t slab, int copy,
                                                         std::vector<Damage>& damage) const;

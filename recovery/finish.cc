@@ -1,6 +1,13 @@
 #include "recovery/finish.h"
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sp3/error.h>
 
 #include "base/mutant.h"
 #include "emu/step.h"
@@ -18,24 +25,23 @@ void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
                   "the recovered pool could not be made durable");
 }
 
-// Stores the description of every slab that `plan` (if any) changed, and with `all` of every other
-// too.
+// Stores the description of every slab that `plan` (if any) changed, and if `all_from` is a copy, of
+// every other too, as that copy has it.
 void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
-                    int copy, bool all, emu::FlushCounts& counts) {
+                    int copy, std::optional<int> all_from, emu::FlushCounts& counts) {
   emu::step(copy == 0 ? emu::Step::recovery_metadata_a : emu::Step::recovery_metadata_b);
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     if (plan != nullptr && plan->changed(slab)) {
       directory.store(file.memory(), copy, slab, plan->record(slab), plan->bitmap(slab), counts);
-    } else if (all) {
+    } else if (all_from) {
       const pool::SlabRecord record = directory.record(slab);
       pool::Bitmap bitmap;
-      if (record.type != 0)
-        bitmap = directory.load_bitmap(file.memory(), slab, file.current_copy());
+      if (record.type != 0) bitmap = directory.load_either_bitmap(file.memory(), slab, *all_from);
       directory.store(file.memory(), copy, slab, record, bitmap, counts);
     }
   }
-  if (mutant(all ? Mutant::no_fence_recovered_metadata_first
-                 : Mutant::no_fence_recovered_metadata_second)) {
+  if (mutant(all_from ? Mutant::no_fence_recovered_metadata_first
+                      : Mutant::no_fence_recovered_metadata_second)) {
     return;
   }
   fence(file, counts);  // (P8, P10) a copy's metadata before the superblock that vouches for it
@@ -54,22 +60,19 @@ void settle_superblocks(pool::PoolFile& file) {
   if (!mutant(Mutant::no_fence_found_superblocks)) fence(file, counts);
 }
 
-// (P8) to (P11) of docs/RECOVERY.md.
-void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
-                const pool::SuperblockImage& image) {
+// (P8) to (P11) of docs/RECOVERY.md. `directory` is that of copy `sound`; `whole`: the other copy is
+// no better than bytes.
+void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, int sound, bool whole,
+                const SlabPlan* plan, const pool::SuperblockImage& image) {
   settle_superblocks(file);
-  const int first = mutant(Mutant::recovery_overwrites_current_copy) ? file.current_copy()
-                                                                     : 1 - file.current_copy();
+  const int first = mutant(Mutant::recovery_overwrites_current_copy) ? sound : 1 - sound;
   for (const int copy : {first, 1 - first}) {
     emu::FlushCounts counts;
-    // A copy that was not equal may be torn anywhere; and where a crash interrupted a checkpoint
-    // between a copy's metadata and its superblock, equal superblocks say nothing about the rest.
-    // So it is rewritten whole from what was read, slab by slab: replay may have written objects
-    // over the old bitmaps of a slab carved anew.
-    const bool equal = file.copies_equal() &&
-                       (plan == nullptr || mutant(Mutant::recovery_trusts_equal_superblocks));
-    const bool all = copy == first && !equal;
-    if (all || plan != nullptr) store_metadata(file, directory, plan, copy, all, counts);
+    // It is rewritten from what was read, slab by slab: replay may have written objects over the
+    // old bitmaps of a slab carved anew.
+    const std::optional<int> all_from =
+        copy == first && whole ? std::optional<int>(sound) : std::nullopt;
+    if (all_from || plan != nullptr) store_metadata(file, directory, plan, copy, all_from, counts);
     emu::step(copy == 0 ? emu::Step::recovery_superblock_a : emu::Step::recovery_superblock_b);
     pool::write_superblock(file.memory(), file.layout(), copy, image, counts);
     if (mutant(copy == first ? Mutant::no_fence_recovered_superblock_first
@@ -93,13 +96,74 @@ pool::SuperblockImage next_generation(const pool::PoolFile& file, const log::New
   return image;
 }
 
+pool::SlabDirectory load(const pool::PoolFile& file, int copy) {
+  return pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(), copy);
+}
+
+std::optional<pool::SlabDirectory> load_if_sound(const pool::PoolFile& file, int copy) {
+  try {
+    return load(file, copy);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::damaged_metadata) throw;
+    return std::nullopt;
+  }
+}
+
+// Each record seals its bitmap, so equal records seal equal bitmaps.
+void require_equal(const pool::PoolFile& file, const pool::SlabDirectory& a,
+                   const pool::SlabDirectory& b) {
+  for (std::uint32_t slab = 0; slab < a.size(); ++slab) {
+    const pool::SlabRecord& one = a.record(slab);
+    if (std::memcmp(&one, &b.record(slab), sizeof one) == 0) continue;
+    ErrorFacts facts;
+    facts.path = file.path();
+    facts.offset =
+        file.layout().directory_offset[0] + std::uint64_t{slab} * sizeof(pool::SlabRecord);
+    facts.has_offset = true;
+    throw Error(ErrorCode::damaged_metadata,
+                fmt::format("the copies of the record of slab {} differ in a clean pool", slab),
+                std::move(facts));
+  }
+}
+
+// The metadata of a clean pool to go by.
+struct Sound {
+  pool::SlabDirectory directory;
+  int copy;
+  bool both;  // the other copy is as good
+};
+
+// Equal clean superblocks vouch for both copies, so either can stand in for the other. The pool that
+// is opened reads copy A and a recovery reads B: one that is damaged would be found when it is needed,
+// after the pool was declared open, and by then there may be no other. Bitmaps are not read here,
+// which would take as long as the pool is large: they stand in for each other whenever one is read.
+Sound find_sound(const pool::PoolFile& file) {
+  const int current = file.current_copy();
+  const int other = 1 - current;
+  if (!file.copies_equal()) return {load(file, current), current, false};
+  auto of_other = load_if_sound(file, other);
+  if (!of_other) return {load(file, current), current, false};
+  auto of_current = load_if_sound(file, current);
+  if (!of_current) return {std::move(*of_other), other, false};
+  require_equal(file, *of_current, *of_other);
+  return {std::move(*of_current), current, true};
+}
+
+// What is rewritten whole needs every bitmap: all are verified before the first store.
+void require_bitmaps(const pool::PoolFile& file, const Sound& sound) {
+  for (std::uint32_t slab = 0; slab < sound.directory.size(); ++slab) {
+    if (sound.directory.record(slab).type == 0) continue;
+    (void)sound.directory.load_either_bitmap(file.memory(), slab, sound.copy);
+  }
+}
+
 }  // namespace
 
 pool::SuperblockImage start_generation(pool::PoolFile& file) {
   pool::SuperblockImage image = next_generation(file, {});
-  auto directory =
-      pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(), file.current_copy());
-  write_both(file, directory, nullptr, image);
+  Sound sound = find_sound(file);
+  if (!sound.both) require_bitmaps(file, sound);
+  write_both(file, sound.directory, sound.copy, !sound.both, nullptr, image);
   return image;
 }
 
@@ -111,7 +175,10 @@ pool::SuperblockImage finish_recovery(pool::PoolFile& file, pool::SlabDirectory&
       std::max(image.fixed.checkpoint_number, newest.checkpoint_number) + 1;
   image.fixed.floor = std::max<std::uint64_t>(image.fixed.floor, floor);
   image.fixed.largest_stamp = std::max<std::uint64_t>(image.fixed.largest_stamp, image.fixed.floor);
-  write_both(file, directory, &plan, image);
+  // A copy that was not equal may be torn anywhere; and where a crash interrupted a checkpoint
+  // between a copy's metadata and its superblock, equal superblocks say nothing about the rest.
+  const bool whole = !(file.copies_equal() && mutant(Mutant::recovery_trusts_equal_superblocks));
+  write_both(file, directory, file.current_copy(), whole, &plan, image);
   return image;
 }
 

@@ -2,8 +2,8 @@
 // copy.
 //
 // Invariant: at every instant one copy of superblock, directory and bitmaps is whole and current.
-// The copy that is not the current one is made whole and written first; only then is the other
-// touched.
+// The copy that is not the current one (of a clean pool: one that is damaged) is made whole and
+// written first; only then is the other touched.
 #pragma once
 
 #include "log/run_search.h"
@@ -14,8 +14,10 @@
 namespace sp3::recovery {
 
 // Opens a clean pool for use: generation and number go up, state is open, heads are 1; floor,
-// checkpoint number and metadata stay. Returns the superblock now in force, durable in both copies.
-// Errors: io_error, damaged_metadata (only if the copies differed).
+// checkpoint number and metadata stay. The directory copies are verified first, and a damaged one is rewritten
+// from the other. Returns the superblock now in force, durable in both
+// copies. Errors: io_error, damaged_metadata (nothing was written): both copies are damaged, or
+// differ.
 pool::SuperblockImage start_generation(pool::PoolFile& file);
 
 // Ends a recovery whose homes are durable: what `plan` says of the slabs that changed becomes the

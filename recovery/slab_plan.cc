@@ -104,7 +104,7 @@ void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy) {
           pool::slab_shape(layout_.slab_size, slabs_[i].objects.slot_size);
       bitmaps_[i].assign(shape.bitmap_bytes / 8, 0);
     } else {
-      bitmaps_[i] = directory_.load_bitmap(memory, i, copy);
+      bitmaps_[i] = directory_.load_either_bitmap(memory, i, copy);
     }
   }
 }
