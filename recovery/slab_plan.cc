@@ -98,8 +98,9 @@ bool SlabPlan::carve(const log::WriteView& write) {
 void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy) {
   bitmaps_.assign(slabs_.size(), {});
   for (std::uint32_t i = 0; i < slabs_.size(); ++i) {
-    if (!changed(i)) continue;
-    if (slabs_[i].carved != 0) {
+    if (!changed(i)) {
+      if (directory_.record(i).type != 0) (void)directory_.load_either_bitmap(memory, i, copy);
+    } else if (slabs_[i].carved != 0) {
       const pool::SlabShape shape =
           pool::slab_shape(layout_.slab_size, slabs_[i].objects.slot_size);
       bitmaps_[i].assign(shape.bitmap_bytes / 8, 0);

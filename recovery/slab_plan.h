@@ -55,7 +55,9 @@ class SlabPlan {
     // relaxed: read after all threads have joined.
     if (touched.load(std::memory_order_relaxed) == 0) touched.store(1, std::memory_order_relaxed);
   }
-  // Loads the bitmaps of touched slabs. Errors: damaged_metadata.
+  // Loads the bitmaps of touched slabs and verifies those of all others: the end of recovery reads
+  // them too, and what is wrong with one must be found while nothing has been written. Errors:
+  // damaged_metadata.
   void load_bitmaps(const emu::Memory& memory, int copy);
 
   void set(std::uint64_t slot) {

@@ -273,6 +273,30 @@ TEST_CASE("a write that contradicts its slab is damage and nothing is written") 
   CHECK_FALSE(result.report.damage.empty());
 }
 
+TEST_CASE(
+    "a damaged bitmap of a slab that the log does not touch is found before anything is written") {
+  SyntheticPool pool;
+  describe_slab(pool, 5, 0b110);
+  const std::vector<std::byte> object(48, std::byte{9});
+  const auto shape = pool::slab_shape(pool.layout.slab_size, 48);
+  RecordBuilder builder;
+  builder.add_make(pool.layout.slab_offset(2) + shape.data, {5, 44, 48}, object.data(), 48);
+  pool.append(0, builder, 10);
+  auto file = pool.open();
+  const int current = file->current_copy();
+  file = nullptr;
+  const auto described = pool::slab_shape(pool.layout.slab_size, 8);
+  for (const int copy : {0, 1}) {
+    pool.bytes[pool.layout.slab_offset(5) + described.bitmap(copy)] ^= std::byte{1};
+  }
+  file = pool.open();
+  const auto error = error_of([&] { return recovery::recover(*file, {}); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::damaged_metadata);
+  CHECK(error->facts().offset == pool.layout.slab_offset(5) + described.bitmap(current));
+  CHECK((read_file(pool.path().path()) == pool.bytes));
+}
+
 TEST_CASE("damage refuses by default, and accepting the loss recovers the rest and lists it") {
   SyntheticPool pool;
   const std::vector<std::byte> object(48, std::byte{9});
