@@ -16,9 +16,11 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -170,6 +172,25 @@ void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path)
                   std::move(facts));
     }
     done += static_cast<std::uint64_t>(n);
+  }
+}
+
+void fill_holes(int fd, std::uint64_t bytes, const std::string& path) {
+  // tmpfs would look at every page; but there the blocks are the pages, and nothing else.
+  struct stat status {};
+  struct statfs system {};
+  constexpr std::uint64_t kUnit = 512;  // of st_blocks
+  if (::fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC && ::fstat(fd, &status) == 0 &&
+      static_cast<std::uint64_t>(status.st_blocks) * kUnit >= bytes) {
+    return;
+  }
+  // Not posix_fallocate, which reads and writes each block where the file system cannot do it.
+  while (::fallocate(fd, 0, 0, static_cast<::off_t>(bytes)) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == ENOSPC || errno == EDQUOT || errno == EIO) {
+      throw_system_error(errno, "fallocate", path);
+    }
+    return;
   }
 }
 

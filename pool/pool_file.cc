@@ -1,6 +1,6 @@
 // Opening a pool file: each step trusts only what the steps before it have established.
 //
-//   regular file -> locked -> size -> superblocks -> features -> UUID -> mapped
+//   regular file -> locked -> size -> superblocks -> features -> UUID -> no holes -> mapped
 #include "pool/pool_file.h"
 
 #include <algorithm>
@@ -94,6 +94,7 @@ std::unique_ptr<PoolFile> PoolFile::open(const std::filesystem::path& path, cons
   pool->layout_ = layout_of(superblock, pool->path_);
   if (writable) require_writable(superblock, pool->choice_.copy, pool->path_);
   require_uuid(superblock, options, pool->path_);
+  if (writable) fill_holes(pool->fd_, size, pool->path_);
 
   emu::step(emu::Step::pool_open);
   pool->memory_ =

@@ -53,6 +53,8 @@ void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path)
   std::memcpy(to, media.now(), bytes);
 }
 
+void fill_holes(int /*fd*/, std::uint64_t /*bytes*/, const std::string& /*path*/) {}
+
 void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::string& /*path*/) {
   emu::sim::Machine& machine = emu::sim::machine();
   machine.event(emu::sim::Event::flush, offset, machine.costs().file_write);

@@ -1,5 +1,8 @@
 #include <string>
 
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,6 +21,7 @@ using test::in_child;
 using test::kSmall;
 using test::make_small;
 using test::open_small;
+using test::read_file;
 using test::small_options;
 using test::TempDirectory;
 using test::TempPath;
@@ -83,6 +87,59 @@ TEST_CASE("a pool that may not be read or written is permission_denied") {
   CHECK(as_other(0, Access::read_only) == 2);
   CHECK(as_other(0444, Access::read_write) == 2);
   CHECK(as_other(0444, Access::read_only) == 3);
+}
+
+// What a sparse copy leaves out: nothing but zeros.
+bool punch_log(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const bool punched =
+      ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, kSmall / 4, kSmall / 8) == 0;
+  ::close(fd);
+  return punched;
+}
+
+std::uint64_t allocated(const std::filesystem::path& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+TEST_CASE("opening for writing gives a sparse copy all its space, reading does not") {
+  const TempPath at("sparse");
+  make_small(at).reset();
+  if (!punch_log(at.path())) return;  // no file system for sparse files
+  const std::uint64_t sparse = allocated(at.path());
+  REQUIRE(sparse < kSmall);
+  open_small(at, Access::read_only).reset();
+  CHECK(allocated(at.path()) == sparse);
+  open_small(at, Access::read_write).reset();
+  CHECK(allocated(at.path()) >= kSmall);
+}
+
+TEST_CASE("a sparse copy on a full file system is no_space and not touched") {
+  const TempDirectory directory;
+  const int code = in_child([&] {
+    if (::unshare(CLONE_NEWNS) != 0) return 77;
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;
+    if (::mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=300k") != 0) return 77;
+    const auto path = directory.path() / "pool";
+    PoolFile::create(path, kSmall, small_options()).reset();
+    if (!punch_log(path)) return 77;
+    const std::vector<std::byte> before = read_file(path);
+    const int fd = ::open((directory.path() / "rest").c_str(), O_WRONLY | O_CREAT, 0600);
+    while (::write(fd, before.data(), 4096) > 0) {
+    }
+    ::close(fd);
+    const std::string found =
+        code_of([&] { return PoolFile::open(path, small_options(), Access::read_write); });
+    if (found != "no_space") return 1;
+    return read_file(path) == before ? 0 : 2;
+  });
+  if (code == 77) {
+    WARN("not privileged to mount a file system");
+  } else {
+    CHECK(code == 0);
+  }
 }
 
 TEST_CASE("an open pool is in use for everyone else, in this process and others") {
