@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "log/record_walker.h"
+#include "pool/limits.h"
 
 namespace sp3::log {
 namespace {
@@ -49,6 +50,11 @@ void collect_watermarks(const RecordView& record, std::vector<Watermark>& to) {
 // Why an intact record cannot be true; empty if it can.
 std::string find_contradiction(const LogSource& source, const RecordView& record) {
   std::string what;
+  // The floor would be raised to it, and a superblock with such a floor is believed by nobody.
+  if (record.stamp() > pool::kMostStamp) {
+    return fmt::format("record {} has stamp {}, which no clock reaches", record.lsn(),
+                       record.stamp());
+  }
   if (record.header().persisted_upto >= record.lsn()) {
     return fmt::format("record {} says that the log is durable up to {}", record.lsn(),
                        record.header().persisted_upto);
@@ -132,7 +138,9 @@ void look_beyond(const LogSource& source, const SegmentRun& run, std::uint64_t p
             beyond.named.push_back({record.lsn(), record.stamp()});
           }
         }
-        beyond.largest_stamp = std::max(beyond.largest_stamp, record.stamp());
+        if (record.stamp() <= pool::kMostStamp) {
+          beyond.largest_stamp = std::max(beyond.largest_stamp, record.stamp());
+        }
         beyond.persisted_upto =
             std::max(beyond.persisted_upto, Lsn{record.header().persisted_upto});
         collect_watermarks(record, beyond.watermarks);

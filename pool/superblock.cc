@@ -22,6 +22,7 @@
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/mutant.h"
+#include "pool/limits.h"
 
 namespace sp3::pool {
 namespace {
@@ -48,9 +49,6 @@ void set_problem(SuperblockCopy& copy, Verdict verdict, std::uint64_t field, std
   copy.found = std::move(found);
 }
 
-// Stamps are nanoseconds, more or less: after 2^62 they leave room for as many again.
-constexpr base::Stamp kMostStamp = base::kMaxStamp / 2;
-
 // Numbers outside the layout that no writer of this format ever writes.
 std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& image) {
   const Superblock& s = image.fixed;
@@ -64,6 +62,15 @@ std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& ima
   if (s.number == 0) return problem(offsetof(Superblock, number), "number", "at least 1", 0);
   if (s.generation == 0) {
     return problem(offsetof(Superblock, generation), "generation", "at least 1", 0);
+  }
+  constexpr const char* kFew = "at most 2^62";
+  if (s.number > kMostCount) return problem(offsetof(Superblock, number), "number", kFew, s.number);
+  if (s.generation > kMostCount) {
+    return problem(offsetof(Superblock, generation), "generation", kFew, s.generation);
+  }
+  if (s.checkpoint_number > kMostCount) {
+    return problem(offsetof(Superblock, checkpoint_number), "checkpoint_number", kFew,
+                   s.checkpoint_number);
   }
   if (s.floor > kMostStamp) {
     return problem(offsetof(Superblock, floor), "floor", "a stamp below 2^62", s.floor);

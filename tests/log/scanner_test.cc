@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "pool/limits.h"
 #include "tests/log/synthetic_log.h"
 
 namespace sp3::test {
@@ -322,6 +323,19 @@ TEST_CASE("a record whose predecessor is younger than itself is damage") {
   REQUIRE(scan.damage.size() == 1);
   CHECK(scan.damage[0].offset == place.offset);
   CHECK(lsns(pool, scan, 1) == range(1, 1));
+}
+
+TEST_CASE("a record with a stamp that no clock reaches is damage, and no floor") {
+  constexpr Stamp kImpossible = pool::kMostStamp + 1;
+  SyntheticPool pool;
+  pool.append_simple(1, 5);
+  const auto place = pool.append_simple(1, kImpossible);
+  pool.append_simple(1, kImpossible + 1);
+  const auto scan = pool.scan();
+  REQUIRE(scan.damage.size() == 1);
+  CHECK(scan.damage[0].offset == place.offset);
+  CHECK(lsns(pool, scan, 1) == range(1, 1));
+  CHECK(scan.largest_stamp == 5);
 }
 
 TEST_CASE("a stamp that does not grow ends the prefix") {

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "pool/limits.h"
 #include "pool/superblock.h"
 #include "tests/pool/support.h"
 
@@ -242,6 +243,25 @@ TEST_CASE("sealed nonsense in one copy leaves the other, in both is damage") {
     REQUIRE(typed);
   }
   CHECK(refused > 100);
+}
+
+TEST_CASE("numbers that no writer has time to reach are refused in both copies") {
+  const Two two;
+  for (const std::size_t field :
+       {offsetof(Superblock, number), offsetof(Superblock, generation),
+        offsetof(Superblock, checkpoint_number), offsetof(Superblock, floor)}) {
+    for (const std::uint64_t beyond : {0, 1}) {
+      INFO("field at " << field << ", " << beyond << " beyond what is possible");
+      Bytes file = two.before;
+      const std::uint64_t value = kMostCount - 1 + 2 * beyond;
+      for (const std::uint64_t copy : {std::uint64_t{0}, two.copy_bytes}) {
+        std::memcpy(file.data() + copy + field, &value, sizeof value);
+        test::seal_superblock(file.data() + copy);
+      }
+      CHECK(code_of([&] { return choose(file); }) ==
+            (beyond == 0 ? "no error" : "damaged_superblock"));
+    }
+  }
 }
 
 TEST_CASE("an image of a superblock in another place does not pass for copy B") {
