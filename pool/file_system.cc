@@ -19,6 +19,7 @@
 #include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -259,6 +260,16 @@ void NewFile::open_temporary() {
 
 void NewFile::reserve(std::uint64_t size) {
   emu::step(emu::Step::pool_create);
+  // Asked, because whoever goes beyond the limit is sent a signal.
+  struct ::rlimit limit {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
+    ErrorFacts facts;
+    facts.path = path_;
+    facts.wanted = fmt::format("{} bytes", size);
+    facts.found = fmt::format("{} bytes", limit.rlim_cur);
+    throw Error(ErrorCode::no_space, "the pool is larger than this process may make a file",
+                std::move(facts));
+  }
   int error = EINTR;
   while (error == EINTR) {
     error = ::posix_fallocate(file_.get(), 0, static_cast<::off_t>(size));

@@ -22,7 +22,7 @@ namespace {
 
 void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
   require_durable(file, file.memory().fence(counts),
-                  "the recovered pool could not be made durable");
+                  "the pool's metadata could not be made durable");
 }
 
 // Stores the description of every slab that `plan` (if any) changed, and if `all_from` is a copy, of

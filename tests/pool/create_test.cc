@@ -152,7 +152,6 @@ TEST_CASE("create refuses impossible options before it touches the directory") {
 TEST_CASE("a file size limit is no_space and leaves nothing behind") {
   const TempDirectory directory;
   const int code = in_child([&] {
-    ::signal(SIGXFSZ, SIG_IGN);
     const ::rlimit limit{kSmall / 2, kSmall / 2};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
     const auto path = directory.path() / "pool";
