@@ -25,8 +25,8 @@ void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
                   "the pool's metadata could not be made durable");
 }
 
-// Stores the description of every slab that `plan` (if any) changed, and if `all_from` is a copy, of
-// every other too, as that copy has it.
+// Stores the description of every slab that `plan` (if any) changed, and if `all_from` is a copy,
+// of every other too, as that copy has it.
 void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
                     int copy, std::optional<int> all_from, emu::FlushCounts& counts) {
   emu::step(copy == 0 ? emu::Step::recovery_metadata_a : emu::Step::recovery_metadata_b);
@@ -47,8 +47,9 @@ void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const 
   fence(file, counts);  // (P8, P10) a copy's metadata before the superblock that vouches for it
 }
 
-// (P12) A process that was killed may have left a superblock in caches only. The other copy must not
-// be touched before the one that was read is on media, or a power cut could go back to the other.
+// (P12) A process that was killed may have left a superblock in caches only. The other copy must
+// not be touched before the one that was read is on media, or a power cut could go back to the
+// other.
 void settle_superblocks(pool::PoolFile& file) {
   if (mutant(Mutant::recovery_does_not_settle_superblocks)) return;
   const pool::Layout& layout = file.layout();
@@ -60,8 +61,8 @@ void settle_superblocks(pool::PoolFile& file) {
   if (!mutant(Mutant::no_fence_found_superblocks)) fence(file, counts);
 }
 
-// (P8) to (P11) of docs/RECOVERY.md. `directory` is that of copy `sound`; `whole`: the other copy is
-// no better than bytes.
+// (P8) to (P11) of docs/RECOVERY.md. `directory` is that of copy `sound`; `whole`: the other copy
+// is no better than bytes.
 void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, int sound, bool whole,
                 const SlabPlan* plan, const pool::SuperblockImage& image) {
   settle_superblocks(file);
@@ -84,9 +85,10 @@ void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, int sound,
 }
 
 // Above the superblock's generation, and above every one that the log's headers tell of. Where the
-// superblocks are older than the log (a backup, or a disk that lost the writes of both) a log of the
-// next generation may be there already: damage, given up with accept_loss. In its own generation it
-// would be believed again at the next crash, in the place of what was acknowledged since.
+// superblocks are older than the log (a backup, or a disk that lost the writes of both) a log of
+// the next generation may be there already: damage, given up with accept_loss. In its own
+// generation it would be believed again at the next crash, in the place of what was acknowledged
+// since.
 pool::SuperblockImage next_generation(const pool::PoolFile& file, const log::Newest& newest) {
   pool::SuperblockImage image = file.superblock();
   image.fixed.generation = std::max(image.fixed.generation, newest.generation) + 1;
@@ -133,10 +135,11 @@ struct Sound {
   bool both;  // the other copy is as good
 };
 
-// Equal clean superblocks vouch for both copies, so either can stand in for the other. The pool that
-// is opened reads copy A and a recovery reads B: one that is damaged would be found when it is needed,
-// after the pool was declared open, and by then there may be no other. Bitmaps are not read here,
-// which would take as long as the pool is large: they stand in for each other whenever one is read.
+// Equal clean superblocks vouch for both copies, so either can stand in for the other. The pool
+// that is opened reads copy A and a recovery reads B: one that is damaged would be found when it is
+// needed, after the pool was declared open, and by then there may be no other. Bitmaps are not read
+// here, which would take as long as the pool is large: they stand in for each other whenever one is
+// read.
 Sound find_sound(const pool::PoolFile& file) {
   const int current = file.current_copy();
   const int other = 1 - current;
