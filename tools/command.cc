@@ -76,6 +76,7 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
   try {
     refuse_impossible_numbers(app);
     app.parse(argc, argv);
+    require_output();
     return exit_code;
   } catch (const CLI::RequiredError& error) {
     const std::vector<std::string> unknown = app.remaining(true);
@@ -93,6 +94,11 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
   } catch (const std::exception& error) {
     return fail(kError, error.what());
   }
+}
+
+void require_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw std::runtime_error("standard output could not be written");
 }
 
 std::uint64_t parse_size(const std::string& text) {

@@ -37,6 +37,9 @@ void add_sim_command(CLI::App& app, int& exit_code);
 // Parses and runs; what is thrown becomes one line on standard error and an exit code.
 int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept;
 
+// Throws if something that was printed did not get to where standard output leads.
+void require_output();
+
 // "64M" and the like: a number of bytes with an optional K, M, G or T (powers of 1024).
 // Throws UsageError.
 std::uint64_t parse_size(const std::string& text);

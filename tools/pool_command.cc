@@ -48,6 +48,11 @@ int create(const PoolArguments& a) {
   return kOk;
 }
 
+// A path may be any bytes.
+std::string to_text(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 nlohmann::json to_json(const PoolInfo& info) {
   return {{"path", info.path},
           {"uuid", format_uuid(info.uuid)},
@@ -72,7 +77,7 @@ nlohmann::json to_json(const PoolInfo& info) {
 int info(const PoolArguments& a) {
   const PoolInfo info = Pool::inspect(a.path);
   if (a.json) {
-    fmt::print("{}\n", to_json(info).dump(2));
+    fmt::print("{}\n", to_text(to_json(info)));
     return kOk;
   }
   fmt::print("path               {}\n", info.path);
@@ -105,7 +110,7 @@ int check(const PoolArguments& a) {
         {"path", a.path},        {"sound", report.sound()},   {"clean", report.clean},
         {"slabs", report.slabs}, {"objects", report.objects}, {"records", report.records},
         {"damage", damage}};
-    fmt::print("{}\n", result.dump(2));
+    fmt::print("{}\n", to_text(result));
   } else {
     for (const Damage& d : report.damage) fmt::print("{}: at {}: {}\n", a.path, d.offset, d.what);
     fmt::print("{}: {}, {}; {} slabs, {} objects, {} log records\n", a.path,

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from command_line import ERROR, OK, USAGE, CommandTest, main
+from command_line import ERROR, FOUND, OK, USAGE, CommandTest, main
 
 
 class CliTest(CommandTest):
@@ -52,6 +52,25 @@ class CliTest(CommandTest):
         self.sp3("pool", "create", self.pool, "--size", "4M", "--log-size", "8K", "--segment-size", "4K")
         info = json.loads(self.sp3("pool", "info", self.pool, "--json").stdout)
         self.assertEqual(info["max_sessions"], 1)
+
+    def test_output_that_is_lost_is_an_error(self):
+        self.create()
+        for command in (["pool", "info"], ["pool", "info", "--json"], ["pool", "check", "--json"],
+                        ["log"], ["log", "--dot", "-"], ["pool", "recover"]):
+            with self.subTest(command=command), open("/dev/full", "wb") as full:
+                result = subprocess.run([self.SP3, *command, self.pool], stdout=full,
+                                        stderr=subprocess.PIPE, check=False)
+                self.assertEqual(result.returncode, ERROR)
+                self.assertIn(b"sp3: ", result.stderr)
+
+    def test_a_path_may_be_any_bytes(self):
+        self.create()
+        path = os.fsencode(self.pool) + b"\xff"
+        os.rename(self.pool, path)
+        for command in ("info", "check"):
+            result = subprocess.run([self.SP3, "pool", command, path, "--json"], check=True,
+                                    stdout=subprocess.PIPE)
+            self.assertIn("\N{REPLACEMENT CHARACTER}", json.loads(result.stdout)["path"])
 
     def test_geometry_is_taken(self):
         self.sp3("pool", "create", self.pool, "--size", "4M", "--log-size", "1M", "--segment-size",
