@@ -95,6 +95,7 @@ void Recovery::assess() {
     facts.has_offset = true;
     throw Error(ErrorCode::damaged_log, report.damage.front().what, std::move(facts));
   }
+  if (options_.assessed) options_.assessed(report);
   emu::step(emu::Step::recovery_scanned);
 }
 

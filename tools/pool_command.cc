@@ -139,6 +139,9 @@ void print_report(const RecoveryReport& report) {
       "{:.4f}\n",
       report.total_seconds, report.scan_seconds, report.cut_seconds, report.order_seconds,
       report.replay_seconds, report.flush_seconds);
+}
+
+void print_losses(const RecoveryReport& report) {
   for (const DroppedRecord& r : report.dropped_records) {
     fmt::print("dropped            session {}, record {}, stamp {}: {}\n", r.session, r.lsn,
                r.stamp, r.reason);
@@ -161,11 +164,17 @@ int recover(const PoolArguments& a) {
   options.recovery.progress = [&bar](const Progress& p) {
     if (bar) bar->show(p.phase, p.done, p.total);
   };
+  // What is lost must have been told before it is: nothing tells it a second time.
+  options.recovery.assessed = [&bar](const RecoveryReport& report) {
+    bar->clear();
+    print_losses(report);
+    require_output();
+  };
   Pool pool = Pool::open(a.path, options);
   bar.reset();
   const RecoveryReport report = pool.recovery_report();
-  pool.close();
   print_report(report);
+  pool.close();
   return report.damage.empty() ? kOk : kFound;
 }
 

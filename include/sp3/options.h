@@ -98,11 +98,18 @@ struct Progress {
   std::uint64_t total = 0;
 };
 
+struct RecoveryReport;
+
 struct RecoveryOptions {
   RecoveryStrategy strategy = RecoveryStrategy::stamp;
   std::uint32_t threads = 0;  // 0: as many as there are cores
   bool accept_loss = false;   // recover the largest dependency-closed set in spite of damage
   std::function<void(const Progress&)> progress;
+  // Called once when it is known what recovery will do, before it writes anything: damage and
+  // dropped records are in the report, and are final soon after this returns; most times are not in
+  // it yet. What it throws leaves `open`, with the pool as it was. Not called for a pool that was
+  // closed.
+  std::function<void(const RecoveryReport&)> assessed;
 };
 
 struct Options {

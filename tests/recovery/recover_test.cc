@@ -343,6 +343,39 @@ TEST_CASE("damage refuses by default, and accepting the loss recovers the rest a
   CHECK(recovery::recover(*file, {}).report.damage.empty());
 }
 
+TEST_CASE("what will be lost is told while nothing has been written, and may be refused") {
+  SyntheticPool pool;
+  const std::vector<std::byte> object(48, std::byte{9});
+  const auto shape = pool::slab_shape(pool.layout.slab_size, 48);
+  RecordBuilder builder;
+  std::vector<SyntheticPool::Place> places;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    builder.reset();
+    builder.add_make(pool.layout.slab_offset(2) + shape.data + 48 * i, {5, 44, 48}, object.data(),
+                     48);
+    places.push_back(pool.append(0, builder, 10 + i, i));
+  }
+  pool.bytes[places[2].offset + 30] ^= std::byte{4};
+  auto file = pool.open();
+  const auto before = read_file(pool.path().path());
+  int told = 0;
+  bool refuse = true;
+  RecoveryOptions options;
+  options.accept_loss = true;
+  options.assessed = [&](const RecoveryReport& report) {
+    ++told;
+    CHECK(report.damage.size() == 1);
+    CHECK(report.dropped_records.size() == 1);
+    CHECK((read_file(pool.path().path()) == before));
+    if (refuse) throw Error(ErrorCode::io_error, "nobody heard of it", {});
+  };
+  CHECK(code_of([&] { return recovery::recover(*file, options); }) == "io_error");
+  CHECK((read_file(pool.path().path()) == before));
+  refuse = false;
+  CHECK(recovery::recover(*file, options).report.damage.size() == 1);
+  CHECK(told == 2);
+}
+
 TEST_CASE("progress is told for every phase and never goes backwards") {
   Crashed crashed(9, 200);
   std::map<std::string, std::uint64_t> done;

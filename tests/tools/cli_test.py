@@ -72,6 +72,30 @@ class CliTest(CommandTest):
                                     stdout=subprocess.PIPE)
             self.assertIn("\N{REPLACEMENT CHARACTER}", json.loads(result.stdout)["path"])
 
+    def test_losses_are_told_before_they_are_final(self):
+        self.sp3("crash-test", "--rounds", "1", "--seed", "3", "--workload", "queue", "--keep",
+                 "--path", self.directory.name)
+        [name] = [f for f in os.listdir(self.directory.name) if f.endswith(".crashed")]
+        pool = os.path.join(self.directory.name, name)
+        with open(pool, "rb") as file:
+            content = bytearray(file.read())
+        # The first record behind each segment header.
+        magic = (0x47533353).to_bytes(4, "little")
+        for at in range(0, len(content), 4096):
+            if content[at + 4:at + 8] == magic:
+                content[at + 100] ^= 1
+        with open(pool, "wb") as file:
+            file.write(content)
+        self.sp3("pool", "check", pool, code=FOUND)
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([self.SP3, "pool", "recover", "--accept-loss", pool], stdout=full,
+                                    stderr=subprocess.PIPE, check=False)
+        self.assertEqual(result.returncode, ERROR)
+        with open(pool, "rb") as file:
+            self.assertTrue(file.read() == content, "it was written to")
+        self.assertIn("lost  ", self.sp3("pool", "recover", "--accept-loss", pool, code=FOUND).stdout)
+        self.sp3("pool", "check", pool)
+
     def test_geometry_is_taken(self):
         self.sp3("pool", "create", self.pool, "--size", "4M", "--log-size", "1M", "--segment-size",
                  "16K", "--slab-size", "32K", "--max-sessions", "5")
