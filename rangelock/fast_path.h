@@ -31,7 +31,8 @@ template <class Attempt>
   if (&owner.domain != domain_) [[unlikely]]
     rangelock::refuse_owner();
   RangeHandle handle(owner, begin, end, mode);
-  if ((fifo_ && is_overtaking(handle.claim_.range, mode)) || !attempt(handle.claim_)) [[unlikely]] {
+  if ((fifo_ && is_overtaking({&handle.claim_.range, 1}, mode)) || !attempt(handle.claim_))
+      [[unlikely]] {
     owner.contended.add(1);
     handle.lock_ = nullptr;
     handle.claim_.place[0] = handle.claim_.place[1] = 0;

@@ -4,6 +4,13 @@
 // A wait: spin for as long as a short critical section may last, trying again now and then. Then
 // enter the queue, and until the range is had: note what blocks us, try once more, sleep. With
 // Fairness::fifo an acquisition that conflicts with a waiter does not even try.
+//
+// A batch that holds a range already waits for held ranges only, never behind a waiter, who may be
+// waiting for what the batch holds. Then no batches wait in a circle: let B wait at an address that
+// C holds. What C waits for begins at or behind all that C holds, and the address where it is held
+// against C is not in what C holds, in the same mode; so it is a higher one. Along a chain of waits
+// addresses rise, until somebody holds and does not wait. Nobody is overtaken for it who came
+// before the batch: with nothing held yet, it waits behind all who conflict with any of its ranges.
 #include <sp3/range_lock.h>
 
 #include <algorithm>
@@ -123,10 +130,10 @@ inline void BlockingRangeLock::hold(RangeHandle& handle) noexcept {
   handle.lock_ = this;
 }
 
-// Whether the range conflicts with one that is waited for.
-bool BlockingRangeLock::is_overtaking(const Range& range, RangeMode mode) const {
+// Whether one of the ranges conflicts with one that is waited for.
+bool BlockingRangeLock::is_overtaking(std::span<const Range> ranges, RangeMode mode) const {
   rangelock::Blocker elder;
-  return !queue_->is_empty() && queue_->find_elder(range, mode, nullptr, elder);
+  return !queue_->is_empty() && queue_->find_elder(ranges, mode, nullptr, elder);
 }
 
 RangeHandle BlockingRangeLock::acquire(RangeOwner& by, const Range& range, RangeMode mode,
@@ -136,12 +143,12 @@ RangeHandle BlockingRangeLock::acquire(RangeOwner& by, const Range& range, Range
   RangeHandle handle = try_acquire(by, range.begin, range.end, mode);
   if (handle) return handle;
   if (held == 0 || deadline != nullptr) {
-    wait(handle, {deadline, stop});
+    wait(handle, {&range, 1}, {deadline, stop});
     return handle;
   }
   // Two owners that wait for each other would wait for ever; neither can know.
   const Clock::time_point limit = Clock::now() + nested_wait_;
-  wait(handle, {&limit, stop});
+  wait(handle, {&range, 1}, {&limit, stop});
   if (!handle && !stop.stop_requested()) {
     throw Error(ErrorCode::nested_wait,
                 fmt::format("waited {} ms for a range while holding {} others: a deadlock?",
@@ -151,13 +158,16 @@ RangeHandle BlockingRangeLock::acquire(RangeOwner& by, const Range& range, Range
   return handle;
 }
 
-// Takes the range of an empty handle, if it can.
-void BlockingRangeLock::wait(RangeHandle& handle, const Patience& patience) {
+// Takes the range of an empty handle, if it can. With fifo, behind the waiters that conflict with
+// one of `wanted`: of the range, of a whole batch that holds nothing yet, or of nothing.
+void BlockingRangeLock::wait(RangeHandle& handle, std::span<const Range> wanted,
+                             const Patience& patience) {
   rangelock::Claim& claim = handle.claim_;
   OwnerCore& owner = *claim.owner;
   rangelock::Blocker blocker;
+  const bool behind_elders = fifo_ && !wanted.empty();
   const auto allowed_attempt = [&](WaitQueue::Waiter* waiter) {
-    return !(fifo_ && queue_->find_elder(claim.range, claim.mode, waiter, blocker)) &&
+    return !(behind_elders && queue_->find_elder(wanted, claim.mode, waiter, blocker)) &&
            attempt(claim, blocker);
   };
   // relaxed, here and below: numbers, not an order.
@@ -181,7 +191,7 @@ void BlockingRangeLock::wait(RangeHandle& handle, const Patience& patience) {
     if (allowed_attempt(nullptr)) return finish(true);
   }
 
-  WaitQueue::Waiter waiter(owner, claim.range, claim.mode);
+  WaitQueue::Waiter waiter(owner, claim.range, claim.mode, !fifo_ || behind_elders);
   queue_->enter(waiter);
   // If an attempt throws, the waiter must not stay behind.
   bool with_range = false;
@@ -216,10 +226,24 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
                   {.found = describe(sorted[i - 1]) + " and " + describe(sorted[i])});
     }
   }
+  if (&owner.core().domain != domain_) rangelock::refuse_owner();
   std::vector<RangeHandle> handles;
   handles.reserve(sorted.size());
-  // Batches wait for each other in ascending order only; a wait is nested if the owner held ranges
-  // before, and then the whole batch has one deadline.
+  // Takes the next range without waiting, or returns a handle that wait() will fill.
+  const auto try_next = [&](const Range& range) {
+    if (!wait) return try_acquire(owner, range.begin, range.end, mode);
+    RangeHandle handle(owner.core(), range.begin, range.end, mode);
+    rangelock::Blocker blocker;
+    const bool is_first_behind = fifo_ && handles.empty() && is_overtaking(sorted, mode);
+    if (!is_first_behind && attempt(handle.claim_, blocker)) {
+      hold(handle);
+    } else {
+      owner.core().contended.add(1);
+      handle.lock_ = nullptr;
+    }
+    return handle;
+  };
+  // A wait is nested if the owner held ranges before; then the whole batch has one deadline.
   Clock::time_point limit;
   const bool limited = wait && deadline == nullptr && owner.held() != 0;
   if (limited) {
@@ -228,8 +252,12 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
   }
   try {
     for (const Range& range : sorted) {
-      RangeHandle handle = try_acquire(owner, range.begin, range.end, mode);
-      if (!handle && wait) this->wait(handle, {deadline, stop});
+      RangeHandle handle = try_next(range);
+      if (!handle && wait) {
+        // Behind the elders of the whole batch, or once it holds something, of none of it.
+        const std::span<const Range> wanted(sorted.data(), handles.empty() ? sorted.size() : 0);
+        this->wait(handle, wanted, {deadline, stop});
+      }
       if (!handle) {
         unlock_all(handles);
         if (!limited || stop.stop_requested()) return handles;

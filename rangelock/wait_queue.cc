@@ -1,5 +1,6 @@
 #include "rangelock/wait_queue.h"
 
+#include <algorithm>
 #include <climits>
 #include <ctime>
 
@@ -68,10 +69,14 @@ bool WaitQueue::set_blocker(Waiter& waiter, const Blocker& blocker) {
   return same;
 }
 
-bool WaitQueue::find_elder(const Range& range, RangeMode mode, Waiter* waiter, Blocker& blocker) {
+bool WaitQueue::find_elder(std::span<const Range> ranges, RangeMode mode, Waiter* waiter,
+                           Blocker& blocker) {
   const std::lock_guard hold(mutex_);
   for (const Waiter* elder = first_; elder != nullptr && elder != waiter; elder = elder->next) {
-    if (!conflict(elder->range, elder->mode, range, mode)) continue;
+    const bool conflicts = std::ranges::any_of(ranges, [&](const Range& range) {
+      return conflict(elder->range, elder->mode, range, mode);
+    });
+    if (!conflicts) continue;
     blocker = elder->as_blocker();
     if (waiter != nullptr) {
       waiter->blocker = blocker;
@@ -119,6 +124,7 @@ void WaitQueue::wake_locked(const Range& range) noexcept {
 
 // Wakes it, unless an elder that it conflicts with is awake.
 void WaitQueue::wake_or_pass_over(Waiter& waiter) noexcept {
+  if (!waiter.may_be_passed_over) return wake(waiter);
   const Waiter* elder = first_;
   while (elder != &waiter && !(elder->woken.load(std::memory_order_relaxed) != 0 &&
                                conflict(elder->range, elder->mode, waiter.range, waiter.mode))) {

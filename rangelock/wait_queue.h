@@ -11,7 +11,9 @@
 //      One that was passed over has made no such attempt: it is woken if the other leaves without the
 //      range, or has to sleep again.
 //   2. A waiter that leaves without the range wakes those that it blocked.
-//   3. An attempt that retreats wakes only those who took it for held; so waiters for what is held
+//   3. Who holds a part of its batch already waits behind nobody, and so is never passed over: the
+//      one before it may be waiting for that part.
+//   4. An attempt that retreats wakes only those who took it for held; so waiters for what is held
 //      fall asleep, however often their attempts meet each other.
 #pragma once
 
@@ -19,6 +21,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include <sp3/range_lock.h>
@@ -33,12 +36,17 @@ class WaitQueue {
   using Clock = std::chrono::steady_clock;
 
   struct Waiter {
-    Waiter(const OwnerCore& in, const Range& wanted, RangeMode in_mode)
-        : owner(in), range(wanted), mode(in_mode), since(Clock::now()) {}
+    Waiter(const OwnerCore& in, const Range& wanted, RangeMode in_mode, bool behind_elders)
+        : owner(in),
+          range(wanted),
+          mode(in_mode),
+          may_be_passed_over(behind_elders),
+          since(Clock::now()) {}
     [[nodiscard]] Blocker as_blocker() const noexcept { return {range, mode}; }
     const OwnerCore& owner;
     const Range range;
     const RangeMode mode;
+    const bool may_be_passed_over;  // see invariant 3
     const Clock::time_point since;
     std::atomic<std::uint32_t> woken{0};
     Blocker blocker{};         // guarded by the queue's mutex, like all below
@@ -53,9 +61,9 @@ class WaitQueue {
   void leave(Waiter& waiter, bool with_range);
   // Notes what blocks the waiter; true if that was noted before, and nothing woke it since.
   bool set_blocker(Waiter& waiter, const Blocker& blocker);
-  // If someone who came before `waiter` (anyone, for nullptr) wants a conflicting range: notes that
-  // as the blocker. Else false.
-  bool find_elder(const Range& range, RangeMode mode, Waiter* waiter, Blocker& blocker);
+  // If someone who came before `waiter` (anyone, for nullptr) wants a range that conflicts with one
+  // of `ranges`: notes that as the blocker. Else false.
+  bool find_elder(std::span<const Range> ranges, RangeMode mode, Waiter* waiter, Blocker& blocker);
   // Until woken, or the deadline (nullptr: none).
   static void sleep(Waiter& waiter, const Clock::time_point* deadline);
   static void wake(Waiter& waiter);

@@ -276,7 +276,9 @@ class BlockingRangeLock {
   }
 
   // Several ranges, all or none: sorted first, so that batches never wait for each other in a
-  // circle. The result holds a handle for each range in ascending order, or nothing.
+  // circle. With Fairness::fifo a batch goes behind those who wait for any of its ranges until it
+  // holds the first; from then on it waits for held ranges only, and so may overtake who has begun
+  // to wait since. The result holds a handle for each range in ascending order, or nothing.
   // Errors: Error{invalid_range} also if two of the ranges overlap and the mode is exclusive.
   [[nodiscard]] std::vector<RangeHandle> try_lock_all(RangeOwner& owner,
                                                       std::span<const Range> ranges,
@@ -347,8 +349,8 @@ class BlockingRangeLock {
   std::vector<RangeHandle> acquire_all(RangeOwner& owner, std::span<const Range> ranges,
                                        RangeMode mode, const Clock::time_point* deadline,
                                        const std::stop_token& stop, bool wait);
-  bool is_overtaking(const Range& range, RangeMode mode) const;
-  void wait(RangeHandle& handle, const Patience& patience);
+  bool is_overtaking(std::span<const Range> ranges, RangeMode mode) const;
+  void wait(RangeHandle& handle, std::span<const Range> wanted, const Patience& patience);
   void hold(RangeHandle& handle) noexcept;
 
   rangelock::Domain* const domain_;

@@ -156,8 +156,10 @@ TEMPLATE_TEST_CASE("a batch is had whole or not at all", "", SP3_OUR_RANGE_LOCKS
 }
 
 TEMPLATE_TEST_CASE("batches never wait for each other in a circle", "", SP3_OUR_RANGE_LOCKS) {
-  const auto lock = make_lock<TestType>();
+  const auto fairness = GENERATE(Fairness::barging, Fairness::fifo);
+  const auto lock = make_lock<TestType>({.fairness = fairness});
   ExclusionOracle oracle;
+  std::atomic<unsigned> stuck{0};
   run_threads(4, [&](unsigned thread) {
     RangeOwner owner(thread);
     workloads::Rng rng(9, thread);
@@ -168,13 +170,107 @@ TEMPLATE_TEST_CASE("batches never wait for each other in a circle", "", SP3_OUR_
         ranges.push_back({begin, begin + 1 + rng.below(20)});
       }
       std::swap(ranges[0], ranges[rng.below(4)]);
-      std::vector<RangeHandle> handles = lock->lock_all(owner, ranges);
+      if (thread == 0 && i % 2 == 1) ranges = {{0, 160}};
+      const auto limit = Clock::now() + (stuck == 0 ? 30s : 0s);
+      std::vector<RangeHandle> handles = lock->try_lock_all_until(owner, ranges, limit);
+      if (handles.empty()) {
+        ++stuck;
+        break;
+      }
       for (const Range& range : ranges) oracle.enter(range, RangeMode::exclusive);
       for (const Range& range : ranges) oracle.leave(range, RangeMode::exclusive);
       lock->unlock_all(handles);
     }
   });
+  CHECK(stuck == 0);
   CHECK(oracle.violations() == 0);
+}
+
+// The batch holds [0, 10) when a full range comes that waits for it and wants what the batch wants
+// too.
+TEMPLATE_TEST_CASE("a batch that holds a range goes behind nobody", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.fairness = Fairness::fifo});
+  const auto limit = Clock::now() + 10s;
+  RangeHandle middle = lock->lock(20, 30);
+  bool batch_had = false, full_had = false;
+  std::thread batch([&] {
+    RangeOwner owner(1);
+    const std::vector<Range> ranges{{0, 10}, {20, 30}, {40, 50}};
+    std::vector<RangeHandle> handles = lock->try_lock_all_until(owner, ranges, limit);
+    batch_had = handles.size() == 3;
+    lock->unlock_all(handles);
+  });
+  wait_until([&] { return lock->waiters().size() == 1; });
+  std::thread full([&] {
+    RangeHandle handle = lock->try_lock_until(0, 50, limit);
+    full_had = static_cast<bool>(handle);
+    if (handle) lock->unlock(handle);
+  });
+  wait_until([&] { return lock->waiters().size() == 2; });
+  lock->unlock(middle);
+  batch.join();
+  full.join();
+  CHECK(batch_had);
+  CHECK(full_had);
+}
+
+// Two full ranges wait, one behind the other, when the last range of the batch is unlocked. That
+// wakes the second, which has to wait on for the first, and so for the batch.
+TEMPLATE_TEST_CASE("a batch that holds a range is not passed over", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.fairness = Fairness::fifo});
+  RangeHandle middle = lock->lock(20, 30);
+  RangeHandle last = lock->lock(40, 50);
+  bool batch_had = false;
+  std::thread batch([&] {
+    RangeOwner owner(1);
+    const std::vector<Range> ranges{{0, 10}, {20, 30}, {40, 50}};
+    const auto limit = Clock::now() + 10s;
+    std::vector<RangeHandle> handles = lock->try_lock_all_until(owner, ranges, limit);
+    batch_had = handles.size() == 3;
+    lock->unlock_all(handles);
+  });
+  wait_until([&] { return lock->waiters().size() == 1; });
+  std::vector<std::thread> full;
+  for (std::size_t i = 1; i <= 2; ++i) {
+    full.emplace_back([&] { lock->unlock(lock->lock(0, 50)); });
+    wait_until([&] { return lock->waiters().size() == 1 + i; });
+  }
+  lock->unlock(middle);
+  wait_until([&] { return lock->waiters().back().range == Range{40, 50}; });
+  // One that gives up wakes the two, so that they find out what they wait for now.
+  (void)lock->try_lock_until(22, 24, Clock::now() + 5ms);
+  wait_until([&] {
+    const auto waiters = lock->waiters();
+    return waiters[0].blocker == Range{0, 10} && waiters[1].blocker == Range{0, 50};
+  });
+  std::this_thread::sleep_for(20ms);  // both asleep
+  lock->unlock(last);
+  batch.join();
+  CHECK(batch_had);
+  for (std::thread& thread : full) thread.join();
+}
+
+// Or a row of batches would starve it: each would hold its first range and then go before the
+// waiter.
+TEMPLATE_TEST_CASE("a batch that holds nothing goes behind waiters for any of its ranges", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.fairness = Fairness::fifo});
+  RangeHandle reader = lock->lock_shared(20, 30);
+  std::thread writer([&] { lock->unlock(lock->lock(20, 40)); });
+  wait_until([&] { return lock->waiters().size() == 1; });
+  RangeOwner owner(1);
+  // The lock would grant both.
+  const std::vector<Range> ranges{{0, 10}, {20, 30}};
+  CHECK(lock->try_lock_all(owner, ranges, RangeMode::shared).empty());
+  CHECK(lock->try_lock_all_until(owner, ranges, Clock::now() + 5ms, RangeMode::shared).empty());
+  std::vector<RangeHandle> had;
+  std::thread batch([&] { had = lock->lock_all(owner, ranges, RangeMode::shared); });
+  wait_until([&] { return lock->waiters().size() == 2; });
+  lock->unlock(reader);
+  writer.join();
+  batch.join();
+  CHECK(had.size() == 2);
+  lock->unlock_all(had);
 }
 
 // An unlock wakes the elder of two waiters that want the same, and the elder cannot have it after all.
