@@ -208,13 +208,27 @@ inline const Node* OrderedList::overlap_on(const Path& path, const Range& range)
   return path.succ->begin < range.end ? path.succ : nullptr;
 }
 
+// Unlinks the marked nodes between pred and succ, if there are any, for a search that links nothing
+// there. Otherwise every search would walk over them again, as long as none links a node. That
+// pred's link has changed, or pred was unlocked, does not matter: the next search tries again.
+inline void OrderedList::tidy(OwnerCore& owner, const Path& path) noexcept {
+  if (path.link[0] != link_to(path.succ)) [[unlikely]]
+    unlink_run(owner, 0, path.pred[0], path.link[0], path.succ);
+}
+
+[[gnu::noinline]] void OrderedList::refuse(OwnerCore& owner, const Path& path, const Node& overlap,
+                                           Blocker& blocker) noexcept {
+  blocker = overlap.as_blocker();
+  tidy(owner, path);
+}
+
 Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
                                  Blocker& blocker) {
   const unsigned height = draw_height(owner, path);
   if (!try_search(owner, range.begin, path)) [[unlikely]]
     search(owner, range.begin, path);
   if (const Node* const overlap = overlap_on(path, range)) {
-    blocker = overlap->as_blocker();
+    refuse(owner, path, *overlap, blocker);
     return nullptr;
   }
   Node* const node = make_node(owner, range, RangeMode::exclusive, state, height);
@@ -228,7 +242,7 @@ Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState
   do {
     search(owner, node->begin, path);
     if (const Node* const overlap = overlap_on(path, node->range())) {
-      blocker = overlap->as_blocker();
+      refuse(owner, path, *overlap, blocker);
       owner.pool.free(node);
       return nullptr;
     }
@@ -273,16 +287,29 @@ Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint6
   Path path;
   path.levels = levels_.load(std::memory_order_relaxed);
   search(owner, range.begin > reach ? range.begin - reach : 0, path);
-  Node* const pred = path.pred[0];
+  tidy(owner, path);
+  Node* pred = path.pred[0];
   if (pred != &head_.node && pred->end > range.begin) return pred;
+  Node* node = path.succ;
   // Several may begin at 0, and the search has passed all but the last of them.
-  if (range.begin <= reach) path.succ = node_of(head_.next(0).load(std::memory_order_acquire));
+  if (range.begin <= reach) {
+    pred = &head_.node;
+    node = node_of(pred->next(0).load(std::memory_order_acquire));
+  }
   // Not from pred's link as it is now: pred may have been unlocked, and then its link leads past
   // whatever came since. succ was its neighbour when the search saw it, and so on from there.
-  for (Node* node = path.succ; node->begin < range.end;) {
+  while (node->begin < range.end) {
     const Link next = node->next(0).load(std::memory_order_acquire);
-    if (!is_marked(next) && node->end > range.begin) return node;
-    node = node_of(next);
+    if (is_marked(next)) [[unlikely]] {
+      // As in tidy. pred's link did lead here: it is compared again when the run is unlinked.
+      Node* const end = end_of_run(node, 0);
+      unlink_run(owner, 0, pred, link_to(node), end);
+      node = end;
+      continue;
+    }
+    if (node->end > range.begin) return node;
+    pred = node;
+    node = unmarked_node_of(next);
   }
   return nullptr;
 }

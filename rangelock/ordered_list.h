@@ -4,7 +4,7 @@
 // lock (docs/RANGE_LOCKS.md tells why each is correct):
 //   - A search treats a run of marked nodes as not there. One CAS on the link of the live node
 //     before the run unlinks all of it; on the bottom level the CAS that links a new node does that
-//     too.
+//     too. So what is unlocked is walked over once, whatever comes next.
 //   - A node is unlinked by whoever comes next, never by its unlocker, and retired by whoever takes
 //     it off its last level.
 //   - Towers are as high as the number of nodes calls for: whoever draws a height above the top
@@ -115,6 +115,8 @@ class OrderedList {
   static Node* make_node(OwnerCore& owner, const Range& range, RangeMode mode, NodeState state,
                          unsigned height);
   static const Node* overlap_on(const Path& path, const Range& range) noexcept;
+  void tidy(OwnerCore& owner, const Path& path) noexcept;
+  void refuse(OwnerCore& owner, const Path& path, const Node& overlap, Blocker& blocker) noexcept;
   Node* link_disjoint_again(OwnerCore& owner, Node* node, Path& path, Blocker& blocker);
   bool link_bottom(OwnerCore& owner, Node* node, Path& path);
   void build_upper_levels(OwnerCore& owner, Node* node, Path& path);

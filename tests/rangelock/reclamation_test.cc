@@ -1,6 +1,8 @@
 // Memory: nodes are used again and again, and given back.
 #include <catch2/catch.hpp>
 
+#include "rangelock/hook.h"
+#include "rangelock/ordered_list.h"
 #include "tests/rangelock/support.h"
 
 using namespace sp3;
@@ -40,7 +42,79 @@ void check_no_growth(std::uint64_t pairs) {
   CHECK(domain.statistics().owners == 0);
 }
 
+// A list by itself.
+struct BareList {
+  ~BareList() { list.clear(owner.core().pool); }
+  rangelock::Node* link(const Range& range) {
+    rangelock::OrderedList::Path path;
+    rangelock::Blocker blocker;
+    rangelock::Node* const node =
+        list.link_disjoint(owner.core(), range, rangelock::NodeState::held, path, blocker);
+    if (node != nullptr) list.build_tower(owner.core(), node, path);
+    return node;
+  }
+  rangelock::Node* link_shared(const Range& range) {
+    rangelock::OrderedList::Path path;
+    rangelock::Node* const node = list.link_any(owner.core(), range, path);
+    list.build_tower(owner.core(), node, path);
+    return node;
+  }
+  // Whether nothing is linked behind the node, marked or not.
+  static bool is_last(const rangelock::Node* node) {
+    return rangelock::node_of(node->next(0).load())->begin == kRangeMax;
+  }
+
+  rangelock::Domain domain{2};
+  const rangelock::Guest owner{domain};
+  rangelock::OrderedList list{12};
+};
+
 }  // namespace
+
+// Each of these searches would otherwise walk over a thousand nodes again, and so would the next.
+TEST_CASE("whoever passes unlocked ranges unlinks them, even if it links nothing") {
+  BareList bare;
+  const rangelock::Pin pin(bare.owner.core());
+  std::vector<rangelock::Node*> nodes;
+  const auto mark_all = [&] {
+    for (rangelock::Node* node : nodes) rangelock::OrderedList::mark(node);
+  };
+  constexpr std::uint64_t kNodes = 1000;
+  SECTION("a search for an overlap") {
+    for (std::uint64_t i = 0; i < kNodes; ++i) nodes.push_back(bare.link({10 * i, 10 * i + 5}));
+    mark_all();
+    CHECK_FALSE(bare.list.is_empty());
+    CHECK(bare.list.find_overlap(bare.owner.core(), {0, 1}, 0) == nullptr);
+    CHECK(bare.list.is_empty());
+  }
+  SECTION("a search for an overlap that goes back for long ranges") {
+    const rangelock::Node* const first = bare.link_shared({5, 6});
+    for (std::uint64_t i = 1; i < kNodes; ++i) nodes.push_back(bare.link_shared({6 + i, 8 + i}));
+    mark_all();
+    CHECK(bare.list.find_overlap(bare.owner.core(), {5000, 5001}, 1 << 14) == nullptr);
+    CHECK(BareList::is_last(first));
+  }
+  SECTION("a refusal") {
+    const rangelock::Node* const first = bare.link({0, 10});
+    for (std::uint64_t i = 1; i < kNodes; ++i) nodes.push_back(bare.link({10 * i, 10 * i + 5}));
+    mark_all();
+    CHECK(bare.link({5, 6}) == nullptr);
+    CHECK(BareList::is_last(first));
+  }
+  SECTION("a refusal after another was faster") {
+    static BareList* list;
+    static const rangelock::Node* first;
+    list = &bare;
+    rangelock::install_hook([](rangelock::Hook at) {
+      if (at != rangelock::Hook::before_link) return;
+      rangelock::install_hook(nullptr);
+      first = list->link({0, 10});
+      rangelock::OrderedList::mark(list->link({20, 30}));
+    });
+    CHECK(bare.link({5, 6}) == nullptr);
+    CHECK(BareList::is_last(first));
+  }
+}
 
 TEST_CASE("five million acquisitions of the skip list use the same nodes again") {
   check_no_growth<SkiplistRangeLock>(5'000'000);
