@@ -189,7 +189,8 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
   }
   Node* const node = ordered_.attempt(owner, claim.range, claim.mode, blocker);
   if (node == nullptr) return false;
-  // relaxed: we are inside; see lists_matter.
+  // relaxed: we are inside; see lists_matter. It hands on what was released with (10), like every
+  // read-modify-write.
   first.overflow.fetch_add(1, std::memory_order_relaxed);
   if (&second != &first) second.overflow.fetch_add(1, std::memory_order_relaxed);
   claim.place[0] = kOverflow;
@@ -204,7 +205,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
   wide_.fetch_add(1, std::memory_order_seq_cst);
   if (find_narrow(claim.range, claim.mode, blocker)) {
     ordered_.retreat(node, claim.range, claim.mode);
-    wide_.fetch_sub(1, std::memory_order_relaxed);  // as in release_in_lists
+    wide_.fetch_sub(1, std::memory_order_release);  // as in release_in_lists
     return false;
   }
   claim.place[0] = kInLists;
@@ -286,7 +287,9 @@ bool GridCore::visit_bucket(std::size_t index, const Range& range, RangeMode mod
   if (!found && std::ranges::all_of(bucket.begin, is_free)) {
     // relaxed: whoever enters next finds both cleared, by (6) and (7), and sets them again.
     bucket.shown.store(0, std::memory_order_relaxed);
-    summary_[index / 64].fetch_and(~(std::uint64_t{1} << (index % 64)), std::memory_order_relaxed);
+    // release: the critical sections of those whose slots we found free (9) happen before a wide
+    // range that does not come here because the bit is clear.
+    summary_[index / 64].fetch_and(~(std::uint64_t{1} << (index % 64)), std::memory_order_release);
   }
   leave(bucket);
   return found;
@@ -304,15 +307,16 @@ inline void GridCore::release(const Claim& claim) noexcept {
 
 [[gnu::noinline]] void GridCore::release_in_lists(const Claim& claim) noexcept {
   ordered_.release(unmarked_node_of(claim.place[1]), claim.range);
-  // relaxed, and after: who still counts us only searches the lists in vain.
+  // After: who still counts us only searches the lists in vain. (10) release: the critical section
+  // happens before whoever does not search the lists, because nothing is counted any more (11).
   if (claim.place[0] == kInLists) {
-    wide_.fetch_sub(1, std::memory_order_relaxed);
+    wide_.fetch_sub(1, std::memory_order_release);
     return;
   }
   const std::size_t first = bucket_index(claim.range.begin >> shift_);
   const std::size_t second = bucket_index((claim.range.end - 1) >> shift_);
-  buckets_[first].overflow.fetch_sub(1, std::memory_order_relaxed);
-  if (second != first) buckets_[second].overflow.fetch_sub(1, std::memory_order_relaxed);
+  buckets_[first].overflow.fetch_sub(1, std::memory_order_release);
+  if (second != first) buckets_[second].overflow.fetch_sub(1, std::memory_order_release);
 }
 
 void GridCore::list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const {

@@ -83,10 +83,10 @@ class GridCore {
   // (6) release: the slots are written before the next one inside (7) reads them.
   static void leave(Bucket& bucket) noexcept { bucket.busy.store(0, std::memory_order_release); }
   [[nodiscard]] bool lists_matter(const Bucket& bucket) const noexcept {
-    // seq_cst, store buffering: see wide_ above. relaxed: overflow changes inside the bucket or,
-    // when it falls, later than what it counts.
+    // (11) acquire, both: pairs with (10). seq_cst, store buffering: see wide_ above. A stale overflow
+    // cannot be too low: it rises inside the bucket, and falls later than what it counts.
     return wide_.load(std::memory_order_seq_cst) != 0 ||
-           bucket.overflow.load(std::memory_order_relaxed) != 0;
+           bucket.overflow.load(std::memory_order_acquire) != 0;
   }
   // What a look at a bucket's slots finds.
   static constexpr unsigned kFull = kSlots;
