@@ -5,9 +5,12 @@
 
 namespace sp3::rangelock {
 
-NodePool::~NodePool() {
+void NodePool::give_back() noexcept {
   for (const bool tall : {false, true}) {
-    for (Bag& bag : limbo_) domain_.adopt(tall, bag.chains[tall]);
+    for (Bag& bag : limbo_) {
+      domain_.adopt(tall, bag.chains[tall]);
+      bag.epoch = 0;
+    }
     domain_.give(tall, free_[tall]);
   }
 }
@@ -45,14 +48,25 @@ void NodePool::empty(Bag& bag) noexcept {
   bag.epoch = 0;
 }
 
+namespace {
+// Before anything of that size is allocated.
+std::size_t checked_owners(std::size_t owners) {
+  if (owners >= 1 && owners <= Domain::kMaxOwners) return owners;
+  throw Error(
+      ErrorCode::invalid_argument, "the owners of a range-lock domain",
+      {.wanted = "1 to " + std::to_string(Domain::kMaxOwners), .found = std::to_string(owners)});
+}
+}  // namespace
+
 void Domain::Free::operator()(std::byte* bytes) const noexcept {
   ::operator delete[](bytes, std::align_val_t{base::kCacheLine});
 }
 
-Domain::Domain(std::size_t owners) : epochs_(owners), owners_(owners) {
-  if (owners >= 1 && owners <= kMaxOwners) return;
-  throw Error(ErrorCode::invalid_argument, "the owners of a range-lock domain",
-              {.wanted = "1 to " + std::to_string(kMaxOwners), .found = std::to_string(owners)});
+// Number 0 is the guest's: epochs look at all numbers up to the highest one in use.
+Domain::Domain(std::size_t owners)
+    : epochs_(checked_owners(owners) + 1), owners_(owners + 1), guest_(*this, 0, 0) {
+  owners_[0] = &guest_;
+  epochs_.admit(0);
 }
 
 Domain::~Domain() { SP3_CHECK(live_owners_ == 0); }
@@ -68,7 +82,7 @@ std::unique_ptr<OwnerCore> Domain::admit(std::uint64_t token) {
     return owner;
   }
   throw Error(ErrorCode::invalid_argument, "a range-lock domain has no room for another owner",
-              {.found = std::to_string(owners_.size()) + " owners"});
+              {.found = std::to_string(owners_.size() - 1) + " owners"});
 }
 
 void Domain::dismiss(OwnerCore& owner) noexcept {

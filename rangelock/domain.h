@@ -57,9 +57,12 @@ struct NodeChain {
 class NodePool {
  public:
   explicit NodePool(Domain& domain) : domain_(domain) {}
-  ~NodePool();
+  ~NodePool() { give_back(); }
   NodePool(const NodePool&) = delete;
   NodePool& operator=(const NodePool&) = delete;
+
+  // Leaves everything to the domain.
+  void give_back() noexcept;
 
   // Errors: std::bad_alloc.
   Node* allocate(unsigned height) {
@@ -108,7 +111,7 @@ class NodePool {
 
 struct OwnerCore {
   OwnerCore(Domain& in, std::uint32_t with_number, std::uint64_t with_token)
-      : domain(in), number(with_number), token(with_token), pool(in), random(with_number) {}
+      : domain(in), number(with_number), token(with_token), pool(in), random(with_number - 1) {}
 
   Domain& domain;
   const std::uint32_t number;
@@ -124,7 +127,7 @@ struct OwnerCore {
 
 class Domain {
  public:
-  // Errors: Error{invalid_argument} for more owners than the locks have bits for.
+  // Errors: Error{invalid_argument} for more owners than the locks have bits for; std::bad_alloc.
   explicit Domain(std::size_t owners);
   ~Domain();
   Domain(const Domain&) = delete;
@@ -146,9 +149,11 @@ class Domain {
   void adopt(bool tall, NodeChain& chain) noexcept;
 
   static constexpr std::size_t kBatch = 64;
-  static constexpr std::size_t kMaxOwners = 1 << 16;
+  // Their numbers go up to here, in 16 bits (grid_core.h); number 0 is the guest's.
+  static constexpr std::size_t kMaxOwners = (1 << 16) - 1;
 
  private:
+  friend class Guest;
   struct Free {
     void operator()(std::byte* bytes) const noexcept;
   };
@@ -162,19 +167,24 @@ class Domain {
   base::EpochDomain::Epoch orphaned_at_ = 0;  // the newest of them
   std::vector<std::unique_ptr<std::byte, Free>> chunks_;
   std::uint64_t bytes_ = 0;
+
+  std::mutex guest_mutex_;  // held before mutex_; guards what the guest does
+  OwnerCore guest_;
 };
 
-// An owner for the length of one call: for introspection and destruction.
+// The domain's own owner, for the length of one call: for introspection and destruction, which must
+// not fail because all numbers are taken. One at a time.
 class Guest {
  public:
-  explicit Guest(Domain& domain) : core_(domain.admit(0)) {}
-  ~Guest() { core_->domain.dismiss(*core_); }
+  explicit Guest(Domain& domain) : hold_(domain.guest_mutex_), core_(domain.guest_) {}
+  ~Guest() { core_.pool.give_back(); }
   Guest(const Guest&) = delete;
   Guest& operator=(const Guest&) = delete;
-  [[nodiscard]] OwnerCore& core() const noexcept { return *core_; }
+  [[nodiscard]] OwnerCore& core() const noexcept { return core_; }
 
  private:
-  const std::unique_ptr<OwnerCore> core_;
+  const std::lock_guard<std::mutex> hold_;
+  OwnerCore& core_;
 };
 
 // Keeps the owner pinned: no node that it can reach is used again meanwhile.

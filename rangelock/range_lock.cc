@@ -324,6 +324,7 @@ void BlockingRangeLock::close() {
               {.found = fmt::format("{} ranges held, {} waited for", held, waiting)});
 }
 
+// noexcept: a guest can always be had, and a list of nothing needs no memory.
 void BlockingRangeLock::check_idle() const noexcept {
   const bool no_range_is_held = holders().empty();
   SP3_CHECK(no_range_is_held);

@@ -104,6 +104,28 @@ TEMPLATE_TEST_CASE("an owner of another domain is refused", "", SP3_OUR_RANGE_LO
   lock->unlock(lock->try_lock(owner, 1, 2));
 }
 
+TEMPLATE_TEST_CASE("a lock is looked at, closed and destroyed when no other owner fits", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  RangeLockDomain domain(1);
+  RangeOwner only(7, domain);
+  const auto look = [&] {
+    auto lock = make_lock<TestType>({.domain = &domain});
+    RangeHandle handle = lock->try_lock(only, 1, 2);
+    RangeHandle wide = lock->try_lock(only, 100, 200);
+    REQUIRE(handle);
+    REQUIRE(wide);
+    CHECK(lock->holders().size() == 2);
+    CHECK(lock->holders().front().token == 7);
+    CHECK(code_of([&] { lock->close(); }) == ErrorCode::range_lock_busy);
+    lock->unlock(handle);
+    lock->unlock(wide);
+    lock->close();
+  };
+  look();
+  CHECK_FALSE(aborts(look));
+  CHECK(domain.statistics().owners == 1);
+}
+
 TEST_CASE("sizes that cannot be are refused") {
   const auto is_refused = [](auto&& action) {
     CHECK(code_of(action) == ErrorCode::invalid_argument);
@@ -116,7 +138,9 @@ TEST_CASE("sizes that cannot be are refused") {
   is_refused([] { SkiplistRangeLock({.max_height = 0}); });
   is_refused([] { SkiplistRangeLock({.max_height = 17}); });
   is_refused([] { RangeLockDomain(0); });
-  is_refused([] { RangeLockDomain(1 << 17); });
+  is_refused([] { RangeLockDomain(1 << 16); });
+  is_refused([] { RangeLockDomain(std::size_t{1} << 40); });
+  is_refused([] { RangeLockDomain(~std::size_t{0}); });
   RangeLockDomain domain(1);
   const RangeOwner only(1, domain);
   is_refused([&] { RangeOwner(2, domain); });
