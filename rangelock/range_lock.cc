@@ -33,6 +33,14 @@ using rangelock::WaitQueue;
 
 namespace {
 
+using Clock = BlockingRangeLock::Clock;
+
+// Not behind the end of time, however long the wait.
+Clock::time_point after(std::chrono::nanoseconds wait) {
+  const Clock::time_point now = Clock::now();
+  return wait > Clock::time_point::max() - now ? Clock::time_point::max() : now + wait;
+}
+
 std::string describe(const Range& range) { return fmt::format("[{}, {})", range.begin, range.end); }
 
 }  // namespace
@@ -121,6 +129,10 @@ BlockingRangeLock::BlockingRangeLock(const RangeLockOptions& options)
                 {.wanted = fmt::format("1 to {}", rangelock::kMaxHeight),
                  .found = std::to_string(options.max_height)});
   }
+  if (nested_wait_ < std::chrono::nanoseconds::zero()) {
+    throw Error(ErrorCode::invalid_argument, "a range lock's nested waits cannot be that long",
+                {.wanted = "0 ns or more", .found = fmt::format("{} ns", nested_wait_.count())});
+  }
 }
 
 BlockingRangeLock::~BlockingRangeLock() = default;
@@ -147,7 +159,7 @@ RangeHandle BlockingRangeLock::acquire(RangeOwner& by, const Range& range, Range
     return handle;
   }
   // Two owners that wait for each other would wait for ever; neither can know.
-  const Clock::time_point limit = Clock::now() + nested_wait_;
+  const Clock::time_point limit = after(nested_wait_);
   wait(handle, {&range, 1}, {&limit, stop});
   if (!handle && !stop.stop_requested()) {
     throw Error(ErrorCode::nested_wait,
@@ -247,7 +259,7 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
   Clock::time_point limit;
   const bool limited = wait && deadline == nullptr && owner.held() != 0;
   if (limited) {
-    limit = Clock::now() + nested_wait_;
+    limit = after(nested_wait_);
     deadline = &limit;
   }
   try {

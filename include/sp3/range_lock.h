@@ -182,7 +182,7 @@ enum class Fairness : std::uint8_t {
 struct RangeLockOptions {
   Fairness fairness = Fairness::barging;
   // An owner that already holds ranges waits at most this long for another, unless it says how
-  // long.
+  // long. Not below 0; nanoseconds::max() is for ever.
   std::chrono::nanoseconds nested_wait = std::chrono::seconds(1);
   RangeLockDomain* domain = nullptr;  // nullptr: RangeLockDomain::process()
   unsigned max_height = 12;           // of the skip list's towers, 1 to 16

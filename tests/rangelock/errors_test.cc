@@ -137,6 +137,8 @@ TEST_CASE("sizes that cannot be are refused") {
   is_refused([] { GridRangeLock({.buckets = 1}); });
   is_refused([] { SkiplistRangeLock({.max_height = 0}); });
   is_refused([] { SkiplistRangeLock({.max_height = 17}); });
+  is_refused([] { GridRangeLock({.nested_wait = std::chrono::nanoseconds(-1)}); });
+  is_refused([] { SkiplistRangeLock({.nested_wait = std::chrono::nanoseconds::min()}); });
   is_refused([] { RangeLockDomain(0); });
   is_refused([] { RangeLockDomain(1 << 16); });
   is_refused([] { RangeLockDomain(std::size_t{1} << 40); });

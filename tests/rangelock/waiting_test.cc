@@ -398,6 +398,33 @@ TEMPLATE_TEST_CASE("a deadlock of nested waits ends in a typed error", "", SP3_O
   CHECK(lock->holders().empty());
 }
 
+TEMPLATE_TEST_CASE("a nested wait may be for ever", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.nested_wait = std::chrono::nanoseconds::max()});
+  RangeHandle held = lock->lock(0, 10);
+  bool had = false, batch_had = false;
+  std::thread waiter([&] {
+    RangeOwner owner(1);
+    RangeHandle own = lock->lock(owner, 100, 110);
+    try {
+      RangeHandle handle = lock->lock(owner, 0, 10);
+      had = static_cast<bool>(handle);
+      lock->unlock(handle);
+      std::vector<RangeHandle> handles = lock->lock_all(owner, std::array{Range{0, 10}});
+      batch_had = handles.size() == 1;
+      lock->unlock_all(handles);
+    } catch (const Error&) {
+    }
+    lock->unlock(own);
+  });
+  // Not asleep yet: a wait that fails at once may be over before it could be seen.
+  wait_until([&] { return lock->counters().contended == 1; });
+  std::this_thread::sleep_for(5ms);
+  lock->unlock(held);
+  waiter.join();
+  CHECK(had);
+  CHECK(batch_had);
+}
+
 TEMPLATE_TEST_CASE("holders, waiters and counters tell what goes on", "", SP3_OUR_RANGE_LOCKS) {
   const auto lock = make_lock<TestType>();
   RangeOwner alice(101), bob(102);
