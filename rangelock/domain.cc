@@ -31,7 +31,7 @@ void NodePool::turn() noexcept {
   Bag* const oldest = newest_ == &limbo_.back() ? limbo_.data() : newest_ + 1;
   if (oldest->epoch != 0 && oldest->epoch + 2 > epochs.current()) return;
   empty(*oldest);
-  newest_->epoch = epochs.current();  // not before the last node in it was unlinked
+  newest_->epoch = epochs.retirement_epoch();  // not before the last node in it was unlinked
   newest_ = oldest;
 }
 
@@ -140,7 +140,7 @@ void Domain::adopt(bool tall, NodeChain& chain) noexcept {
   if (chain.first == nullptr) return;
   const std::lock_guard hold(mutex_);
   orphans_[tall].splice(chain);
-  orphaned_at_ = epochs_.current();
+  orphaned_at_ = epochs_.retirement_epoch();
 }
 
 }  // namespace sp3::rangelock

@@ -54,11 +54,12 @@ void WaitQueue::leave(Waiter& waiter, bool with_range) {
 
 bool WaitQueue::set_blocker(Waiter& waiter, const Blocker& blocker) {
   const std::lock_guard hold(mutex_);
-  // relaxed: under the mutex, as in wake_locked. A wake since the blocker was noted means that it
-  // was unlocked after the attempt saw it: then it is as if it were noted only now.
-  const bool was_woken = waiter.woken.load(std::memory_order_relaxed) != 0;
+  // A wake since the blocker was noted means that it was unlocked after the attempt saw it: then it
+  // is as if it were noted only now. acquire: a cancellation wakes without the mutex, and whoever
+  // takes its wake away must see that it was requested. An exchange, so that none is lost between
+  // two steps.
+  const bool was_woken = waiter.woken.exchange(0, std::memory_order_acquire) != 0;
   const bool same = waiter.blocker == blocker && !was_woken;
-  waiter.woken.store(0, std::memory_order_relaxed);
   waiter.blocker = blocker;
   waiter.passed_over = false;
   if (was_woken) {
@@ -81,7 +82,7 @@ bool WaitQueue::find_elder(std::span<const Range> ranges, RangeMode mode, Waiter
     if (waiter != nullptr) {
       waiter->blocker = blocker;
       waiter->passed_over = false;  // to be behind the elder is what fairness asks of it
-      waiter->woken.store(0, std::memory_order_relaxed);
+      waiter->woken.exchange(0, std::memory_order_acquire);  // as in set_blocker
     }
     return true;
   }
