@@ -9,7 +9,7 @@
 //     byte  0  begin[0..3]     kFree, or the begin of the range in the slot
 //          32  length[0..3]
 //          48  owner[0..3]
-//          56  busy            a spin lock for about twenty instructions
+//          56  busy            a spin lock, mostly for about twenty instructions
 //          57  modes           bit i: slot i is held shared
 //          58  shown           whether its summary bit is set; saves a look at the summary
 //          60  overflow        narrow ranges of this bucket that found no free slot: in the lists
@@ -23,6 +23,10 @@
 // wide_; a wide one counts itself in wide_, then visits the buckets whose bit is set and waits
 // while they are busy. So of two that conflict at least one sees the other. A wide one clears the
 // bits of buckets that it finds empty, which is why it pays only for those used since.
+//
+// A narrow acquisition searches the lists, or enters them, inside its bucket. There it may take
+// memory for a node and, shared, wait for the decision of an exclusive one, for a bounded time
+// (ordered_core.h); who comes to the bucket meanwhile waits for as long.
 //
 // Thread safety: any thread. Reclamation: none of its own; the lists use epochs.
 #pragma once
@@ -83,8 +87,8 @@ class GridCore {
   // (6) release: the slots are written before the next one inside (7) reads them.
   static void leave(Bucket& bucket) noexcept { bucket.busy.store(0, std::memory_order_release); }
   [[nodiscard]] bool lists_matter(const Bucket& bucket) const noexcept {
-    // (11) acquire, both: pairs with (10). seq_cst, store buffering: see wide_ above. A stale overflow
-    // cannot be too low: it rises inside the bucket, and falls later than what it counts.
+    // (11) acquire, both: pairs with (10). seq_cst, store buffering: see wide_ above. A stale
+    // overflow cannot be too low: it rises inside the bucket, and falls later than what it counts.
     return wide_.load(std::memory_order_seq_cst) != 0 ||
            bucket.overflow.load(std::memory_order_acquire) != 0;
   }

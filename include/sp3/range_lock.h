@@ -23,11 +23,13 @@
 //   2. What happened before an unlock is visible after a lock that it made possible.
 //   3. An acquisition that fails, times out or is cancelled leaves nothing behind.
 // Progress: try_lock is lock-free on the skip list, and fails without need only where a conflicting
-// acquisition is under way in the other mode; on the grid it waits for whoever is inside a bucket's
-// critical section of some twenty instructions. With Fairness::fifo, lock is starvation-free if
-// every holder unlocks.
-// Complexity: O(log n) for n held ranges; plus, for a wide range on the grid, the buckets used
-// since the last such visit.
+// acquisition is under way in the other mode; on the grid it waits for whoever is inside a bucket:
+// for some twenty instructions, or, while wide ranges are held or more narrow ones than the bucket
+// has slots, for a search of the skip list. With Fairness::fifo, lock is starvation-free if every
+// holder unlocks.
+// Complexity: O(log n) for n held ranges; plus, for an exclusive range, the shared ones that begin
+// before its end by less than twice their length; plus, for a wide range on the grid, the buckets
+// used since the last such visit. Ranges unlocked since are passed once, by whoever comes first.
 #pragma once
 
 #include <chrono>
