@@ -16,35 +16,27 @@ void make_room(std::vector<T>& list) {
 }
 }  // namespace
 
-std::size_t RangeHolds::first_ending_after(const BlockingRangeLock& lock,
-                                           std::uint64_t begin) const noexcept {
-  const auto is_before = [&](const Hold& hold) {
+RangeHolds::Place RangeHolds::first_ending_after(const BlockingRangeLock& lock,
+                                                 std::uint64_t begin) const noexcept {
+  return holds_.find([&](const Hold& hold) {
     return hold.lock == &lock ? hold.handle.range().end <= begin : std::less<>()(hold.lock, &lock);
-  };
-  // What is written next mostly lies behind what was written last.
-  if (holds_.empty() || is_before(holds_.back())) return holds_.size();
-  return static_cast<std::size_t>(std::partition_point(holds_.begin(), holds_.end(), is_before) -
-                                  holds_.begin());
+  });
 }
 
 // Calls take(gap, place) for each part of `range` that is not held, until one returns false. `place`
-// is where a hold of the gap belongs.
+// is where a hold of the gap belongs; who puts one there sets it to the place behind.
 template <class Take>
 bool RangeHolds::for_each_gap(const BlockingRangeLock& lock, const Range& range, Take&& take) {
   std::uint64_t at = range.begin;
-  std::size_t i = first_ending_after(lock, at);
+  Place place = first_ending_after(lock, at);
   while (at < range.end) {
-    const bool is_last = i == holds_.size() || holds_[i].lock != &lock ||
-                         holds_[i].handle.range().begin >= range.end;
-    const std::uint64_t end = is_last ? range.end : holds_[i].handle.range().begin;
-    if (at < end) {
-      const std::size_t before = holds_.size();
-      if (!take(Range{at, end}, i)) return false;
-      i += holds_.size() - before;
-    }
+    const bool is_last = holds_.is_end(place) || holds_.at(place).lock != &lock ||
+                         holds_.at(place).handle.range().begin >= range.end;
+    const std::uint64_t end = is_last ? range.end : holds_.at(place).handle.range().begin;
+    if (at < end && !take(Range{at, end}, place)) return false;
     if (is_last) return true;
-    at = holds_[i].handle.range().end;
-    ++i;
+    at = holds_.at(place).handle.range().end;
+    place = holds_.next(place);
   }
   return true;
 }
@@ -64,25 +56,47 @@ RangeHandle RangeHolds::try_patiently(BlockingRangeLock& lock, const Range& rang
 
 bool RangeHolds::take(BlockingRangeLock& lock, const Range& range) {
   if (holds_.empty() && views_.empty()) {  // nothing to look for gaps in
-    make_room(holds_);
+    holds_.make_room({});
     RangeHandle handle = lock.try_lock(owner_, range.begin, range.end);
     if (!handle) [[unlikely]]
       handle = try_patiently(lock, range, RangeMode::exclusive);
     if (!handle) return false;
-    holds_.push_back({&lock, std::move(handle)});
+    holds_.insert({}, {&lock, std::move(handle)});
     return true;
   }
   // What a view shows is validated at commit like everything read, so it may let go.
-  for (View& view : views_) {
-    if (view.lock == &lock && view.range.overlaps(range)) unlock(view);
-  }
-  return for_each_gap(lock, range, [&](const Range& gap, std::size_t place) {
-    make_room(holds_);  // a handle that is had must not be lost
+  unlock_views(lock, range);
+  return for_each_gap(lock, range, [&](const Range& gap, Place& place) {
+    holds_.make_room(place);  // a handle that is had must not be lost
     RangeHandle handle = try_patiently(lock, gap, RangeMode::exclusive);
     if (!handle) return false;
-    holds_.insert(holds_.begin() + static_cast<std::ptrdiff_t>(place), {&lock, std::move(handle)});
+    place = holds_.insert(place, {&lock, std::move(handle)});
     return true;
   });
+}
+
+// Those that overlap the range.
+void RangeHolds::unlock_views(const BlockingRangeLock& lock, const Range& range) {
+  constexpr std::size_t kFew = 16;  // that are looked at faster than an index
+  if (views_.size() > kFew) return unlock_views_by_index(lock, range);
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    if (views_[i].lock == &lock && views_[i].range.overlaps(range)) unlock(i);
+  }
+}
+
+void RangeHolds::unlock_views_by_index(const BlockingRangeLock& lock, const Range& range) {
+  for (; indexed_ < views_.size(); ++indexed_) {
+    const View& view = views_[indexed_];
+    if (view.handles.empty()) continue;
+    index_.insert({view.lock, view.range.begin, indexed_});
+    reach_ = std::max(reach_, view.range.end - view.range.begin);
+  }
+  const std::uint64_t first = range.begin - std::min(range.begin, reach_);
+  auto each = index_.lower_bound({&lock, first, 0});
+  while (each != index_.end() && each->lock == &lock && each->begin < range.end) {
+    const std::size_t view = (each++)->place;
+    if (views_[view].range.overlaps(range)) unlock(view);
+  }
 }
 
 std::optional<std::uint32_t> RangeHolds::take_view(BlockingRangeLock& lock, const Range& range,
@@ -91,7 +105,7 @@ std::optional<std::uint32_t> RangeHolds::take_view(BlockingRangeLock& lock, cons
   view.lock = &lock;
   view.range = range;
   view.object = object;
-  const bool taken = for_each_gap(lock, range, [&](const Range& gap, std::size_t) {
+  const bool taken = for_each_gap(lock, range, [&](const Range& gap, Place&) {
     make_room(view.handles);
     RangeHandle handle = try_patiently(lock, gap, RangeMode::shared);
     if (!handle) return false;
@@ -102,22 +116,27 @@ std::optional<std::uint32_t> RangeHolds::take_view(BlockingRangeLock& lock, cons
   return static_cast<std::uint32_t>(views_.size());
 }
 
-void RangeHolds::unlock(View& view) noexcept {
-  for (RangeHandle& handle : view.handles) view.lock->unlock(handle);
-  view.handles.clear();
+void RangeHolds::unlock(std::size_t view) noexcept {
+  View& open = views_[view];
+  if (view < indexed_ && !open.handles.empty()) {
+    index_.erase({open.lock, open.range.begin, view});
+  }
+  for (RangeHandle& handle : open.handles) open.lock->unlock(handle);
+  open.handles.clear();
 }
 
 void RangeHolds::release_view(std::uint32_t view) noexcept {
-  View& closed = views_[view - 1];
-  unlock(closed);
-  closed.lock = nullptr;
+  unlock(view - 1);
+  views_[view - 1].lock = nullptr;
 }
 
 bool RangeHolds::covers(const BlockingRangeLock& lock, const Range& range) const noexcept {
   std::uint64_t at = range.begin;
-  for (std::size_t i = first_ending_after(lock, at); i < holds_.size() && at < range.end; ++i) {
-    if (holds_[i].lock != &lock || holds_[i].handle.range().begin > at) return false;
-    at = holds_[i].handle.range().end;
+  for (Place place = first_ending_after(lock, at); !holds_.is_end(place) && at < range.end;
+       place = holds_.next(place)) {
+    const Hold& hold = holds_.at(place);
+    if (hold.lock != &lock || hold.handle.range().begin > at) return false;
+    at = hold.handle.range().end;
   }
   return at >= range.end;
 }
@@ -129,11 +148,14 @@ bool RangeHolds::is_viewed(std::uint64_t object) const noexcept {
 }
 
 void RangeHolds::release() noexcept {
-  for (Hold& hold : holds_) hold.lock->unlock(hold.handle);
+  holds_.for_each([](Hold& hold) { hold.lock->unlock(hold.handle); });
   holds_.clear();
-  for (View& view : views_) {
-    if (view.lock != nullptr) unlock(view);
+  if (indexed_ != 0) {
+    index_.clear();
+    indexed_ = 0;
+    reach_ = 0;
   }
+  for (std::size_t view = 0; view < views_.size(); ++view) unlock(view);
   views_.clear();
 }
 

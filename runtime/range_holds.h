@@ -8,17 +8,25 @@
 // lets go of everything and starts again after a backoff. So neither ranges that are taken in
 // different orders nor two views that both want to become writes are a matter of more than time.
 //
+// Complexity: O(log n) for each range held, in whatever order; with more than a few views, the same
+// for what a write looks at, plus the views that overlap it or would if they were as long as the
+// longest.
+//
 // Thread safety: none; a session owns one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include <sp3/range_lock.h>
 
 #include "runtime/ranged_locks.h"
+#include "runtime/sorted_blocks.h"
 
 namespace sp3::runtime {
 
@@ -59,16 +67,36 @@ class RangeHolds {
     std::vector<RangeHandle> handles;  // empty when a write needed the range
   };
 
-  [[nodiscard]] std::size_t first_ending_after(const BlockingRangeLock& lock,
-                                               std::uint64_t begin) const noexcept;
+  // An open view that holds something.
+  struct IndexedView {
+    const BlockingRangeLock* lock;
+    std::uint64_t begin;
+    std::size_t place;  // in views_
+
+    friend bool operator<(const IndexedView& a, const IndexedView& b) noexcept {
+      if (a.lock != b.lock) return std::less<>()(a.lock, b.lock);
+      return std::tie(a.begin, a.place) < std::tie(b.begin, b.place);
+    }
+  };
+  using Place = SortedBlocks<Hold>::Place;
+
+  [[nodiscard]] Place first_ending_after(const BlockingRangeLock& lock,
+                                         std::uint64_t begin) const noexcept;
   template <class Take>
   bool for_each_gap(const BlockingRangeLock& lock, const Range& range, Take&& take);
   RangeHandle try_patiently(BlockingRangeLock& lock, const Range& range, RangeMode mode);
-  static void unlock(View& view) noexcept;
+  void unlock_views(const BlockingRangeLock& lock, const Range& range);
+  void unlock_views_by_index(const BlockingRangeLock& lock, const Range& range);
+  void unlock(std::size_t view) noexcept;
 
   RangeOwner owner_;
-  std::vector<Hold> holds_;  // exclusive; by lock and begin, disjoint
-  std::vector<View> views_;  // the number of a view is its place + 1
+  SortedBlocks<Hold> holds_;  // exclusive; by lock and begin, disjoint
+  std::vector<View> views_;   // the number of a view is its place + 1
+  // The first `indexed_` views, as far as they hold something, once a write has met more than a
+  // few.
+  std::set<IndexedView> index_;
+  std::size_t indexed_ = 0;
+  std::uint64_t reach_ = 0;  // no indexed view is longer
 };
 
 }  // namespace sp3::runtime
