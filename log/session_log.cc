@@ -106,6 +106,13 @@ std::vector<SessionLog::Run> SessionLog::runs() const {
   return {runs_.begin(), runs_.end()};
 }
 
+Lsn SessionLog::begin_of_run(Lsn lsn) const {
+  const std::lock_guard guard(mutex_);
+  const auto run = std::find_if(runs_.rbegin(), runs_.rend(),
+                                [lsn](const Run& r) { return r.first_lsn <= lsn; });
+  return run == runs_.rend() ? 0 : run->first_lsn;
+}
+
 void SessionLog::release(const Run& run) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(run.segments) * layout_.segment_size;
   memory_.log_discard(layout_.segment_offset(run.first_segment), bytes);

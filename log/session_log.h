@@ -68,6 +68,8 @@ class SessionLog {
 
   // The runs, oldest first; the last one may still grow.
   [[nodiscard]] std::vector<Run> runs() const;
+  // The first LSN of the newest run that begins at or before `lsn`, 0 if there is none.
+  [[nodiscard]] Lsn begin_of_run(Lsn lsn) const;
 
   // Releases the runs in front that hold nothing above `floor`; the last one too if `with_last`.
   void recycle(Stamp floor, bool with_last);

@@ -420,6 +420,7 @@ void Checkpointer::recycle(base::Stamp floor) {
   // Helpers may still be flushing from segments whose records are all committed.
   wait_for_grace();
   for (const auto& s : pool_.all_shared()) {
+    s->head.store(heads_[s->id], std::memory_order_relaxed);  // relaxed: the flusher looks again
     base::Stamp idle = kIdle;
     // Keeps the owner from starting a record while its last run is taken away.
     const bool held = s->announced.compare_exchange_strong(idle, kHeld, std::memory_order_seq_cst);

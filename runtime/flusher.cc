@@ -136,6 +136,7 @@ bool Flusher::flush_groups() {
 
 void Flusher::write_watermarks() {
   std::vector<base::Tid> marks;  // the stamp stands for an LSN
+  base::Stamp newest = 0;
   for (const auto& s : pool_.all_shared()) {
     if (s == &own_) continue;
     Look& look = looks_[s->id];
@@ -147,18 +148,27 @@ void Flusher::write_watermarks() {
     const base::Lsn durable = mutant(Mutant::watermark_above_durable)
                                   ? s->ring.read(sealed).lsn
                                   : s->persisted_lsn.load(std::memory_order_acquire);
-    // A busy session's own later records say how far it is durable.
-    if (idle && durable > look.watermark) marks.push_back({durable, s->id});
+    if (durable <= look.watermark) continue;
+    // A busy session's own later records say how far it is durable, but they lie in the run that is
+    // not found when its header is damaged: of each run, one record that recovery would need is
+    // covered from elsewhere. A mark as far as `durable` covers the runs begun before it as well.
+    // relaxed: what is missed now is found next time.
+    const base::Lsn needed =
+        std::max(s->head.load(std::memory_order_relaxed), s->log.begin_of_run(durable));
+    if (!idle && (look.watermark >= needed || needed > durable)) continue;
+    marks.push_back({durable, s->id});
+    newest = std::max(newest, s->last_stamp.load(std::memory_order_relaxed));
   }
-  if (marks.empty() || !seal_watermark(marks)) return;
+  if (marks.empty() || !seal_watermark(marks, newest)) return;
   pool_.persister().flush(own_, actor_, /*owner=*/true);
   if (pool_.persister().is_poisoned()) return;
   pool_.persister().advance(own_);
   for (const base::Tid& mark : marks) looks_[mark.session].watermark = mark.stamp;
 }
 
-// A record of the library's own session; it names no object and depends on nothing.
-bool Flusher::seal_watermark(const std::vector<base::Tid>& marks) {
+// A record of the library's own session; it names no object and depends on nothing. Its stamp is
+// above `newest`, so that a checkpoint that lets go of it has brought home whatever it vouches for.
+bool Flusher::seal_watermark(const std::vector<base::Tid>& marks, base::Stamp newest) {
   // The checkpointer holds our last run for an instant: next time will do.
   if (!owner_.try_announce()) return false;
   const base::ScopeExit withdraw([this] { owner_.withdraw(); });
@@ -171,7 +181,7 @@ bool Flusher::seal_watermark(const std::vector<base::Tid>& marks) {
       own_.ring.has_room(own_.sealed.load(std::memory_order_relaxed),
                          own_.committed.load(std::memory_order_acquire), 0);
   if (!room) return false;
-  const base::Stamp stamp = owner_.take_stamp(pool_.clock(), pool_.floor, /*above=*/0);
+  const base::Stamp stamp = owner_.take_stamp(pool_.clock(), pool_.floor, /*above=*/newest);
   record_.reset();
   for (const base::Tid& mark : marks) record_.add_dependency(mark.session, mark.stamp);
   // relaxed: a lower number than the true one is still true.

@@ -5,7 +5,8 @@
 //   was begun.
 // - Options::watermark_ms after a session has gone idle, a watermark record in the library's own
 //   session says how far its log is durable. From then on a damaged record of it is damage, not a
-//   torn tail.
+//   torn tail. A busy session gets one for each run of its log and after each checkpoint, so that a
+//   run whose header is damaged is missed.
 // - A transaction that stays open beyond Options::long_transaction_ms is counted, by looking from
 //   outside, so that short ones pay nothing for it.
 //
@@ -66,7 +67,7 @@ class Flusher {
   bool flush_groups();
   void write_watermarks();
   void look_for_long_transactions();
-  bool seal_watermark(const std::vector<base::Tid>& marks);
+  bool seal_watermark(const std::vector<base::Tid>& marks, base::Stamp newest);
 
   PoolCore& pool_;
   SessionShared& own_;

@@ -70,6 +70,9 @@ struct SessionShared {
   // A hint that somebody is flushing; whoever sets it does so by a locked RMW (persister.cc).
   std::atomic<bool> flushing{false};
 
+  // The first record that recovery still needs, by the superblock in force; the checkpointer's.
+  std::atomic<base::Lsn> head{1};
+
   alignas(base::kCacheLine) std::atomic<base::Stamp> announced{kIdle};
   std::atomic<base::Stamp> last_stamp{kFirstStamp};  // the largest this session has taken
 

@@ -123,7 +123,7 @@ struct Options {
   CheckpointOptions checkpoint;
   AsyncOptions async;
   RecoveryOptions recovery;
-  // how soon an idle log is covered by a durable watermark; 0: never
+  // how soon a log that is idle, or in a new run, is covered by a durable watermark; 0: never
   std::uint32_t watermark_ms = 10;
   // aborts of one transaction before it takes the serial gate
   std::uint32_t serial_after_aborts = 16;
