@@ -447,6 +447,7 @@ void Checkpointer::wait_for_grace() {
 void Checkpointer::inherit(VersionPool& versions) {
   const std::lock_guard guard(orphans_mutex_);
   versions.bequeath(orphans_);
+  orphans_.collect();  // where nothing is logged there are no checkpoints to do it
 }
 
 // ------------------------------------------------------------------------------------ background

@@ -250,6 +250,19 @@ TEST_CASE("who has waited for the serial gate in vain does not wait for it every
   CHECK(p.session.run([&](Transaction& tx) { return tx.read(cells[0]).value; }) == 2);
 }
 
+// They were freed by checkpoints alone.
+TEST_CASE("versions that closed sessions leave are freed where nothing is logged") {
+  Options options = quiet_options();
+  options.policy = CommitPolicy::volatile_only;
+  OnePool p(options, std::uint64_t{1} << 20);
+  const auto page = p.session.run([](Transaction& tx) { return tx.make<Page>(); });
+  for (int i = 0; i < 300; ++i) {
+    Session session = p.pool.session();
+    for (int j = 0; j < 10; ++j) session.run([&](Transaction& tx) { ++tx.write(page).bytes[0]; });
+  }
+  CHECK(p.pool.statistics().version_bytes < std::uint64_t{4} << 20);
+}
+
 TEST_CASE("a function may be a body") {
   OnePool p;
   p.session.run([](Transaction& tx) { tx.set_root("cell", tx.make<Cell>()); });
