@@ -417,6 +417,7 @@ void Checkpointer::swing_one(const Captured& c) {
 void Checkpointer::recycle(base::Stamp floor) {
   emu::step(emu::Step::checkpoint_recycle);
   freed_slabs_ = pool_.slabs().free_empty_slabs(floor);
+  slabs_freed_.add(freed_slabs_.size());
   // Helpers may still be flushing from segments whose records are all committed.
   wait_for_grace();
   for (const auto& s : pool_.all_shared()) {

@@ -47,6 +47,7 @@ class Checkpointer {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.get(); }
   [[nodiscard]] std::uint64_t objects() const noexcept { return objects_.get(); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.get(); }
+  [[nodiscard]] std::uint64_t slabs_freed() const noexcept { return slabs_freed_.get(); }
   [[nodiscard]] std::uint64_t lines() const noexcept { return lines_.get(); }
   [[nodiscard]] std::uint64_t fences() const noexcept { return fences_.get(); }
   [[nodiscard]] std::uint64_t longest_ns() const noexcept { return longest_ns_.get(); }
@@ -120,7 +121,7 @@ class Checkpointer {
   emu::Mutex orphans_mutex_;
   VersionPool orphans_;  // of closed sessions; guarded by orphans_mutex_
 
-  base::Counter count_, objects_, bytes_, lines_, fences_, longest_ns_;
+  base::Counter count_, objects_, bytes_, slabs_freed_, lines_, fences_, longest_ns_;
 
   emu::Mutex mutex_;
   emu::ConditionVariable changed_;

@@ -10,6 +10,8 @@
 #include <sp3/session.h>
 
 #include "base/fence.h"
+#include "base/scaled.h"
+#include "emu/spin.h"
 #include "emu/step.h"
 #include "pool/file_system.h"
 #include "recovery/finish.h"
@@ -257,19 +259,40 @@ void PoolCore::wait_for_log_space(const SessionCore& waiter) {
   checkpointer_->run_unless_done(checkpointer_->count());
 }
 
-// One that began after now: what frees the slabs may be no older.
-void PoolCore::wait_for_slabs(const SessionCore& waiter) {
+// The checkpoint is one that began after now: what frees the slabs may be no older.
+PoolCore::Slabs PoolCore::wait_for_slabs(SessionCore& waiter, bool patient) {
   throw_if_inside_body(&waiter, kCheckpointInside);
-  collect_slots();
+  const std::uint64_t freed = checkpointer_->slabs_freed();
+  bool asked = collect_slots(waiter, /*again=*/false);
+  // Bounded: a body may take as long as it likes.
+  const auto most = base::scaled<std::uint32_t>(emu::Spin::kSpins + 400, 32);
+  emu::Spin spin;
+  for (std::uint32_t round = 0; patient && asked && round < most; ++round) {
+    spin.rest();
+    waiter.answer_if_asked();  // by one who waits here as well
+    asked = collect_slots(waiter, /*again=*/true);
+  }
   checkpointer_->run();
+  if (checkpointer_->slabs_freed() != freed) return Slabs::freed;
+  // What was committed behind its floor may leave slabs empty; so may slots still asked for.
+  return asked || has_news() ? Slabs::none_yet : Slabs::none;
 }
 
-// What sessions keep for their next objects is of use to others now.
-void PoolCore::collect_slots() {
+// What sessions keep is of use to others now. `again`: looks only after those that were asked and
+// have not answered. Returns whether there are any.
+bool PoolCore::collect_slots(const SessionCore& waiter, bool again) {
   const std::lock_guard guard(mutex_);
-  for (SessionCore* const session : sessions_) session->claim_slots();
+  for (SessionCore* const session : sessions_) {
+    if (session != &waiter && (!again || session->is_asked())) session->claim_slots();
+  }
   base::heavy_fence();
-  for (SessionCore* const session : sessions_) session->decide_slots();
+  bool asked = false;
+  for (SessionCore* const session : sessions_) {
+    if (session == &waiter) continue;
+    if (session->is_claimed()) session->decide_slots();
+    asked = asked || session->is_asked();
+  }
+  return asked;
 }
 
 void PoolCore::note_log_growth() noexcept {

@@ -74,8 +74,10 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   // Errors: nested_transaction if `waiter` is used inside the body of another session's
   // transaction, whose end the checkpoint would wait for.
   void wait_for_log_space(const SessionCore& waiter);
-  // The same for slabs that a checkpoint finds empty.
-  void wait_for_slabs(const SessionCore& waiter);
+  // The same for slabs that a checkpoint finds empty. none_yet: some may be by the next checkpoint,
+  // since others were at work during this one. `patient`: gives those time to hand in free slots.
+  enum class Slabs : std::uint8_t { freed, none_yet, none };
+  Slabs wait_for_slabs(SessionCore& waiter, bool patient);
   // Asks for a checkpoint if the log has filled up beyond CheckpointOptions::log_percent.
   void note_log_growth() noexcept;
   // Whether a stamp was taken since the last checkpoint's floor.
@@ -157,7 +159,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   void stop_background() noexcept;
   void free_versions() noexcept;
   RangedLocks& make_ranged_locks();
-  void collect_slots();
+  bool collect_slots(const SessionCore& waiter, bool again);
 
   const Options options_;
   std::unique_ptr<pool::PoolFile> file_;

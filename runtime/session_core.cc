@@ -34,6 +34,10 @@ constexpr double kGateIgnoredNs = 20 * kGatePatienceNs;
 // A transaction that fails this often in a row, inside another's body, fails because of that.
 constexpr std::uint32_t kManyFailures = 64;
 
+// A transaction waits for slabs this often, in a row without any being freed, and altogether.
+constexpr std::uint32_t kMostVainSlabWaits = 2;
+constexpr std::uint32_t kMostSlabWaits = 64;
+
 // Of one type, by one session: little memory, since others cannot have it.
 std::size_t free_slots_kept(const index::Slab& slab) noexcept {
   constexpr std::size_t kBytes = std::size_t{64} * 1024;
@@ -76,14 +80,13 @@ void SessionCore::enter() {
   // release: who sees it running sees by whom, and not who ran it last (runs_here).
   running_.store(true, std::memory_order_release);
   base::light_fence();  // pairs with the heavy one between claim_slots and decide_slots
-  if (slots_.load(std::memory_order_acquire) != Slots::kept) [[unlikely]]
-    answer_for_slots();
+  answer_if_asked();
 }
 
 // --- slots that others want ---------------------------------------------------------------------
 //
 // A session keeps some slots for its next objects. Where the pool is full, another session may have
-// them: at once if their owner runs nothing, or when it next runs something.
+// them: at once if their owner runs nothing, or when it next runs something or tries again.
 //
 //     kept --other--> claimed --other, owner idle--> kept, given back
 //                     claimed --other, owner runs--> asked --owner--> kept, given back
@@ -116,12 +119,14 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
     leave();
   });
   failed_attempts_ = 0;
-  slabs_were_freed_ = false;
+  slab_waits_ = 0;
+  vain_slab_waits_ = 0;
   base::Stamp ticket = 0;
   while (attempt(body, durability, &ticket) == Outcome::retry) {
     ++failed_attempts_;
     counters_.aborts.add(1);
     pool_->throw_if_unusable();
+    answer_if_asked();
     if (failed_attempts_ % kManyFailures == 0) [[unlikely]] {
       pool_->throw_if_inside_body(
           this, "a transaction inside the body of another wants what that one has");
@@ -223,12 +228,28 @@ void SessionCore::reserve_before_body() {
   log_bytes_needed_ = 0;
 }
 
-// No slab is left for a new object. What was destroyed since the last checkpoint may leave some empty,
-// and so may slots that we keep for later.
+// No slab is left for a new object. What was destroyed since the last checkpoint may leave some
+// empty, and so may slots that sessions keep for later. Others may be faster to take what becomes
+// free, so we try again while there is more to come: after the usual number of failures, alone.
 void SessionCore::free_empty_slabs() {
-  slabs_were_freed_ = true;
+  ++slab_waits_;
   give_back_slots();
-  pool_->wait_for_slabs(*this);
+  switch (pool_->wait_for_slabs(*this, /*patient=*/vain_slab_waits_ != 0)) {
+    case PoolCore::Slabs::freed:
+      vain_slab_waits_ = 0;
+      break;
+    case PoolCore::Slabs::none_yet:
+      ++vain_slab_waits_;
+      break;
+    case PoolCore::Slabs::none:
+      vain_slab_waits_ = kMostVainSlabWaits;
+      break;
+  }
+}
+
+// The second checkpoint in a row that frees nothing began after all that the first one left behind.
+bool SessionCore::pool_is_full() const noexcept {
+  return vain_slab_waits_ >= kMostVainSlabWaits || slab_waits_ >= kMostSlabWaits;
 }
 
 void SessionCore::give_back_slots() noexcept {
@@ -354,6 +375,7 @@ void SessionCore::pass_serial_gate() {
       gate_ignored_until_ = now + emu::ticks_from_nanoseconds(kGateIgnoredNs);
       return;
     }
+    answer_if_asked();  // the holder may want them
     spin.pause_until_changed(&pool_->serial_gate, deadline);
   }
 }

@@ -72,6 +72,17 @@ class SessionCore {
   // gives free slots back, at once or when this session runs again. REQUIRES: the pool's mutex.
   void claim_slots() noexcept;
   void decide_slots() noexcept;
+  [[nodiscard]] bool is_claimed() const noexcept {
+    return slots_.load(std::memory_order_acquire) == Slots::claimed;
+  }
+  [[nodiscard]] bool is_asked() const noexcept {
+    return slots_.load(std::memory_order_acquire) == Slots::asked;
+  }
+  // For the owner, where it has written nothing. REQUIRES: not the pool's mutex.
+  void answer_if_asked() noexcept {
+    if (slots_.load(std::memory_order_acquire) != Slots::kept) [[unlikely]]
+      answer_for_slots();
+  }
 
   // Whether this thread is inside one of its bodies.
   [[nodiscard]] bool runs_here() const noexcept {
@@ -128,6 +139,7 @@ class SessionCore {
   void make_room_for_items();
   void reserve_before_body();
   void free_empty_slabs();
+  [[nodiscard]] bool pool_is_full() const noexcept;
   void give_back_slots() noexcept;
   void answer_for_slots() noexcept;
   void free_slot(const index::Place& place) noexcept;
@@ -256,7 +268,9 @@ class SessionCore {
   std::uint32_t failed_attempts_ = 0;
   std::uint32_t crowding_ = 0;  // across transactions: doublings of what is waited after a conflict
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
-  bool slabs_were_freed_ = false;       // for this transaction, by a checkpoint: full is full
+  // For this transaction: how often slabs were waited for, and since when in vain.
+  std::uint32_t slab_waits_ = 0;
+  std::uint32_t vain_slab_waits_ = 0;
   bool holds_gate_ = false;
   std::uint64_t gates_taken_ = 0;         // the serial gate, so often
   std::uint64_t ignored_gate_ = 0;        // a holder's number: it was waited for in vain

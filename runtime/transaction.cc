@@ -367,7 +367,7 @@ std::vector<index::Place>& SessionCore::find_slots(const detail::TypeInfo& type)
       slabs_.take(type, batch, free);
     } catch (const Error& e) {
       if (e.code() != ErrorCode::pool_full) throw;
-      if (!slabs_were_freed_ && pool_->logs()) conflict(Conflict::pool_full);
+      if (!pool_is_full() && pool_->logs()) conflict(Conflict::pool_full);
       refuse();
       throw;
     }

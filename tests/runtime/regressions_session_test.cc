@@ -205,6 +205,85 @@ TEST_CASE("slots that idle sessions keep are had by who finds the pool full") {
     session.run([](Transaction& tx) { static_cast<void>(tx.root<Cell>("none")); });
 }
 
+// They were asked for their slots, and nobody waited for the answer.
+TEST_CASE("slots of a session in mid-body are had once it has ended") {
+  OnePool p(quiet_options(), std::uint64_t{256} * 1024);
+  Session busy = p.pool.session();
+  std::vector<Ptr<Chunk>> made;
+  Ptr<Chunk> last;
+  while (p.code([&](Transaction& tx) { return last = tx.make<Chunk>(); }) == "no error") {
+    made.push_back(last);
+  }
+  // At last one of each slab: so it keeps slots of many.
+  for (std::size_t i = 0; i < 4; ++i) {
+    for (std::size_t j = i; j < made.size(); j += 4) {
+      busy.run([&](Transaction& tx) { tx.destroy(made[j]); });
+    }
+  }
+  std::atomic<bool> runs{false};
+  std::atomic<bool> ended{false};
+  const std::uint64_t checkpoints = p.pool.statistics().checkpoints;
+  std::thread body([&] {
+    busy.run([&](Transaction&) {
+      runs = true;
+      while (p.pool.statistics().checkpoints == checkpoints) std::this_thread::sleep_for(1ms);
+    });
+    ended = true;
+  });
+  while (!runs) std::this_thread::yield();
+  int attempt = 0;
+  CHECK(p.code([&](Transaction& tx) {
+    while (++attempt == 2 && !ended) std::this_thread::sleep_for(1ms);
+    for (int i = 0; i < 12; ++i) static_cast<void>(tx.make<Page>());
+    return 0;
+  }) == "no error");
+  body.join();
+}
+
+// One checkpoint was all that a transaction got.
+TEST_CASE("who has lost the slab that was freed for it gets another") {
+  OnePool p(quiet_options(), std::uint64_t{256} * 1024);
+  Session other = p.pool.session();
+  const auto odd = other.run([](Transaction& tx) { return tx.make<Odd>(); });
+  while (p.code([](Transaction& tx) { return tx.make<Page>(); }) == "no error") {
+  }
+  other.run([&](Transaction& tx) { tx.destroy(odd); });
+  int attempt = 0;
+  CHECK(p.code([&](Transaction& tx) {
+    if (++attempt == 2) {
+      const auto page = other.run([](Transaction& o) { return o.make<Page>(); });
+      other.run([&](Transaction& o) { o.destroy(page); });
+    }
+    return tx.make<Chunk>();
+  }) == "no error");
+  CHECK(attempt == 3);
+}
+
+TEST_CASE("a full pool is one although another session is in mid-body") {
+  OnePool p(quiet_options(), std::uint64_t{256} * 1024);
+  Session busy = p.pool.session();
+  Session third = p.pool.session();
+  std::atomic<bool> done{false};
+  while (p.code([](Transaction& tx) { return tx.make<Page>(); }) == "no error") {
+  }
+  std::thread body([&] {
+    busy.run([&](Transaction&) {
+      while (!done) std::this_thread::sleep_for(1ms);
+    });
+  });
+  const auto fill = [](Session& session) {
+    return code_of([&] { return session.run([](Transaction& tx) { return tx.make<Page>(); }); });
+  };
+  // Two wait for slabs, and for each other's slots.
+  std::string found;
+  std::thread waits([&] { found = fill(third); });
+  CHECK(fill(p.session) == "pool_full");
+  waits.join();
+  CHECK(found == "pool_full");
+  done = true;
+  body.join();
+}
+
 TEST_CASE("a transaction that is cancelled keeps no slab from others") {
   OnePool p(quiet_options(), std::uint64_t{256} * 1024);
   Session other = p.pool.session();
