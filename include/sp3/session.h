@@ -6,6 +6,7 @@
 //   sessions are.
 // Progress: a transaction that conflicts is retried with backoff; after
 //   Options::serial_after_aborts attempts it runs alone, so that it finishes.
+// Nesting: inside a body another pool may be used; all threads must nest pools in the same order.
 // Source: paper section III-B; design choices in docs/COMMIT_PROTOCOL.md.
 #pragma once
 
