@@ -46,7 +46,9 @@ struct PoolStatistics {
   std::uint64_t log_bytes_total = 0;
   std::uint64_t slabs_used = 0;
   std::uint64_t slabs_total = 0;
-  // DRAM held by versions that are not home yet (allocator's view)
+  // DRAM held for versions that are not home yet, or free for the next ones. What versions of up to
+  // 4 KiB have taken serves later ones of their size (in steps of 64 bytes) until the pool is
+  // closed: it grows to the sum of what each size needed at its peak.
   std::uint64_t version_bytes = 0;
   std::uint64_t index_bytes = 0;  // DRAM held by index entries
 };
