@@ -68,7 +68,9 @@ bool RangeHolds::take(BlockingRangeLock& lock, const Range& range) {
   unlock_views(lock, range);
   return for_each_gap(lock, range, [&](const Range& gap, Place& place) {
     holds_.make_room(place);  // a handle that is had must not be lost
-    RangeHandle handle = try_patiently(lock, gap, RangeMode::exclusive);
+    RangeHandle handle = lock.try_lock(owner_, gap.begin, gap.end);
+    if (!handle) [[unlikely]]
+      handle = try_patiently(lock, gap, RangeMode::exclusive);
     if (!handle) return false;
     place = holds_.insert(place, {&lock, std::move(handle)});
     return true;
@@ -76,7 +78,7 @@ bool RangeHolds::take(BlockingRangeLock& lock, const Range& range) {
 }
 
 // Those that overlap the range.
-void RangeHolds::unlock_views(const BlockingRangeLock& lock, const Range& range) {
+inline void RangeHolds::unlock_views(const BlockingRangeLock& lock, const Range& range) {
   constexpr std::size_t kFew = 16;  // that are looked at faster than an index
   if (views_.size() > kFew) return unlock_views_by_index(lock, range);
   for (std::size_t i = 0; i < views_.size(); ++i) {
@@ -84,7 +86,8 @@ void RangeHolds::unlock_views(const BlockingRangeLock& lock, const Range& range)
   }
 }
 
-void RangeHolds::unlock_views_by_index(const BlockingRangeLock& lock, const Range& range) {
+[[gnu::noinline]] void RangeHolds::unlock_views_by_index(const BlockingRangeLock& lock,
+                                                         const Range& range) {
   for (; indexed_ < views_.size(); ++indexed_) {
     const View& view = views_[indexed_];
     if (view.handles.empty()) continue;

@@ -61,19 +61,20 @@ class SortedBlocks {
 
   // So that insert(place) needs no memory. Errors: std::bad_alloc.
   void make_room(Place place) {
-    std::vector<T>& block = blocks_[place.block];
-    if (block.size() < kBlock) {
-      if (block.size() == block.capacity()) block.reserve(std::min(kBlock, 2 * block.size() + 4));
-      return;
-    }
-    spare_.reserve(kBlock);
-    if (blocks_.size() == blocks_.capacity()) blocks_.reserve(2 * blocks_.size());
+    const std::vector<T>& block = blocks_[place.block];
+    if (block.size() == block.capacity() || block.size() == kBlock) [[unlikely]]
+      grow(place.block);
   }
   // Adds the element before the one at `place`, and returns the place behind it.
   // REQUIRES: make_room(place), and nothing was added since.
-  Place insert(Place place, T element) noexcept {
-    if (blocks_[place.block].size() == kBlock) place = split(place);
+  Place insert(Place place, T&& element) noexcept {
+    if (blocks_[place.block].size() == kBlock) [[unlikely]]
+      place = split(place);
     std::vector<T>& block = blocks_[place.block];
+    if (place.index == block.size()) {  // at the end of all, as mostly
+      block.push_back(std::move(element));
+      return {place.block, place.index + 1};
+    }
     block.insert(block.begin() + static_cast<std::ptrdiff_t>(place.index), std::move(element));
     return next(place);
   }
@@ -90,9 +91,18 @@ class SortedBlocks {
   }
 
  private:
+  [[gnu::noinline]] void grow(std::size_t which) {
+    std::vector<T>& block = blocks_[which];
+    if (block.size() < kBlock) {
+      block.reserve(std::min(kBlock, 2 * block.size() + 4));
+      return;
+    }
+    spare_.reserve(kBlock);
+    if (blocks_.size() == blocks_.capacity()) blocks_.reserve(2 * blocks_.size());
+  }
   // Makes two blocks of a full one: halves, or at its end a new one, so that ascending order fills
   // all.
-  Place split(Place place) noexcept {
+  [[gnu::noinline]] Place split(Place place) noexcept {
     std::vector<T>& block = blocks_[place.block];
     const std::size_t keep = place.index == kBlock ? kBlock : kBlock / 2;
     const auto middle = block.begin() + static_cast<std::ptrdiff_t>(keep);

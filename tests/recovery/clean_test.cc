@@ -65,8 +65,8 @@ TEST_CASE("a damaged directory copy of a clean pool is made whole from the other
     Closed closed;
     const auto sound = closed.metadata();
     closed.damage(closed.in_record(copy));
-    CHECK_FALSE(pool::check(closed.pool.path().path()).sound());
     auto file = closed.pool.reopen();
+    CHECK_FALSE(pool::check(*file).sound());
     (void)recovery::start_generation(*file);
     file = nullptr;
     CHECK((closed.metadata() == sound));
