@@ -173,9 +173,17 @@ TEST_CASE("a damaged bitmap is found when its slab is first touched, and says wh
   const auto places = f.take(info<A>, 3);
   f.settle(places[0], true);
   const std::uint64_t offset = offset_of(places[0]);
-  const std::uint64_t bitmap = f.file->layout().slab_offset(places[0].slab->number);
+  const index::Slab& slab = *places[0].slab;
+  const pool::Layout& layout = f.file->layout();
+  const pool::SlabShape shape = pool::slab_shape(layout.slab_size, slab.slot_size);
   const std::uint64_t wrong = 0xFF;
-  f.file->memory().store(bitmap, &wrong, sizeof wrong);
+  const auto damage = [&, begin = layout.slab_offset(slab.number)](int copy) {
+    f.file->memory().store(begin + shape.bitmap(copy), &wrong, sizeof wrong);
+  };
+  damage(0);
+  f.load();
+  CHECK(f.table->find(offset).slab != nullptr);  // the other copy is whole
+  damage(1);
   f.load();
   for (int attempt = 0; attempt < 2; ++attempt) {
     const auto error = error_of([&] { return f.table->find(offset); });

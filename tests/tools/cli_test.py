@@ -106,7 +106,7 @@ class CliTest(CommandTest):
     def test_sessions_are_counted_as_the_user_counts_them(self):
         log_of_16_segments = ["--size", "1M", "--log-size", "64K", "--segment-size", "4096"]
         complaint = self.complaint("pool", "create", self.pool, *log_of_16_segments,
-                                   "--max-sessions", "16", code=ERROR)
+                                   "--max-sessions", "16", code=USAGE)
         self.assertIn("wanted at most 15", complaint)
         self.assertIn("found 16", complaint)
         self.sp3("pool", "create", self.pool, *log_of_16_segments, "--max-sessions", "15")
