@@ -192,8 +192,10 @@ Bitmap SlabDirectory::load_either_bitmap(const emu::Memory& memory, std::uint32_
   Bitmap bitmap = read_bitmap(memory, slab, copy);
   const auto damage = find_bitmap_damage(slab, copy, bitmap);
   if (!damage) return bitmap;
+  const bool same = std::memcmp(memory.view() + record_offset(slab, 1 - copy), &records_[slab],
+                                sizeof(SlabRecord)) == 0;
   bitmap = read_bitmap(memory, slab, 1 - copy);
-  if (find_bitmap_damage(slab, 1 - copy, bitmap)) throw_damage(*damage, identity_.path);
+  if (!same || find_bitmap_damage(slab, 1 - copy, bitmap)) throw_damage(*damage, identity_.path);
   return bitmap;
 }
 

@@ -25,6 +25,12 @@ void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
                   "the pool's metadata could not be made durable");
 }
 
+pool::Bitmap load_bitmap(const pool::PoolFile& file, const pool::SlabDirectory& directory,
+                         std::uint32_t slab, int copy) {
+  return file.copies_equal() ? directory.load_either_bitmap(file.memory(), slab, copy)
+                             : directory.load_bitmap(file.memory(), slab, copy);
+}
+
 // Stores the description of every slab that `plan` (if any) changed, and if `all_from` is a copy,
 // of every other too, as that copy has it.
 void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
@@ -36,7 +42,7 @@ void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const 
     } else if (all_from) {
       const pool::SlabRecord record = directory.record(slab);
       pool::Bitmap bitmap;
-      if (record.type != 0) bitmap = directory.load_either_bitmap(file.memory(), slab, *all_from);
+      if (record.type != 0) bitmap = load_bitmap(file, directory, slab, *all_from);
       directory.store(file.memory(), copy, slab, record, bitmap, counts);
     }
   }
@@ -156,7 +162,7 @@ Sound find_sound(const pool::PoolFile& file) {
 void require_bitmaps(const pool::PoolFile& file, const Sound& sound) {
   for (std::uint32_t slab = 0; slab < sound.directory.size(); ++slab) {
     if (sound.directory.record(slab).type == 0) continue;
-    (void)sound.directory.load_either_bitmap(file.memory(), slab, sound.copy);
+    (void)load_bitmap(file, sound.directory, slab, sound.copy);
   }
 }
 

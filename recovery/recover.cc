@@ -82,7 +82,7 @@ void Recovery::assess() {
   });
   const std::uint64_t scanned = emu::ticks();
   assessment_.cut();
-  assessment_.plan().load_bitmaps(file_.memory(), file_.current_copy());
+  assessment_.plan().load_bitmaps(file_.memory(), file_.current_copy(), file_.copies_equal());
   assessment_.describe(report);
   progress("cut", report.records, report.records);
   report.scan_seconds = seconds(scanned - start);

@@ -95,17 +95,21 @@ bool SlabPlan::carve(const log::WriteView& write) {
   return true;
 }
 
-void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy) {
+void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy, bool either) {
+  const auto load = [&](std::uint32_t i) {
+    return either ? directory_.load_either_bitmap(memory, i, copy)
+                  : directory_.load_bitmap(memory, i, copy);
+  };
   bitmaps_.assign(slabs_.size(), {});
   for (std::uint32_t i = 0; i < slabs_.size(); ++i) {
     if (!changed(i)) {
-      if (directory_.record(i).type != 0) (void)directory_.load_either_bitmap(memory, i, copy);
+      if (directory_.record(i).type != 0) (void)load(i);
     } else if (slabs_[i].carved != 0) {
       const pool::SlabShape shape =
           pool::slab_shape(layout_.slab_size, slabs_[i].objects.slot_size);
       bitmaps_[i].assign(shape.bitmap_bytes / 8, 0);
     } else {
-      bitmaps_[i] = directory_.load_either_bitmap(memory, i, copy);
+      bitmaps_[i] = load(i);
     }
   }
 }

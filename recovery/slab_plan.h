@@ -58,7 +58,8 @@ class SlabPlan {
   // Loads the bitmaps of touched slabs and verifies those of all others: the end of recovery reads
   // them too, and what is wrong with one must be found while nothing has been written. Errors:
   // damaged_metadata.
-  void load_bitmaps(const emu::Memory& memory, int copy);
+  // `either`: the superblocks are equal.
+  void load_bitmaps(const emu::Memory& memory, int copy, bool either);
 
   void set(std::uint64_t slot) {
     const Bit bit = bit_of(slot);

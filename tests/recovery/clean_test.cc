@@ -100,6 +100,35 @@ TEST_CASE("recovery takes a bitmap from the copy that has what the record seals"
   }
 }
 
+TEST_CASE("a bitmap of a copy that may be older stands in for none") {
+  Closed closed;
+  SyntheticPool& pool = closed.pool;
+  pool.superblock.fixed.state = static_cast<std::uint32_t>(pool::State::open);
+  closed.damage(closed.in_bitmap(1));
+  SECTION("the superblock of the other is older") {
+    pool.superblock.fixed.number -= 1;
+    const auto newer = read_file(pool.path().path());
+    pool.seal();
+    const std::uint64_t b = pool.layout.superblock_offset(1);
+    std::memcpy(pool.bytes.data() + b, newer.data() + b, pool.layout.superblock_bytes);
+    write_file(pool.path().path(), pool.bytes);
+  }
+  SECTION("the record of the other says something else") {
+    auto file = pool.reopen();
+    auto directory = pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), 0);
+    pool::SlabRecord record = directory.record(4);
+    record.type = 7;
+    emu::FlushCounts counts;
+    directory.store(file->memory(), 0, 4, record, directory.load_bitmap(file->memory(), 4, 0),
+                    counts);
+  }
+  const auto before = read_file(pool.path().path());
+  auto file = pool.reopen();
+  CHECK(file->current_copy() == 1);
+  CHECK(code_of([&] { return recovery::recover(*file, {}); }) == "damaged_metadata");
+  CHECK((read_file(pool.path().path()) == before));
+}
+
 TEST_CASE("mending a clean pool's metadata may be cut off anywhere and begun again") {
   using emu::Step;
   for (const int copy : {0, 1}) {
