@@ -63,7 +63,8 @@ void check_options(const Options& options, const std::string& path) {
                       LatencyModel::yield);
   check.is_enumerator("recovery.strategy is no RecoveryStrategy", options.recovery.strategy,
                       RecoveryStrategy::dag);
-  check.is_within_or_default("geometry.max_sessions", options.geometry.max_sessions, pool::kMaxUserSessions);
+  check.is_within_or_default("geometry.max_sessions", options.geometry.max_sessions,
+                             pool::kMaxUserSessions);
   check.is_within("checkpoint.log_percent", options.checkpoint.log_percent, 1, 100);
   check.is_within("async.group_records", options.async.group_records, 1, kMostGroupRecords);
   check.is_positive("async.group_bytes", options.async.group_bytes);
