@@ -5,6 +5,10 @@ set(sp3_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/sp3")
 
 install(TARGETS sp3 EXPORT sp3Targets FILE_SET HEADERS FILE_SET detail)
 install(EXPORT sp3Targets NAMESPACE sp3:: DESTINATION "${sp3_cmake_dir}")
+if(TARGET sp3_tool)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/tools/report"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/sp3" FILES_MATCHING PATTERN "*.py")
+endif()
 # `sp3 sim` starts sp3-sim, which it expects beside itself.
 foreach(tool IN ITEMS sp3_tool sp3_sim_tool)
   if(TARGET ${tool})
@@ -30,6 +34,11 @@ install(
 file(RELATIVE_PATH sp3_prefix_from_pc
   "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" sp3_prefix_from_pc "${sp3_prefix_from_pc}")
+# A shared sp3 has linked what it needs: its users want none of it, not even to be installed.
+set(sp3_pc_requires_private "libpmem libisal fmt tbb")
+if(BUILD_SHARED_LIBS)
+  set(sp3_pc_requires_private "")
+endif()
 configure_file(
   "${PROJECT_SOURCE_DIR}/cmake/sp3.pc.in" "${PROJECT_BINARY_DIR}/sp3.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/sp3.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -21,6 +21,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <sp3/error.h>
 
 #include "base/mutant.h"
@@ -47,7 +49,7 @@ std::uint64_t end_of(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 std::string describe(std::uint64_t begin, std::uint64_t end) {
-  return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
+  return fmt::format("[{}, {})", begin, end);
 }
 
 const detail::TypeInfo& header_type() { return detail::type_info<RangedHeader>; }
@@ -133,7 +135,7 @@ void RangedAccess::check_range(const RangedHeader& header, std::uint64_t object,
                describe(begin, end));
   }
   core_.fail(ErrorCode::beyond_end, "the range reaches beyond the end of its object", object,
-             "at most " + std::to_string(header.length) + " bytes", describe(begin, end));
+             fmt::format("at most {} bytes", header.length), describe(begin, end));
 }
 
 void RangedAccess::check_length(std::uint64_t length) const {

@@ -32,6 +32,7 @@ void add_micro_command(CLI::App& app, int& exit_code);
 void add_crash_command(CLI::App& app, int& exit_code);
 void add_lockbench_command(CLI::App& app, int& exit_code);
 void add_recovery_command(CLI::App& app, int& exit_code);
+void add_report_command(CLI::App& app, int& exit_code);
 void add_sim_command(CLI::App& app, int& exit_code);
 
 // Parses and runs; what is thrown becomes one line on standard error and an exit code.

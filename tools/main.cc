@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   sp3::tools::add_crash_command(app, exit_code);
   sp3::tools::add_lockbench_command(app, exit_code);
   sp3::tools::add_recovery_command(app, exit_code);
+  sp3::tools::add_report_command(app, exit_code);
   sp3::tools::add_sim_command(app, exit_code);
   return sp3::tools::run_app(app, argc, argv, exit_code);
 }

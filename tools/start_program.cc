@@ -4,10 +4,13 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +18,26 @@
 namespace sp3::tools {
 
 namespace {
+
+// As execv(3) wants it.
+class CommandLine {
+ public:
+  CommandLine(const std::string& program, const std::vector<std::string>& arguments)
+      : words_{program} {
+    words_.insert(words_.end(), arguments.begin(), arguments.end());
+    pointers_.reserve(words_.size() + 1);
+    for (std::string& word : words_) pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+  }
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  char* const* argv() const noexcept { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;  // into words_, and the null at the end
+};
 
 // Never returns, unless with an error.
 int become(const char* program, char* const* argv,
@@ -45,14 +68,17 @@ std::filesystem::path program_beside(const std::string& name) {
   return std::filesystem::read_symlink(kThisProgram).parent_path() / name;
 }
 
+void hand_over(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+               const std::string& wanted) {
+  CommandLine line(program.string(), arguments);
+  ::execvp(program.c_str(), line.argv());
+  throw std::runtime_error(
+      fmt::format("{}: {}: {}", program.string(), std::strerror(errno), wanted));
+}
+
 pid_t start_program(const std::string& program, const std::vector<std::string>& arguments,
                     const std::vector<std::pair<int, int>>& descriptors, ProcessGroup group) {
-  std::vector<std::string> words = {program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  CommandLine line(program, arguments);
   // Closed by a successful exec; otherwise it brings the error.
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "pipe2");
@@ -61,7 +87,7 @@ pid_t start_program(const std::string& program, const std::vector<std::string>& 
   if (child == 0) {
     // Out of the way of the numbers that are asked for.
     const int tell = ::fcntl(ends[1], F_DUPFD_CLOEXEC, 64);
-    const int error = become(program.c_str(), argv.data(), descriptors, group, parent);
+    const int error = become(program.c_str(), line.argv(), descriptors, group, parent);
     static_cast<void>(!::write(tell, &error, sizeof error));
     ::_exit(127);
   }

@@ -1,4 +1,4 @@
-// Starts another program, or this one again.
+// Starts another program, or this one again, or becomes one.
 #pragma once
 
 #include <filesystem>
@@ -24,6 +24,11 @@ std::filesystem::path program_beside(const std::string& name);
 // Whom a signal from the terminal reaches: the program too, or us alone. In a group of its own it
 // can be signalled with all that it starts.
 enum class ProcessGroup { ours, its_own };
+
+// This process becomes `program`, which is looked for in PATH if it has no slash.
+// Errors: std::runtime_error if it cannot; `wanted` says what would help.
+[[noreturn]] void hand_over(const std::filesystem::path& program,
+                            const std::vector<std::string>& arguments, const std::string& wanted);
 
 // Starts `program`; `descriptors` are pairs of one of ours and what it is there. No signal is
 // blocked there, and when this thread ends, however it does, the program is sent SIGTERM.

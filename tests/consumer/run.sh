@@ -46,5 +46,7 @@ fi
 if [[ -x $prefix/bin/sp3-sim ]]; then
   echo "== the command and its simulator"
   "$prefix/bin/sp3" --version
+  "$prefix/bin/sp3" report --help > "$work/report-help"
+  grep -q RESULTS "$work/report-help"
   "$prefix/bin/sp3" sim --explore --seeds 1-3
 fi

@@ -454,6 +454,10 @@ class CliTest(CommandTest):
             self.sp3("pool", "recover", pool, "--strategy", "dag", "--threads", "2")
             self.assertTrue(json.loads(self.sp3("pool", "info", pool, "--json").stdout)["clean"])
 
+    def test_report_is_run_from_where_the_tool_is(self):
+        missing = os.path.join(self.directory.name, "missing.json")
+        self.assertIn("missing.json", self.sp3("report", missing, code=USAGE).stderr)
+
 
 if __name__ == "__main__":
     main(sys.argv)

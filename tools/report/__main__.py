@@ -95,9 +95,9 @@ def write_report(results, directory, title):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="./dev report", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="sp3 report", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "results", nargs="+", metavar="RESULTS", help="JSON of sp3 compare, bench, sim or lockbench"
+        "results", nargs="+", metavar="RESULTS", help="JSON of sp3 compare, bench, sim, lockbench or recovery-bench"
     )
     parser.add_argument("--out", default="report", help="the directory to write to: report")
     parser.add_argument("--title", default="sp3: results", help="of the page")
@@ -112,7 +112,7 @@ def main(arguments):
         print(f"report: {error.filename or options.out}: {error.strerror}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
-        print(f"report: {error}: ./dev report installs what it needs", file=sys.stderr)
+        print(f"report: {error}: wanted Debian's python3-matplotlib, which ./dev report installs", file=sys.stderr)
         return 3
     print(f"{written[0]}: {len(results.rows)} cells, {len(written) - 1} pictures")
     return 0

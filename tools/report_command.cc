@@ -1,0 +1,36 @@
+// sp3 report: hands over to the Python programs of tools/report, which draw with matplotlib.
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "tools/command.h"
+#include "tools/start_program.h"
+
+namespace sp3::tools {
+namespace {
+
+// Debian's own interpreter sees Debian's packages, whatever python3 comes first in the path.
+constexpr const char* kDebiansPython = "/usr/bin/python3";
+
+[[noreturn]] void draw(std::vector<std::string> arguments) {
+  const std::filesystem::path report = program_beside(SP3_REPORT_BESIDE_TOOL);
+  if (!std::filesystem::exists(report)) {
+    throw std::runtime_error(
+        fmt::format("{}: the report's programs are not installed", report.lexically_normal().string()));
+  }
+  arguments.insert(arguments.begin(), {"-B", report.lexically_normal().string()});
+  const bool debian = std::filesystem::exists(kDebiansPython);
+  hand_over(debian ? kDebiansPython : "python3", arguments, "drawing needs Python 3 and matplotlib");
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, int& /*exit_code*/) {
+  CLI::App* report = app.add_subcommand(
+      "report", "draw results of the others: one HTML page, and PNGs (report --help)");
+  report->prefix_command();
+  report->set_help_flag();  // the programs' own
+  report->callback([report] { draw(report->remaining()); });
+}
+
+}  // namespace sp3::tools
