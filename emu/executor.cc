@@ -2,6 +2,7 @@
 // order is fixed, which tests and small recoveries like.
 #include "emu/executor.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 
@@ -37,6 +38,7 @@ Executor::Executor(std::uint32_t threads) : impl_(new Impl(threads)) {}
 Executor::~Executor() { delete impl_; }
 
 std::uint32_t Executor::threads() const noexcept { return impl_->threads; }
+std::uint32_t Executor::at_once() const noexcept { return std::min(impl_->threads, impl_->cores); }
 
 void Executor::parallel_for(std::size_t count, const std::function<void(std::size_t)>& body) {
   if (impl_->threads == 1 || count <= 1) {

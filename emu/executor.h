@@ -17,6 +17,8 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   [[nodiscard]] std::uint32_t threads() const noexcept;
+  // How many bodies may run at the same time, 1 if waiting for another would be waiting for ever.
+  [[nodiscard]] std::uint32_t at_once() const noexcept;
 
   // Calls body(i) for every i in [0, count), in any order, in parallel; returns when all have
   // returned. An exception of a body is rethrown here after the others have stopped.

@@ -11,8 +11,10 @@
 // only the order of writes to one object shows in the image.
 //
 // Kahn's algorithm with atomic in-degrees: the thread that takes the last one off goes on with that
-// record itself and offers the rest to others. An edge always leads to a larger <stamp, session>,
-// so there is no circle.
+// record itself and offers the rest to others. Before it leaves a session for want of a predecessor it
+// looks for a moment whether another thread is about to finish that: sessions that used the same objects
+// depend on each other every few records, and going over to other work each time costs more. An edge
+// always leads to a larger <stamp, session>, so there is no circle.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -23,6 +25,7 @@
 #include "base/mutant.h"
 #include "base/zeroed_array.h"
 #include "emu/clock.h"
+#include "emu/spin.h"
 #include "recovery/ahead.h"
 #include "recovery/apply.h"
 #include "recovery/durable.h"
@@ -39,6 +42,7 @@ namespace {
 
 constexpr std::size_t kNodesPerTask = 64;
 constexpr Node kAskAhead = 8;
+constexpr int kLooks = 100;  // few microseconds, and fewer than Spin gives up the core after
 
 // An edge, in the list of those that leave one node.
 struct Edge {
@@ -205,33 +209,41 @@ class Dag {
   }
 
   void replay_from(Node first, const std::function<void(Node)>& offer) {
-    std::vector<Node> mine{first};
+    Node node = first;
+    const std::size_t prefix = prefix_of(node);
+    const Node end = base_[prefix + 1];
     std::size_t done = 0;
-    while (!mine.empty() && done < kNodesPerTask) {
-      const Node node = mine.back();
-      mine.pop_back();
-      apply(node);
+    bool more = true;
+    while (more && done < kNodesPerTask) {
+      apply(prefix, node);
       ++done;
-      // What is ready beyond the next record is offered, so that no thread idles meanwhile.
-      for_each_successor(node, [&](Node next) {
-        if (was_the_last(next)) mine.push_back(next);
+      // What is ready in other sessions is offered, so that no thread idles meanwhile.
+      for_each_edge(node, [&](Node to) {
+        if (was_the_last(to)) offer(to);
       });
-      while (mine.size() > 1) {
-        offer(mine.front());
-        mine.erase(mine.begin());
-      }
+      more = node + 1 < end;
+      if (!more) break;
+      await_others(++node);
+      more = was_the_last(node);
     }
-    for (const Node node : mine) offer(node);
+    if (more) offer(node);
     // relaxed: read after all threads have joined.
     replayed_.fetch_add(done, std::memory_order_relaxed);
   }
 
+  // The one before `node` in its session is done: looks whether the others soon are.
+  void await_others(Node node) {
+    if (context_.executor.at_once() == 1) return;
+    emu::Spin spin;
+    // relaxed: was_the_last() looks again.
+    const std::atomic_ref<std::uint32_t> waits(waits_for_[node]);
+    for (int i = 0; i < kLooks && waits.load(std::memory_order_relaxed) != 0; ++i) spin.pause();
+  }
+
   template <class Visitor>
-  void for_each_successor(Node node, Visitor&& visit) const {
+  void for_each_edge(Node node, Visitor&& visit) const {
     for (std::uint32_t at = first_edge_[node]; at != 0; at = edges_[at - 1].next)
       visit(edges_[at - 1].to);
-    const std::size_t prefix = prefix_of(node);
-    if (node + 1 < base_[prefix + 1]) visit(node + 1);
   }
 
   // The session's next records come soon: they and their homes are asked for.
@@ -247,8 +259,7 @@ class Dag {
         .for_each_write([&](const log::WriteView& write) { ask_for_home(context_.memory, write); });
   }
 
-  void apply(Node node) const {
-    const std::size_t prefix = prefix_of(node);
+  void apply(std::size_t prefix, Node node) const {
     ask_behind(prefix, node);
     const log::RecordRef& ref = selection_.prefixes[prefix].records[node - base_[prefix]];
     log::trusted_record(selection_.file + ref.offset)

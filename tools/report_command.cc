@@ -15,12 +15,13 @@ constexpr const char* kDebiansPython = "/usr/bin/python3";
 [[noreturn]] void draw(std::vector<std::string> arguments) {
   const std::filesystem::path report = program_beside(SP3_REPORT_BESIDE_TOOL);
   if (!std::filesystem::exists(report)) {
-    throw std::runtime_error(
-        fmt::format("{}: the report's programs are not installed", report.lexically_normal().string()));
+    throw std::runtime_error(fmt::format("{}: the report's programs are not installed",
+                                         report.lexically_normal().string()));
   }
   arguments.insert(arguments.begin(), {"-B", report.lexically_normal().string()});
   const bool debian = std::filesystem::exists(kDebiansPython);
-  hand_over(debian ? kDebiansPython : "python3", arguments, "drawing needs Python 3 and matplotlib");
+  hand_over(debian ? kDebiansPython : "python3", arguments,
+            "drawing needs Python 3 and matplotlib");
 }
 
 }  // namespace

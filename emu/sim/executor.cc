@@ -37,6 +37,9 @@ Executor::Executor(std::uint32_t threads) : impl_(new Impl{threads == 0 ? 1 : th
 Executor::~Executor() { delete impl_; }
 
 std::uint32_t Executor::threads() const noexcept { return impl_->threads; }
+std::uint32_t Executor::at_once() const noexcept {
+  return sim::machine().cores() == 0 ? 1 : impl_->threads;
+}
 
 void Executor::parallel_for(std::size_t count, const std::function<void(std::size_t)>& body) {
   std::size_t next = 0;
