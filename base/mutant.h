@@ -105,6 +105,7 @@ enum class Mutant : std::uint8_t {
   no_flush_replayed_object,
   no_flush_replayed_words,
   no_flush_replayed_last_words,
+  no_flush_dirty_lines,
   no_fence_replay_by_stamp,
   no_fence_replay_by_dag,
   no_flush_found_superblocks,

@@ -12,39 +12,20 @@ using base::mutant;
 
 void apply_write(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write) noexcept {
   emu::step(emu::Step::recovery_replay);
-  switch (write.kind) {
-    case log::WriteKind::make:
-      plan.set(write.slot);
-      [[fallthrough]];
-    case log::WriteKind::image:
-      memory.store(write.slot, write.object().data(), write.object().size());
-      break;
-    case log::WriteKind::delta:
-      log::for_each_run(write.payload, [&](std::uint64_t offset, std::span<const std::byte> words) {
-        memory.store(write.slot + offset, words.data(), words.size());
-      });
-      break;
-    case log::WriteKind::destroy:
-      plan.clear(write.slot);
-      break;
-    case log::WriteKind::range:
-      break;
-  }
+  if (write.kind == log::WriteKind::make) plan.set(write.slot);
+  if (write.kind == log::WriteKind::destroy) plan.clear(write.slot);
+  for_each_store(write, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+    memory.store(offset, bytes.data(), bytes.size());
+  });
 }
 
 void flush_write(emu::Memory& memory, const log::WriteView& write,
                  emu::FlushCounts& counts) noexcept {
-  if (write.kind == log::WriteKind::destroy) return;
-  if (write.kind != log::WriteKind::delta) {
-    if (mutant(Mutant::no_flush_replayed_object)) return;
-    memory.flush(write.slot, write.object().size(), counts);
-    return;
-  }
+  const bool whole = write.kind != log::WriteKind::delta;
   // Runs that share a line, or follow it, are flushed as one.
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  log::for_each_run(write.payload, [&](std::uint64_t offset, std::span<const std::byte> words) {
-    const std::uint64_t first = write.slot + offset;
+  for_each_store(write, [&](std::uint64_t first, std::span<const std::byte> words) {
     if (begin != end && base::round_down(first, base::kCacheLine) <= end && first >= begin) {
       end = std::max(end, first + words.size());
       return;
@@ -55,7 +36,8 @@ void flush_write(emu::Memory& memory, const log::WriteView& write,
     begin = first;
     end = first + words.size();
   });
-  if (mutant(Mutant::no_flush_replayed_last_words)) return;
+  if (mutant(whole ? Mutant::no_flush_replayed_object : Mutant::no_flush_replayed_last_words))
+    return;
   if (begin != end) memory.flush(begin, end - begin, counts);
 }
 

@@ -4,6 +4,10 @@
 // REQUIRES everywhere: SlabPlan::check() found the write good, and bitmaps are loaded.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
 #include "emu/memory.h"
 #include "log/record_reader.h"
 #include "recovery/slab_plan.h"
@@ -19,6 +23,25 @@ inline void ask_for_home(const emu::Memory& memory, const log::WriteView& write)
   constexpr std::uint64_t kMost = 512;  // of a larger object the hardware fetches the rest in time
   const std::uint64_t bytes = write.payload.size() < kMost ? write.payload.size() : kMost;
   for (std::uint64_t i = 0; i < bytes; i += base::kCacheLine) memory.prefetch_store(write.slot + i);
+}
+
+// Calls visit(offset, bytes) for each stretch of home that the write replaces.
+template <class Visitor>
+void for_each_store(const log::WriteView& write, Visitor&& visit) {
+  switch (write.kind) {
+    case log::WriteKind::make:
+    case log::WriteKind::image:
+      visit(write.slot, write.object());
+      break;
+    case log::WriteKind::delta:
+      log::for_each_run(write.payload, [&](std::uint64_t offset, std::span<const std::byte> words) {
+        visit(write.slot + offset, words);
+      });
+      break;
+    case log::WriteKind::destroy:
+    case log::WriteKind::range:
+      break;
+  }
 }
 
 // Stores the new bytes and notes what is allocated.

@@ -28,6 +28,7 @@
 #include "emu/spin.h"
 #include "recovery/ahead.h"
 #include "recovery/apply.h"
+#include "recovery/dirty_lines.h"
 #include "recovery/durable.h"
 #include "recovery/last_writers.h"
 #include "recovery/merge.h"
@@ -57,7 +58,8 @@ class Dag {
         selection_(context.selection),
         base_(first_nodes(context.selection)),
         waits_for_(size()),
-        first_edge_(size()) {}
+        first_edge_(size()),
+        dirty_(context.plan.layout(), context.plan.written_slabs()) {}
 
   void build() {
     // One region of the edges for each shard's writes, as many as there can be, and one for the
@@ -97,6 +99,8 @@ class Dag {
     // relaxed: all threads are done.
     SP3_CHECK(replayed_.load(std::memory_order_relaxed) == size());
   }
+
+  [[nodiscard]] const DirtyLines& dirty() const { return dirty_; }
 
  private:
   // Puts edges into one region, next to other threads that fill theirs.
@@ -259,12 +263,15 @@ class Dag {
         .for_each_write([&](const log::WriteView& write) { ask_for_home(context_.memory, write); });
   }
 
-  void apply(std::size_t prefix, Node node) const {
+  void apply(std::size_t prefix, Node node) {
     ask_behind(prefix, node);
     const log::RecordRef& ref = selection_.prefixes[prefix].records[node - base_[prefix]];
     log::trusted_record(selection_.file + ref.offset)
         .for_each_write([&](const log::WriteView& write) {
           apply_write(context_.memory, context_.plan, write);
+          for_each_store(write, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+            dirty_.add(offset, bytes.size());
+          });
         });
   }
 
@@ -277,20 +284,22 @@ class Dag {
   // Per node, one more than the place of its first edge, of kind 2 or 3; 0 if none leaves it.
   base::ZeroedArray<std::uint32_t> first_edge_;
   std::unique_ptr<Edge[]> edges_;
+  DirtyLines dirty_;
   std::atomic<std::uint64_t> replayed_{0};
 };
 
 // A fence orders the flushes of its own thread only, and tasks wander between threads. So the
 // flushing is a pass of its own, in which each task fences what it flushed.
-emu::IoStatus flush_all(const ReplayContext& context) {
-  return parallel_status(context.executor, context.shards, [&](std::size_t shard) {
+emu::IoStatus flush_all(const ReplayContext& context, const DirtyLines& dirty) {
+  const std::size_t tasks = std::min<std::size_t>(context.shards, dirty.parts());
+  return parallel_status(context.executor, tasks, [&](std::size_t task) {
     emu::FlushCounts counts;
-    for (const Preparation::Stretch& stretch : context.preparation.stretches) {
-      for (const WriteRef& ref : stretch.shards[shard]) {
-        log::WriteView write;
-        log::RecordView::read_write(context.selection.file + ref.offset, write);
-        flush_write(context.memory, write, counts);
-      }
+    const std::size_t end = dirty.parts() * (task + 1) / tasks;
+    for (std::size_t part = dirty.parts() * task / tasks; part < end; ++part) {
+      if (mutant(Mutant::no_flush_dirty_lines)) continue;
+      dirty.for_each_stretch(part, [&](std::uint64_t offset, std::uint64_t bytes) {
+        context.memory.flush(offset, bytes, counts);
+      });
     }
     if (mutant(Mutant::no_fence_replay_by_dag)) return emu::IoStatus{};
     return context.memory.fence(counts);
@@ -308,7 +317,7 @@ emu::IoStatus replay_by_dag(const ReplayContext& context, ReplayTimes& times) {
   dag.replay();
   const std::uint64_t replayed = emu::ticks();
   if (context.progress) context.progress(context.preparation.writes);
-  const emu::IoStatus status = flush_all(context);
+  const emu::IoStatus status = flush_all(context, dag.dirty());
   times.order += built - start;
   times.replay += replayed - built;
   times.flush += emu::ticks() - replayed;

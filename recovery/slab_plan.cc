@@ -95,6 +95,14 @@ bool SlabPlan::carve(const log::WriteView& write) {
   return true;
 }
 
+std::vector<std::uint32_t> SlabPlan::written_slabs() const {
+  std::vector<std::uint32_t> written;
+  for (std::uint32_t slab = 0; slab < size(); ++slab) {
+    if (writes(slab) != 0) written.push_back(slab);
+  }
+  return written;
+}
+
 void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy, bool either) {
   const auto load = [&](std::uint32_t i) {
     return either ? directory_.load_either_bitmap(memory, i, copy)

@@ -41,12 +41,15 @@ class SlabPlan {
 
   // One more write to the slab of `slot` will be replayed. REQUIRES: check(write) is good.
   void count(std::uint64_t slot) {
-    // relaxed: read after all threads have joined. Lost counts do no harm, so no locked
-    // instruction.
+    // relaxed: read after all threads have joined. A lost count does no harm, so no locked
+    // instruction: what is stored is never 0.
     std::atomic_ref<std::uint32_t> writes(slabs_[slab_of(slot)].writes);
     writes.store(writes.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  [[nodiscard]] std::uint64_t writes(std::uint32_t slab) const { return slabs_[slab].writes; }
+  // About how many; 0 only if there are none.
+  [[nodiscard]] std::uint32_t writes(std::uint32_t slab) const { return slabs_[slab].writes; }
+  // The slabs that have some.
+  [[nodiscard]] std::vector<std::uint32_t> written_slabs() const;
   [[nodiscard]] const pool::Layout& layout() const { return layout_; }
 
   // The slab's bitmap will be needed. REQUIRES: check(write) is good.

@@ -169,6 +169,8 @@ constexpr auto kKnown = std::to_array<KnownMutant>({
    "is not whole"},
   {Mutant::no_flush_replayed_last_words, {Kind::ordered, 1},
    "is leaked"},
+  {Mutant::no_flush_dirty_lines, {Kind::ordered, 2},
+   "is leaked"},
   {Mutant::no_fence_replay_by_stamp, {Kind::continued, 1},
    "is not allocated"},
   {Mutant::no_fence_replay_by_dag, {Kind::continued, 7},
