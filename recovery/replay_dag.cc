@@ -43,7 +43,7 @@ namespace {
 
 constexpr std::size_t kNodesPerTask = 64;
 constexpr Node kAskAhead = 8;
-constexpr int kLooks = 100;  // few microseconds, and fewer than Spin gives up the core after
+constexpr int kLooks = 100;  // a few microseconds; Spin would keep the core for longer
 
 // An edge, in the list of those that leave one node.
 struct Edge {
