@@ -170,7 +170,6 @@ void Engine::roll_back() {
 }
 
 Engine::Client::Client(Engine& engine)
-    : SlotClient(engine.places_, [&](std::size_t slot) { engine.lock_.use_slot(slot); }),
-      engine_(engine) {}
+    : SlotClient(engine.places_, [&](std::size_t slot) { engine.lock_.use_slot(slot); }) {}
 
 }  // namespace sp3::workloads::quadra

@@ -161,7 +161,6 @@ class Engine::Client : public word_tm::SlotClient<WriterPreferenceLock::kSlots> 
 
  private:
   friend class Engine;
-  Engine& engine_;
 };
 
 // The words as the running transaction sees them: in the replica, its own stores included.
