@@ -1,8 +1,6 @@
 #include <csignal>
 #include <string>
 
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -19,6 +17,7 @@ namespace {
 using test::code_of;
 using test::in_child;
 using test::kSmall;
+using test::mounts_small;
 using test::small_options;
 using test::TempDirectory;
 
@@ -167,9 +166,7 @@ TEST_CASE("a full file system is no_space and leaves nothing behind") {
   const TempDirectory directory;
   const int code = in_child([&] {
     // Needs privileges; without them the file size limit above is all that can be tested.
-    if (::unshare(CLONE_NEWNS) != 0) return 77;
-    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;
-    if (::mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=200k") != 0) return 77;
+    if (!mounts_small(directory.path(), "size=200k")) return 77;
     const auto path = directory.path() / "pool";
     const std::string found =
         code_of([&] { return PoolFile::create(path, kSmall, small_options()); });

@@ -1,8 +1,6 @@
 #include <string>
 
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -20,6 +18,7 @@ using test::error_of;
 using test::in_child;
 using test::kSmall;
 using test::make_small;
+using test::mounts_small;
 using test::open_small;
 using test::read_file;
 using test::small_options;
@@ -119,9 +118,7 @@ TEST_CASE("opening for writing gives a sparse copy all its space, reading does n
 TEST_CASE("a sparse copy on a full file system is no_space and not touched") {
   const TempDirectory directory;
   const int code = in_child([&] {
-    if (::unshare(CLONE_NEWNS) != 0) return 77;
-    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;
-    if (::mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=300k") != 0) return 77;
+    if (!mounts_small(directory.path(), "size=300k")) return 77;
     const auto path = directory.path() / "pool";
     PoolFile::create(path, kSmall, small_options()).reset();
     if (!punch_log(path)) return 77;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -47,6 +49,14 @@ inline std::unique_ptr<PoolFile> open_small(const TempPath& at,
 
 inline CheckReport check_file(const std::filesystem::path& path) {
   return pool::check(*PoolFile::open(path, Options{}, Access::read_only));
+}
+
+// Mounts a file system with so little room ("size=200k") at `directory`, for this process and its
+// children only. False without the privileges for that.
+inline bool mounts_small(const std::filesystem::path& directory, const char* size) {
+  return ::unshare(CLONE_NEWNS) == 0 &&
+         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("tmpfs", directory.c_str(), "tmpfs", 0, size) == 0;
 }
 
 inline std::vector<std::byte> read_file(const std::filesystem::path& path) {
