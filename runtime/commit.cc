@@ -55,7 +55,7 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
       end_reading();
       seal(stamp, durability, /*published=*/true);
       forget_writes();
-      leave_serial_gate();               // what is left concerns nobody's progress but ours
+      contention_.leave_gate();          // what is left concerns nobody's progress but ours
       finish_commit(stamp, durability);  // steps 4 and 5
       break;
     case CommitPolicy::conservative:
@@ -169,54 +169,18 @@ bool SessionCore::lock_one(WriteEntry& entry) {
   return false;
 }
 
-bool SessionCore::is_committed(base::Tid tid) noexcept {
-  base::Stamp& known = known_committed_[tid.session];
-  if (tid.stamp <= known) return true;
-  emu::touch(emu::Line::session_committed, tid.session, emu::Access::load);
-  known = persister_.committed_stamp(tid.session);
-  return tid.stamp <= known;
-}
-
-void SessionCore::track_version(const index::Seen& seen) {
-  const base::Stamp stamp = seen.stamp();
-  if (stamp == 0) return;
-  // The stamp must exceed every predecessor's, also those that need no waiting for.
-  newest_seen_ = std::max(newest_seen_, stamp);
-  const base::SessionId session = seen.session();
-  if (session == id_) {
-    // Not in the record, since a session's records commit in order; but a reader waits for it.
-    if (!mutant(Mutant::own_reads_not_waited_for) &&
-        shared_->mark.committed_stamp.load(std::memory_order_acquire) < stamp) {
-      own_seen_ = std::max(own_seen_, stamp);
-    }
-    return;
-  }
-  if (is_committed({stamp, session})) return;
-  for (base::Tid& known : dependencies_) {
-    if (known.session != session) continue;
-    known.stamp = std::max(known.stamp, stamp);
-    return;
-  }
-  dependencies_.push_back({stamp, session});
-}
-
 void SessionCore::track() {
-  dependencies_.clear();
-  newest_seen_ = 0;
-  own_seen_ = 0;
+  predecessors_.clear();
   if (!pool_->logs()) {
-    // Nothing is ever waited for, but versions of an object must still grow.
-    for (const WriteEntry& write : writes_.entries()) {
-      newest_seen_ = std::max(newest_seen_, write.seen.stamp());
-    }
+    for (const WriteEntry& write : writes_.entries()) predecessors_.add_stamp_only(write.seen);
     return;
   }
   for (const ReadEntry& read : reads_) {
-    if (!left_out(Mutant::read_dependencies_left_out, read.seen)) track_version(read.seen);
+    if (!left_out(Mutant::read_dependencies_left_out, read.seen)) predecessors_.add(read.seen);
   }
   if (uses_ranges_) {
     for (const index::Seen& seen : ranged_->unvalidated()) {
-      if (!left_out(Mutant::read_dependencies_left_out, seen)) track_version(seen);
+      if (!left_out(Mutant::read_dependencies_left_out, seen)) predecessors_.add(seen);
     }
   }
   for (const WriteEntry& write : writes_.entries()) {
@@ -225,14 +189,15 @@ void SessionCore::track() {
         left_out(Mutant::slot_reused_without_dependency, write.seen)) {
       continue;
     }
-    track_version(write.seen);
+    predecessors_.add(write.seen);
   }
 }
 
 base::Stamp SessionCore::take_stamp() {
   emu::step(emu::Step::commit_stamp);
   emu::touch(emu::Line::floor, 0, emu::Access::load);
-  const base::Stamp above = mutant(Mutant::stamp_not_above_predecessors) ? 0 : newest_seen_;
+  const base::Stamp above =
+      mutant(Mutant::stamp_not_above_predecessors) ? 0 : predecessors_.newest();
   return owner_.take_stamp(pool_->clock(), pool_->floor, above);
 }
 
@@ -314,13 +279,14 @@ void SessionCore::compose_record() {
         break;
     }
   }
-  for (const base::Tid& tid : dependencies_) record_.add_dependency(tid.session, tid.stamp);
+  for (const base::Tid& tid : predecessors_.others())
+    record_.add_dependency(tid.session, tid.stamp);
 }
 
 [[gnu::always_inline]] inline void SessionCore::push_item(const log::PendingItem& item,
                                                           bool published) {
   emu::touch(emu::Line::session_ring, id_, emu::Access::store);
-  owner_.put(item, dependencies_);
+  owner_.put(item, predecessors_.others());
   emu::touch(emu::Line::session_sealed, id_, emu::Access::store);
   owner_.seal(published);
 }
@@ -424,7 +390,7 @@ void SessionCore::finish_commit(base::Stamp stamp, Durability durability) {
   } else {
     shared_->flushing.store(false, std::memory_order_relaxed);  // relaxed: a hint
   }
-  if (persister_.commit_last(*shared_, stamp, dependencies_)) return;
+  if (persister_.commit_last(*shared_, stamp, predecessors_.others())) return;
   if (persister_.advance(*shared_).end == Persister::Advanced::everything) {
     persister_.throw_if_poisoned();
     return;
@@ -448,7 +414,7 @@ bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
   track();
   if (!writes_.empty()) abandon_writes();  // made and destroyed by the same transaction
   end_reading();
-  if (own_seen_ == 0 && dependencies_.empty()) return true;
+  if (predecessors_.all_committed()) return true;
   if (mutant(Mutant::read_only_does_not_wait)) return true;
   if (durability == Durability::asynchronous) {
     *ticket = seal_mark();
@@ -469,8 +435,8 @@ base::Stamp SessionCore::seal_mark() {
 
 // Step 5 for what was read, by a transaction that leaves no record.
 void SessionCore::wait_for_seen() {
-  if (own_seen_ != 0) wait_helping({own_seen_, id_});
-  for (const base::Tid& tid : dependencies_) wait_helping(tid);
+  if (predecessors_.own() != 0) wait_helping({predecessors_.own(), id_});
+  for (const base::Tid& tid : predecessors_.others()) wait_helping(tid);
 }
 
 }  // namespace sp3::runtime

@@ -269,7 +269,7 @@ PoolCore::Slabs PoolCore::wait_for_slabs(SessionCore& waiter, bool patient) {
   emu::Spin spin;
   for (std::uint32_t round = 0; patient && asked && round < most; ++round) {
     spin.rest();
-    waiter.answer_if_asked();  // by one who waits here as well
+    waiter.slots().answer_if_asked();  // by one who waits here as well
     asked = collect_slots(waiter, /*again=*/true);
   }
   checkpointer_->run();
@@ -283,14 +283,15 @@ PoolCore::Slabs PoolCore::wait_for_slabs(SessionCore& waiter, bool patient) {
 bool PoolCore::collect_slots(const SessionCore& waiter, bool again) {
   const std::lock_guard guard(mutex_);
   for (SessionCore* const session : sessions_) {
-    if (session != &waiter && (!again || session->is_asked())) session->claim_slots();
+    if (session != &waiter && (!again || session->slots().is_asked())) session->slots().claim();
   }
   base::heavy_fence();
   bool asked = false;
   for (SessionCore* const session : sessions_) {
     if (session == &waiter) continue;
-    if (session->is_claimed()) session->decide_slots();
-    asked = asked || session->is_asked();
+    SlotCache& slots = session->slots();
+    if (slots.is_claimed()) slots.decide(session->is_idle());
+    asked = asked || slots.is_asked();
   }
   return asked;
 }

@@ -21,6 +21,7 @@
 #include "log/segment_pool.h"
 #include "pool/pool_file.h"
 #include "runtime/clock.h"
+#include "runtime/contention.h"
 #include "runtime/persister.h"
 #include "runtime/ranged_locks.h"
 #include "runtime/session_counters.h"
@@ -135,9 +136,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
     for (SessionCore* session : sessions_) visit(*session);
   }
 
-  // The serial gate: 0, or a number of its own for each time that a session holds it, whose transaction
-  // then runs alone.
-  alignas(base::kCacheLine) std::atomic<std::uint64_t> serial_gate{0};
+  SerialGate serial_gate;
   // Only where clocks disagree: how many transactions have begun to publish, locks in hand.
   alignas(base::kCacheLine) std::atomic<std::uint64_t> publishers{0};
   // No stamp up to this one is in flight any more, or will be taken.

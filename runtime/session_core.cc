@@ -8,12 +8,8 @@
 #include <sp3/error.h>
 
 #include "base/fence.h"
-#include "base/hash.h"
 #include "base/mutant.h"
-#include "base/scaled.h"
 #include "base/scope_exit.h"
-#include "emu/clock.h"
-#include "emu/spin.h"
 #include "emu/touch.h"
 #include "runtime/pool_core.h"
 #include "runtime/ranged.h"
@@ -25,24 +21,12 @@ using base::mutant;
 
 namespace {
 
-// A transaction waits this long for another's serial gate; then it goes on, and so do those that
-// follow for a while. The gate is about progress, not about correctness: its holder may be waiting
-// for this very thread, or for a body that takes a minute.
-constexpr double kGatePatienceNs = 50e6;
-constexpr double kGateIgnoredNs = 20 * kGatePatienceNs;
-
 // A transaction that fails this often in a row, inside another's body, fails because of that.
 constexpr std::uint32_t kManyFailures = 64;
 
 // A transaction waits for slabs this often, in a row without any being freed, and altogether.
 constexpr std::uint32_t kMostVainSlabWaits = 2;
 constexpr std::uint32_t kMostSlabWaits = 64;
-
-// Of one type, by one session: little memory, since others cannot have it.
-std::size_t free_slots_kept(const index::Slab& slab) noexcept {
-  constexpr std::size_t kBytes = std::size_t{64} * 1024;
-  return std::min(base::scaled<std::size_t>(256, 1), kBytes / slab.slot_size);
-}
 
 }  // namespace
 
@@ -54,8 +38,9 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared)
       slabs_(pool_->slabs()),
       id_(shared_->id),
       locks_at_commit_(pool_->options().locks == LockTiming::commit),
-      known_committed_(pool_->layout().max_sessions),
-      random_(base::spread(id_ + 1U)),
+      predecessors_(persister_, shared, pool_->layout().max_sessions),
+      contention_(pool_->serial_gate, id_, pool_->options()),
+      slots_(slabs_),
       versions_(pool_->versions(), pool_->epochs()) {
   actor_.participant = PoolCore::participant_of(id_);
 }
@@ -79,66 +64,37 @@ void SessionCore::enter() {
   runner_.store(emu::this_thread_id(), std::memory_order_relaxed);
   // release: who sees it running sees by whom, and not who ran it last (runs_here).
   running_.store(true, std::memory_order_release);
-  base::light_fence();  // pairs with the heavy one between claim_slots and decide_slots
-  answer_if_asked();
-}
-
-// --- slots that others want ---------------------------------------------------------------------
-//
-// A session keeps some slots for its next objects. Where the pool is full, another session may have
-// them: at once if their owner runs nothing, or when it next runs something or tries again.
-//
-//     kept --other--> claimed --other, owner idle--> kept, given back
-//                     claimed --other, owner runs--> asked --owner--> kept, given back
-//
-// Others do this under the pool's mutex, so one at a time.
-
-void SessionCore::claim_slots() noexcept {
-  slots_.store(Slots::claimed, std::memory_order_seq_cst);
-}
-
-void SessionCore::decide_slots() noexcept {
-  const bool is_idle = !running_.load(std::memory_order_acquire);
-  if (is_idle) give_back_slots();
-  slots_.store(is_idle ? Slots::kept : Slots::asked, std::memory_order_release);
-}
-
-void SessionCore::answer_for_slots() noexcept {
-  emu::Spin spin;
-  while (slots_.load(std::memory_order_acquire) == Slots::claimed) spin.pause();
-  Slots asked = Slots::asked;
-  if (slots_.compare_exchange_strong(asked, Slots::kept, std::memory_order_acq_rel)) {
-    give_back_slots();
-  }
+  base::light_fence();  // pairs with the heavy one of who claims our slots
+  slots_.answer_if_asked();
 }
 
 base::Stamp SessionCore::run(detail::Body body, Durability durability) {
   enter();
   const base::ScopeExit done([this] {
-    leave_serial_gate();
+    contention_.leave_gate();
     leave();
   });
-  failed_attempts_ = 0;
+  contention_.begin();
   slab_waits_ = 0;
   vain_slab_waits_ = 0;
   base::Stamp ticket = 0;
   while (attempt(body, durability, &ticket) == Outcome::retry) {
-    ++failed_attempts_;
+    contention_.note_failure();
     counters_.aborts.add(1);
     pool_->throw_if_unusable();
-    answer_if_asked();
-    if (failed_attempts_ % kManyFailures == 0) [[unlikely]] {
+    slots_.answer_if_asked();
+    if (contention_.failures() % kManyFailures == 0) [[unlikely]] {
       pool_->throw_if_inside_body(
           this, "a transaction inside the body of another wants what that one has");
     }
     if (doomed_ && doom_ == Conflict::pool_full) {
       free_empty_slabs();
     } else {
-      backoff();
+      contention_.back_off();
     }
   }
   counters_.commits.add(1);
-  if (failed_attempts_ == 0 && crowding_ > 0) --crowding_;
+  contention_.note_commit();
   return ticket;
 }
 
@@ -190,11 +146,9 @@ void SessionCore::begin_attempt() {
   doomed_ = false;
   reads_.clear();
   SP3_ASSERT(writes_.empty() && !reading_);
-  emu::touch(emu::Line::gate, 0, emu::Access::load);
-  if (pool_->serial_gate.load(std::memory_order_acquire) != 0 ||
-      failed_attempts_ >= pool_->options().serial_after_aborts) [[unlikely]] {
-    pass_serial_gate();
-  }
+  // Whoever runs alone may want our slots.
+  if (contention_.pass_gate([this] { slots_.answer_if_asked(); })) [[unlikely]]
+    counters_.serial_transactions.add(1);
   if (!pool_->logs()) return;
   // relaxed: our own number, and one that can only have grown since.
   if (!shared_->ring.has_room(shared_->sealed.load(std::memory_order_relaxed),
@@ -233,7 +187,7 @@ void SessionCore::reserve_before_body() {
 // free, so we try again while there is more to come: after the usual number of failures, alone.
 void SessionCore::free_empty_slabs() {
   ++slab_waits_;
-  give_back_slots();
+  slots_.give_back_all();
   switch (pool_->wait_for_slabs(*this, /*patient=*/vain_slab_waits_ != 0)) {
     case PoolCore::Slabs::freed:
       vain_slab_waits_ = 0;
@@ -252,11 +206,6 @@ bool SessionCore::pool_is_full() const noexcept {
   return vain_slab_waits_ >= kMostVainSlabWaits || slab_waits_ >= kMostSlabWaits;
 }
 
-void SessionCore::give_back_slots() noexcept {
-  for (auto& [type, places] : free_slots_) slabs_.give_back(places);
-  free_slots_.clear();
-}
-
 void SessionCore::end_reading() noexcept {
   if (!reading_) return;
   reading_ = false;
@@ -273,7 +222,7 @@ void SessionCore::abandon_writes() noexcept {
   for (WriteEntry& w : writes_.entries()) {
     if (w.locked) w.entry().unlock(w.seen.word0);
     if (w.copy != nullptr) versions_.free(w.copy, w.size8);
-    if (w.mode == WriteMode::make || w.mode == WriteMode::nothing) free_slot(w.place);
+    if (w.mode == WriteMode::make || w.mode == WriteMode::nothing) slots_.put(w.place);
   }
   writes_.clear();
 }
@@ -289,23 +238,10 @@ void SessionCore::forget_writes() noexcept {
   for (WriteEntry& w : writes_.entries()) {
     if (w.mode != WriteMode::destroy && w.mode != WriteMode::nothing) continue;
     if (w.copy != nullptr) versions_.free(w.copy, w.size8);
-    free_slot(w.place);
+    slots_.put(w.place);
   }
   writes_.clear();
   versions_.collect();
-}
-
-// Without memory to keep it the slot goes back at once.
-void SessionCore::free_slot(const index::Place& place) noexcept try {
-  std::vector<index::Place>& free = free_slots_[place.slab->type];
-  free.push_back(place);
-  if (free.size() < free_slots_kept(*place.slab)) return;
-  // The older half goes back for others.
-  const std::size_t half = (free.size() + 1) / 2;
-  slabs_.give_back({free.data(), half});
-  free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(half));
-} catch (const std::bad_alloc&) {
-  slabs_.give_back({&place, 1});
 }
 
 void SessionCore::note_conflict(Conflict reason) noexcept {
@@ -325,66 +261,6 @@ void SessionCore::note_conflict(Conflict reason) noexcept {
     case Conflict::refused:  // leaves run() as an error
       break;
   }
-}
-
-// Randomised, and longer with every failure, so that two that met do not meet again. Where many meet
-// at one object, all must stay away for about as long as all of them take one after the other; how
-// long that is a session learns from its own failures, and remembers. Not under `conservative`: there
-// they wait for a flush, and its end is best not missed; but who holds a lock through one may have
-// given its core away meanwhile, so in the end ours is offered.
-void SessionCore::backoff() {
-  constexpr std::uint32_t kFromFailure = 2;  // a first one tells little
-  constexpr std::uint32_t kMostFailures = 8;
-  const auto most_crowding = base::scaled<std::uint32_t>(12, 0);
-  const bool conservative = pool_->options().policy == CommitPolicy::conservative;
-  if (failed_attempts_ >= kFromFailure && !conservative) {
-    crowding_ = std::min(crowding_ + 1, most_crowding);
-  }
-  random_ = base::next_random(random_);
-  const std::uint32_t doublings = std::max(crowding_, std::min(failed_attempts_, kMostFailures));
-  std::uint64_t rounds = (random_ >> 33) % (std::uint64_t{1} << doublings);
-  while (rounds > 0) {
-    // The last round of a long wait offers the core: whoever stands in the way may need it. Once every
-    // few microseconds: where nobody does, an offer is a system call for nothing.
-    const std::uint64_t some = std::min<std::uint64_t>(rounds, emu::Spin::kSpins);
-    emu::Spin().pause(some);
-    rounds -= some;
-  }
-  if (conservative && failed_attempts_ > kMostFailures) emu::Spin::offer();
-}
-
-void SessionCore::pass_serial_gate() {
-  const std::uint64_t mine = (gates_taken_ + 1) << 16 | id_;
-  const std::uint64_t deadline = emu::ticks() + emu::ticks_from_nanoseconds(kGatePatienceNs);
-  emu::Spin spin;
-  while (!holds_gate_) {
-    std::uint64_t holder = pool_->serial_gate.load(std::memory_order_acquire);
-    if (holder == 0) {
-      if (failed_attempts_ < pool_->options().serial_after_aborts) return;
-      if (pool_->serial_gate.compare_exchange_strong(holder, mine, std::memory_order_acq_rel)) {
-        holds_gate_ = true;
-        ++gates_taken_;
-        counters_.serial_transactions.add(1);
-        return;
-      }
-    }
-    const std::uint64_t now = emu::ticks();
-    if (holder == ignored_gate_ && now < gate_ignored_until_) return;
-    if (now > deadline) {
-      ignored_gate_ = holder;
-      gate_ignored_until_ = now + emu::ticks_from_nanoseconds(kGateIgnoredNs);
-      return;
-    }
-    answer_if_asked();  // the holder may want them
-    spin.pause_until_changed(&pool_->serial_gate, deadline);
-  }
-}
-
-void SessionCore::leave_serial_gate() noexcept {
-  if (!holds_gate_) return;
-  holds_gate_ = false;
-  pool_->serial_gate.store(0, std::memory_order_release);
-  emu::changed(&pool_->serial_gate);
 }
 
 void SessionCore::flush() {
@@ -410,7 +286,7 @@ void SessionCore::close() {
     error = std::current_exception();
   }
   pool_->session_closed(*this);
-  give_back_slots();  // nobody else may claim them any more
+  slots_.give_back_all();  // nobody else may claim them any more
   if (error) std::rethrow_exception(error);
 }
 

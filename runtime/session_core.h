@@ -21,20 +21,21 @@
 #include <new>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include <sp3/detail/core.h>
 #include <sp3/transaction.h>
 
 #include "base/mutant.h"
-#include "base/zeroed_array.h"
 #include "emu/threads.h"
 #include "emu/touch.h"
 #include "log/record_builder.h"
+#include "runtime/contention.h"
 #include "runtime/owner_side.h"
 #include "runtime/persister.h"
+#include "runtime/predecessors.h"
 #include "runtime/session_counters.h"
+#include "runtime/slot_cache.h"
 #include "runtime/version_pool.h"
 #include "runtime/write_set.h"
 
@@ -68,22 +69,9 @@ class SessionCore {
   std::uint64_t root(std::string_view name, const detail::TypeInfo& type);
   void set_root(std::string_view name, std::uint64_t offset, const detail::TypeInfo& type);
 
-  // For another session that finds the pool full, one after the other with a heavy fence between:
-  // gives free slots back, at once or when this session runs again. REQUIRES: the pool's mutex.
-  void claim_slots() noexcept;
-  void decide_slots() noexcept;
-  [[nodiscard]] bool is_claimed() const noexcept {
-    return slots_.load(std::memory_order_acquire) == Slots::claimed;
-  }
-  [[nodiscard]] bool is_asked() const noexcept {
-    return slots_.load(std::memory_order_acquire) == Slots::asked;
-  }
-  // For the owner, where it has written nothing. REQUIRES: not the pool's mutex.
-  void answer_if_asked() noexcept {
-    if (slots_.load(std::memory_order_acquire) != Slots::kept) [[unlikely]]
-      answer_for_slots();
-  }
-
+  // For another session that finds the pool full.
+  [[nodiscard]] SlotCache& slots() noexcept { return slots_; }
+  [[nodiscard]] bool is_idle() const noexcept { return !running_.load(std::memory_order_acquire); }
   // Whether this thread is inside one of its bodies.
   [[nodiscard]] bool runs_here() const noexcept {
     return running_.load(std::memory_order_acquire) &&
@@ -127,7 +115,7 @@ class SessionCore {
 
   // The loop (session_core.cc).
   void enter();
-  // release: what we leave behind is seen by who finds us idle (decide_slots).
+  // release: what we leave behind is seen by who finds us idle.
   void leave() noexcept { running_.store(false, std::memory_order_release); }
   void begin_attempt();
   Outcome attempt(detail::Body body, Durability durability, base::Stamp* ticket);
@@ -140,13 +128,7 @@ class SessionCore {
   void reserve_before_body();
   void free_empty_slabs();
   [[nodiscard]] bool pool_is_full() const noexcept;
-  void give_back_slots() noexcept;
-  void answer_for_slots() noexcept;
-  void free_slot(const index::Place& place) noexcept;
   void note_conflict(Conflict reason) noexcept;
-  void backoff();
-  void pass_serial_gate();
-  void leave_serial_gate() noexcept;
 
   // The read phase (transaction.cc).
   void begin_operation();
@@ -187,15 +169,13 @@ class SessionCore {
   std::optional<Conflict> try_lock_patiently(WriteEntry& entry);
   bool reads_still_hold() noexcept;
   bool is_overlooked(const ReadEntry& read, std::uint64_t word0) noexcept;
-  std::vector<index::Place>& find_slots(const detail::TypeInfo& type);  // at least one
+  std::vector<index::Place>& find_slots(const detail::TypeInfo& type);
   // For ranged objects.
   void make_ranged();
   void begin_ranged_operation();
   const std::byte* read_newest(std::uint64_t offset, const detail::TypeInfo& type);
   const std::byte* read_held(std::uint64_t offset, const detail::TypeInfo& type, index::Seen& seen);
   WriteEntry& open_patch(std::uint64_t offset, const detail::TypeInfo& type);
-
-  [[nodiscard]] bool is_committed(base::Tid tid) noexcept;
 
   // The five steps (commit.cc).
   bool commit(Durability durability, base::Stamp* ticket);
@@ -211,11 +191,10 @@ class SessionCore {
   bool lock_write_set();
   bool lock_one(WriteEntry& entry);
   void track();
-  void track_version(const index::Seen& seen);
   // Whether a mutant forgets this predecessor, all but its stamp.
   bool left_out(base::Mutant fault, const index::Seen& seen) noexcept {
     if (!base::mutant(fault)) return false;
-    newest_seen_ = std::max(newest_seen_, seen.stamp());
+    predecessors_.add_stamp_only(seen);
     return true;
   }
   base::Stamp take_stamp();
@@ -256,27 +235,16 @@ class SessionCore {
   std::vector<ReadEntry> reads_;
   WriteSet writes_;
   std::vector<std::uint32_t> lock_order_;
-  // Of each session, a stamp up to which all is known to be committed: spares a look at a line that
-  // its owner writes with every transaction.
-  base::ZeroedArray<base::Stamp> known_committed_;
-  std::vector<base::Tid> dependencies_;  // per other session the largest stamp, uncommitted only
-  base::Stamp newest_seen_ = 0;          // the largest stamp read or overwritten, committed or not
-  // the largest own stamp read or overwritten, uncommitted only
-  base::Stamp own_seen_ = 0;
+  Predecessors predecessors_;
 
   // Across attempts.
-  std::uint32_t failed_attempts_ = 0;
-  std::uint32_t crowding_ = 0;  // across transactions: doublings of what is waited after a conflict
+  Contention contention_;
+  SlotCache slots_;
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
   // For this transaction: how often slabs were waited for, and since when in vain.
   std::uint32_t slab_waits_ = 0;
   std::uint32_t vain_slab_waits_ = 0;
-  bool holds_gate_ = false;
-  std::uint64_t gates_taken_ = 0;         // the serial gate, so often
-  std::uint64_t ignored_gate_ = 0;        // a holder's number: it was waited for in vain
-  std::uint64_t gate_ignored_until_ = 0;  // ticks
-  bool flush_started_ = false;            // of the record just sealed; only the fence is missing
-  std::uint64_t random_;
+  bool flush_started_ = false;  // of the record just sealed; only the fence is missing
 
   std::atomic<bool> running_{false};
   std::atomic<emu::ThreadId> runner_{};
@@ -284,9 +252,6 @@ class SessionCore {
   log::RecordBuilder record_;
   VersionPool versions_;
   std::unique_ptr<RangedAccess> ranged_;  // null until it is needed
-  enum class Slots : std::uint8_t { kept, claimed, asked };
-  std::atomic<Slots> slots_{Slots::kept};
-  std::unordered_map<std::uint64_t, std::vector<index::Place>> free_slots_;  // by type
   Actor actor_;
   std::uint32_t group_records_ = 0;  // sealed asynchronously and not flushed by us
   std::uint64_t group_bytes_ = 0;

@@ -18,7 +18,6 @@
 
 #include "base/align.h"
 #include "base/mutant.h"
-#include "base/scaled.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/step.h"
@@ -356,24 +355,14 @@ WriteEntry& SessionCore::open_patch(std::uint64_t offset, const detail::TypeInfo
 }
 
 std::vector<index::Place>& SessionCore::find_slots(const detail::TypeInfo& type) {
-  std::vector<index::Place>& free = free_slots_[type.fingerprint];
-  if (free.empty()) {
-    // A batch, so that the table's mutex is no hot spot; few of what is large.
-    const auto most = base::scaled<std::uint64_t>(32, 2);
-    constexpr std::uint64_t kBatchBytes = std::uint64_t{64} * 1024;
-    const std::uint64_t batch =
-        std::min(most, std::max<std::uint64_t>(1, kBatchBytes / (type.size + 1)));
-    try {
-      slabs_.take(type, batch, free);
-    } catch (const Error& e) {
-      if (e.code() != ErrorCode::pool_full) throw;
-      if (!pool_is_full() && pool_->logs()) conflict(Conflict::pool_full);
-      refuse();
-      throw;
-    }
-    std::reverse(free.begin(), free.end());  // ascending addresses first
+  try {
+    return slots_.find(type);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::pool_full) throw;
+    if (!pool_is_full() && pool_->logs()) conflict(Conflict::pool_full);
+    refuse();
+    throw;
   }
-  return free;
 }
 
 void SessionCore::refuse_without_locks() const {

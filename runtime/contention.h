@@ -1,0 +1,90 @@
+// Contention: what a session does so that transactions that met do not meet again.
+//
+// After each failure it stays away for a while, longer and longer. After many it takes the pool's
+// serial gate, and runs alone: others wait at the gate before they begin. The gate is about
+// progress, not about correctness: its holder may be waiting for this very thread, or for a body
+// that takes a minute, so nobody waits there for ever.
+//
+// Thread safety: one thread at a time, but for the gate, which all sessions of a pool share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <sp3/options.h>
+
+#include "base/align.h"
+#include "base/tid.h"
+#include "emu/spin.h"
+#include "emu/touch.h"
+
+namespace sp3::runtime {
+
+// 0, or a number of its own for each time that a session holds it.
+struct alignas(base::kCacheLine) SerialGate {
+  std::atomic<std::uint64_t> holder{0};
+};
+
+class Contention {
+ public:
+  Contention(SerialGate& gate, base::SessionId id, const Options& options);
+
+  // A transaction: begin(), then for each attempt pass_gate(), and note_failure() if it failed; and
+  // in the end, however it ends, leave_gate().
+  void begin() noexcept { failures_ = 0; }
+  void note_failure() noexcept { ++failures_; }
+  void note_commit() noexcept {
+    if (failures_ == 0 && crowding_ > 0) --crowding_;
+  }
+  // Attempts of this transaction that failed.
+  [[nodiscard]] std::uint32_t failures() const noexcept { return failures_; }
+
+  void back_off() noexcept;
+
+  // Waits while another transaction runs alone, calling `meanwhile` every now and then. Returns
+  // whether this one does, from now on.
+  template <class Meanwhile>
+  bool pass_gate(Meanwhile&& meanwhile) {
+    emu::touch(emu::Line::gate, 0, emu::Access::load);
+    if (gate_.holder.load(std::memory_order_acquire) == 0 && failures_ < serial_after_) [[likely]]
+      return false;
+    return wait_at_gate(meanwhile);
+  }
+  void leave_gate() noexcept {
+    if (holds_gate_) [[unlikely]]
+      release_gate();
+  }
+
+ private:
+  enum class Gate : std::uint8_t { passed, taken, closed };
+
+  template <class Meanwhile>
+  bool wait_at_gate(Meanwhile&& meanwhile) {
+    const std::uint64_t deadline = gate_deadline();
+    emu::Spin spin;
+    while (true) {
+      const Gate found = try_gate(deadline);
+      if (found != Gate::closed) return found == Gate::taken;
+      meanwhile();
+      spin.pause_until_changed(&gate_.holder, deadline);
+    }
+  }
+  Gate try_gate(std::uint64_t deadline) noexcept;
+  static std::uint64_t gate_deadline() noexcept;
+  void release_gate() noexcept;
+
+  SerialGate& gate_;
+  const base::SessionId id_;
+  const std::uint32_t serial_after_;
+  const bool conservative_;
+
+  std::uint32_t failures_ = 0;
+  std::uint32_t crowding_ = 0;  // across transactions: doublings of what is waited after a conflict
+  std::uint64_t random_;
+  bool holds_gate_ = false;
+  std::uint64_t gates_taken_ = 0;         // so often
+  std::uint64_t ignored_gate_ = 0;        // a holder's number: it was waited for in vain
+  std::uint64_t gate_ignored_until_ = 0;  // ticks
+};
+
+}  // namespace sp3::runtime
