@@ -5,11 +5,14 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "workloads/machine.h"
 #include "workloads/system.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sp3::tools {
 

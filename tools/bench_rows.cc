@@ -12,6 +12,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "emu/clock.h"
 #include "tools/command.h"

@@ -6,14 +6,17 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "tools/bench_options.h"
 #include "tools/failures.h"
 #include "workloads/runner.h"
 #include "workloads/system.h"
 #include "workloads/workload.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sp3::tools {
 

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <sp3/error.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include "pool/format.h"
 #include "workloads/workload.h"

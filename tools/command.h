@@ -7,7 +7,13 @@
 #include <vector>
 
 #include <sp3/options.h>
-#include <CLI/CLI.hpp>
+
+// Parsing their headers takes seconds: who uses them includes them.
+namespace CLI {
+class App;
+class Option;
+class Validator;
+}  // namespace CLI
 
 namespace sp3::tools {
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include "tools/bench_rows.h"
 #include "tools/command.h"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <sp3/options.h>
+#include <CLI/CLI.hpp>
 
 #include "pool/pool_file.h"
 #include "recovery/inspect_log.h"

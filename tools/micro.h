@@ -32,6 +32,18 @@ struct OpenArguments {
   std::uint64_t pool_size = std::uint64_t{4} << 30;
 };
 
+// SPS beside a loop that only writes and flushes as many lines, alternating.
+std::vector<MicroRow> measure_floor_ratio(const workloads::SystemOptions& options, double seconds,
+                                          unsigned repeat);
+
+// A transaction that does nothing, and one that reads one cached object.
+std::vector<MicroRow> measure_small(const workloads::SystemOptions& options, unsigned repeat,
+                                    bool empty, bool read);
+
+// The longest transactions of two writing threads, with checkpoints and without.
+std::vector<MicroRow> measure_checkpoint(const workloads::SystemOptions& options, double seconds,
+                                         unsigned repeat);
+
 // Opening a cleanly closed pool: time to open, to the first transaction, to 100000 random reads.
 std::vector<MicroRow> measure_open(const workloads::SystemOptions& options,
                                    const OpenArguments& arguments);

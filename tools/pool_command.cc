@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sp3/pool.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tools/command.h"

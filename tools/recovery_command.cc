@@ -13,6 +13,7 @@
 #include <linux/magic.h>
 #include <sp3/error.h>
 #include <sys/statfs.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tools/bench_options.h"

@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "tools/command.h"
 #include "tools/start_program.h"

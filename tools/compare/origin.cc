@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 #include <link.h>
+#include <nlohmann/json.hpp>
 
 #include "base/crc32c.h"
 #include "tools/command.h"

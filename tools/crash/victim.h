@@ -7,10 +7,13 @@
 #include <vector>
 
 #include <sp3/options.h>
-#include <CLI/CLI.hpp>
 
 #include "emu/step.h"
 #include "tools/crash/operation.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sp3::tools::crash {
 

@@ -1,6 +1,7 @@
 // A victim's options as command-line arguments, written and read by one table.
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "tools/crash/victim.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace sp3::tools {
 

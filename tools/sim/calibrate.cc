@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "emu/sim/machine.h"
 #include "tools/command.h"

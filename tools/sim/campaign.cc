@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/command.h"
 #include "tools/progress_bar.h"

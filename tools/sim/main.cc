@@ -1,5 +1,6 @@
 // sp3-sim: what `sp3 sim` runs.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "tools/command.h"
 #include "tools/sim/arguments.h"

@@ -9,6 +9,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/command.h"
 #include "tools/progress_bar.h"

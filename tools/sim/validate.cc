@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/command.h"
 #include "tools/median.h"
