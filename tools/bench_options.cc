@@ -1,13 +1,29 @@
 #include "tools/bench_options.h"
 
+#include <system_error>
+
 #include <fmt/format.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tools/command.h"
+#include "tools/file_system_of.h"
 
 namespace sp3::tools {
+
+namespace {
+
+// What the store was on; null where it was no file of a disk.
+nlohmann::json file_system(const workloads::SystemOptions& options) {
+  if (options.pool.memory == MemoryKind::emulated) return {};
+  // The store itself is gone by now.
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(options.path, error);
+  return file_system_of(std::filesystem::weakly_canonical(path.parent_path(), error));
+}
+
+}  // namespace
 
 void add_memory_options(CLI::App& command, StoreArguments& a) {
   command.add_option("--memory", a.memory, "emulated, file or dax")->capture_default_str();
@@ -108,7 +124,8 @@ nlohmann::json to_json(const workloads::SystemOptions& o) {
           {"flush", to_string(o.pool.flush)},
           {"locks", to_string(o.pool.locks)},
           {"group", o.pool.async.group_records},
-          {"checkpoint_ms", o.pool.checkpoint.interval_ms}};
+          {"checkpoint_ms", o.pool.checkpoint.interval_ms},
+          {"file_system", file_system(o)}};
 }
 
 nlohmann::json to_json(const workloads::Machine& m) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 #include <iterator>
 #include <set>
 #include <string>
@@ -17,7 +16,6 @@
 
 #include "emu/clock.h"
 #include "tools/command.h"
-#include "tools/file_system_of.h"
 #include "tools/median.h"
 #include "workloads/machine.h"
 
@@ -39,15 +37,6 @@ std::array<std::uint32_t, 3> parse_mix(const std::string& text) {
     at = rest + 1;
   }
   throw UsageError("--range-mix: wanted READS:WRITES:APPENDS, found '" + text + "'");
-}
-
-// What the store was on; null where it was no file of a disk.
-nlohmann::json file_system(const workloads::SystemOptions& options) {
-  if (options.pool.memory == MemoryKind::emulated) return {};
-  // The store itself is gone by now.
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::absolute(options.path, error);
-  return file_system_of(std::filesystem::weakly_canonical(path.parent_path(), error));
 }
 
 // Null where operations are counted instead of time.
@@ -191,7 +180,6 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
               {"durability", async ? "async" : "sync"},
               {"pool_size", cell.options.pool_size != 0 ? cell.options.pool_size
                                                         : workloads::default_pool_size(cell.spec)},
-              {"file_system", file_system(cell.options)},
               {"warmup_seconds", warmup_seconds(cell.run)},
               {"seconds", r.seconds},
               {"operations", r.operations},

@@ -425,6 +425,7 @@ class CliTest(CommandTest):
                          [("file", "stamp"), ("file", "dag")])
         for row in rows:
             self.assertGreater(row["replayed"], 0)
+            self.assertIn(" on ", row["file_system"])
         self.assertEqual(os.listdir(self.directory.name), [])
 
     def test_recovery_bench_says_when_there_is_no_room(self):
