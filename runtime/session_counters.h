@@ -1,6 +1,8 @@
 // SessionCounters: a session's statistics as it counts them, readable by any thread.
 #pragma once
 
+#include <array>
+
 #include <sp3/statistics.h>
 
 #include "base/align.h"
@@ -24,41 +26,40 @@ struct alignas(base::kCacheLine) SessionCounters {
   base::Counter helped_fences;
   base::Counter waits;
 
-  [[nodiscard]] SessionStatistics read() const noexcept {
-    SessionStatistics s;
-    s.commits = commits.get();
-    s.writing_commits = writing_commits.get();
-    s.aborts = aborts.get();
-    s.aborts_locked = aborts_locked.get();
-    s.aborts_validation = aborts_validation.get();
-    s.aborts_log_full = aborts_log_full.get();
-    s.aborts_pool_full = aborts_pool_full.get();
-    s.serial_transactions = serial_transactions.get();
-    s.log_bytes = log_bytes.get();
-    s.lines = lines.get();
-    s.fences = fences.get();
-    s.helped_lines = helped_lines.get();
-    s.helped_fences = helped_fences.get();
-    s.waits = waits.get();
-    return s;
-  }
+  [[nodiscard]] SessionStatistics read() const noexcept;
 };
 
+// Each number of the statistics, and the counter it is read from.
+struct Counted {
+  std::uint64_t SessionStatistics::*number;
+  base::Counter SessionCounters::*counter;
+};
+inline constexpr std::array kCounted{
+    Counted{&SessionStatistics::commits, &SessionCounters::commits},
+    Counted{&SessionStatistics::writing_commits, &SessionCounters::writing_commits},
+    Counted{&SessionStatistics::aborts, &SessionCounters::aborts},
+    Counted{&SessionStatistics::aborts_locked, &SessionCounters::aborts_locked},
+    Counted{&SessionStatistics::aborts_validation, &SessionCounters::aborts_validation},
+    Counted{&SessionStatistics::aborts_log_full, &SessionCounters::aborts_log_full},
+    Counted{&SessionStatistics::aborts_pool_full, &SessionCounters::aborts_pool_full},
+    Counted{&SessionStatistics::serial_transactions, &SessionCounters::serial_transactions},
+    Counted{&SessionStatistics::log_bytes, &SessionCounters::log_bytes},
+    Counted{&SessionStatistics::lines, &SessionCounters::lines},
+    Counted{&SessionStatistics::fences, &SessionCounters::fences},
+    Counted{&SessionStatistics::helped_lines, &SessionCounters::helped_lines},
+    Counted{&SessionStatistics::helped_fences, &SessionCounters::helped_fences},
+    Counted{&SessionStatistics::waits, &SessionCounters::waits},
+};
+static_assert(kCounted.size() * sizeof(std::uint64_t) == sizeof(SessionStatistics));
+
+inline SessionStatistics SessionCounters::read() const noexcept {
+  SessionStatistics now;
+  for (const Counted& c : kCounted) now.*c.number = (this->*c.counter).get();
+  return now;
+}
+
 inline SessionStatistics& operator+=(SessionStatistics& a, const SessionStatistics& b) noexcept {
-  a.commits += b.commits;
-  a.writing_commits += b.writing_commits;
-  a.aborts += b.aborts;
-  a.aborts_locked += b.aborts_locked;
-  a.aborts_validation += b.aborts_validation;
-  a.aborts_log_full += b.aborts_log_full;
-  a.aborts_pool_full += b.aborts_pool_full;
-  a.serial_transactions += b.serial_transactions;
-  a.log_bytes += b.log_bytes;
-  a.lines += b.lines;
-  a.fences += b.fences;
-  a.helped_lines += b.helped_lines;
-  a.helped_fences += b.helped_fences;
-  a.waits += b.waits;
+  for (const Counted& c : kCounted) a.*c.number += b.*c.number;
   return a;
 }
 
