@@ -57,11 +57,12 @@ class EpochDomain {
     SP3_ASSERT(who < limit_.load(std::memory_order_relaxed) &&
                slots_[who].pinned.load(std::memory_order_relaxed) == kUnpinned);
     while (true) {
-      // (1) seq_cst, store buffering: our announcement is visible before we read any shared pointer,
-      // or try_advance (2) would miss us.
+      // (1) seq_cst, store buffering: our announcement is visible before we read any shared
+      // pointer, or try_advance (2) would miss us.
       slots_[who].pinned.exchange(epoch, std::memory_order_seq_cst);
       // A stale epoch holds back all advances but one that had passed us already. But then we are
-      // not pinned at an epoch that bounds the current one, and retirement_epoch_of would be too old.
+      // not pinned at an epoch that bounds the current one, and retirement_epoch_of would be too
+      // old.
       const Epoch now = global_.load(std::memory_order_seq_cst);
       if (now == epoch || mutant(Mutant::pinned_epoch_not_read_again)) [[likely]]
         return;

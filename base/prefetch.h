@@ -1,4 +1,5 @@
-// Asking for cache lines ahead of their use. Hints: wrong ones cost time only, and no address faults.
+// Asking for cache lines ahead of their use. Hints: wrong ones cost time only, and no address
+// faults.
 #pragma once
 
 namespace sp3::base {

@@ -1,6 +1,6 @@
 // scaled: limits that a program of a few transactions has to meet on the simulated machine, where
-// each of its events is tried with crashes: how much is collected, kept or taken at a time. Simulated
-// runs that only measure time are as long as native ones, and have their limits.
+// each of its events is tried with crashes: how much is collected, kept or taken at a time.
+// Simulated runs that only measure time are as long as native ones, and have their limits.
 #pragma once
 
 namespace sp3::base {

@@ -1,7 +1,7 @@
 // ZeroedArray: a fixed number of zeros that cost memory only where they are used.
 //
-// For arrays whose length is a limit that is rarely reached: the allocator takes large ones from fresh
-// pages, which the system provides when they are first touched.
+// For arrays whose length is a limit that is rarely reached: the allocator takes large ones from
+// fresh pages, which the system provides when they are first touched.
 //
 // Thread safety: as an array. Errors: std::bad_alloc.
 #pragma once

@@ -18,8 +18,8 @@
 //
 // Thread safety: all members by any thread; racing stores to the same bytes are the caller's bug. A
 // FlushCounts belongs to one thread at a time.
-// Progress: mapped kinds are wait-free (and wait as long as the latency model says); of the file kind
-// log_flush blocks for its own write, and fence for at most two fdatasyncs.
+// Progress: mapped kinds are wait-free (and wait as long as the latency model says); of the file
+// kind log_flush blocks for its own write, and fence for at most two fdatasyncs.
 //
 // The commit path (log_store, log_flush, fence) is inline: on mapped kinds it compiles to the copy,
 // the flush instructions and the fence, behind a few predictable branches.
@@ -129,9 +129,9 @@ class Memory {
   }
   void populate(std::uint64_t offset, std::size_t bytes) noexcept;
   void flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept;
-  // For bytes that were found, not stored by this process; also of the log. file: dirties their pages
-  // first. Where a sync failed for an earlier process, the page cache holds what the disk does not
-  // have and counts it as written, so that no sync would write it.
+  // For bytes that were found, not stored by this process; also of the log. file: dirties their
+  // pages first. Where a sync failed for an earlier process, the page cache holds what the disk
+  // does not have and counts it as written, so that no sync would write it.
   void flush_found(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept;
 
   // The log region.

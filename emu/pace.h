@@ -1,9 +1,9 @@
 // Pace: how a background thread works in short bursts.
 //
-// It may share a core with somebody whose transactions are to be quick, and a scheduler takes a core
-// away at its own pace: a tick, 4 ms on many machines. So the thread gives it away itself, by sleeping:
-// a sleeper that wakes up runs soon, while one that only offered its core (sched_yield) waits until
-// whoever took it has used up its turn.
+// It may share a core with somebody whose transactions are to be quick, and a scheduler takes a
+// core away at its own pace: a tick, 4 ms on many machines. So the thread gives it away itself, by
+// sleeping: a sleeper that wakes up runs soon, while one that only offered its core (sched_yield)
+// waits until whoever took it has used up its turn.
 //
 // Thread safety: none; the thread's own.
 #pragma once

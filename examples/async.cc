@@ -1,7 +1,8 @@
 // Asynchronous transactions: go on at once, ask for durability where it matters.
 //
-// A shop records sales. Each sale is visible to everyone when run_async returns, but its receipt may
-// only be handed out when it is durable. Sales become durable in groups, so that many share one fence.
+// A shop records sales. Each sale is visible to everyone when run_async returns, but its receipt
+// may only be handed out when it is durable. Sales become durable in groups, so that many share one
+// fence.
 #include <cstdint>
 #include <cstdio>
 #include <deque>

@@ -172,8 +172,8 @@ class Analysis {
   }
 
   // In the longest read what one transaction appended stands once, together, and in its order; only
-  // the end may cut it off, where the reader is that transaction. Committed appends that nobody read
-  // must be somewhere all the same: behind.
+  // the end may cut it off, where the reader is that transaction. Committed appends that nobody
+  // read must be somewhere all the same: behind.
   std::optional<Anomaly> place_appends() {
     std::map<std::uint64_t, std::unordered_set<std::uint64_t>> placed;  // by object
     for (const auto& [object, versions] : objects_) {

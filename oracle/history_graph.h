@@ -28,8 +28,8 @@ class HistoryGraph {
     return edges_.size() - 1;
   }
 
-  // No transaction follows itself. What is no node, as the writer of a value that nobody is known to
-  // have written, has no edges.
+  // No transaction follows itself. What is no node, as the writer of a value that nobody is known
+  // to have written, has no edges.
   void add(std::size_t from, std::size_t to, Edge kind, const std::string& object) {
     if (from != to && from < edges_.size() && to < edges_.size())
       edges_[from].push_back({to, kind, object});

@@ -48,7 +48,8 @@ class SlabDirectory {
 
   // The same, but where that copy is damaged the other will do, if its record is the same and it
   // holds the bytes that this seals. REQUIRES: the superblocks are equal. Otherwise the other copy
-  // may be older, and a record that never got to media would pass with the old bitmap for the truth.
+  // may be older, and a record that never got to media would pass with the old bitmap for the
+  // truth.
   [[nodiscard]] Bitmap load_either_bitmap(const emu::Memory& memory, std::uint32_t slab,
                                           int copy) const;
 

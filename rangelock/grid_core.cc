@@ -225,8 +225,8 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
   return attempt(claim, blocker);
 }
 
-// One granule, nobody in its bucket, no wide range, no overflow, a free slot: that is nearly always.
-// Everything else starts again in attempt.
+// One granule, nobody in its bucket, no wide range, no overflow, a free slot: that is nearly
+// always. Everything else starts again in attempt.
 [[gnu::always_inline]] inline bool GridCore::attempt_alone(const OwnerCore& owner, Range range,
                                                            RangeMode mode,
                                                            std::uintptr_t (&place)[2]) noexcept {

@@ -8,7 +8,8 @@
 //   - A node is unlinked by whoever comes next, never by its unlocker, and retired by whoever takes
 //     it off its last level.
 //   - Towers are as high as the number of nodes calls for: whoever draws a height above the top
-//     level looks at it, adds a level if there are many nodes on it, and drops it if there are none.
+//     level looks at it, adds a level if there are many nodes on it, and drops it if there are
+//     none.
 //   - All levels end in one node that begins behind every range, so that no step of a search has to
 //     ask whether there is a next node.
 //

@@ -8,8 +8,8 @@
 // Invariants:
 //   1. A waiter sleeps only after an attempt that failed because of its blocker, made after it
 //      noted that blocker: the blocker's unlock then finds it.
-//      One that was passed over has made no such attempt: it is woken if the other leaves without the
-//      range, or has to sleep again.
+//      One that was passed over has made no such attempt: it is woken if the other leaves without
+//      the range, or has to sleep again.
 //   2. A waiter that leaves without the range wakes those that it blocked.
 //   3. Who holds a part of its batch already waits behind nobody, and so is never passed over: the
 //      one before it may be waiting for that part.

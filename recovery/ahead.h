@@ -1,8 +1,8 @@
 // run_ahead: a loop over cold memory that asks for what it needs before it needs it.
 //
 // Each item goes through three steps: `next` brings it and may ask for memory that says what it
-// needs, `ask` reads that and asks for the rest, `act` does the work. Between the steps lie kAskAfter
-// other items, time enough for memory to come.
+// needs, `ask` reads that and asks for the rest, `act` does the work. Between the steps lie
+// kAskAfter other items, time enough for memory to come.
 #pragma once
 
 #include <array>

@@ -49,7 +49,8 @@ class DirtyLines {
   // A part for each slab that was `written`.
   [[nodiscard]] std::size_t parts() const noexcept { return slabs_.size(); }
 
-  // Calls visit(offset, bytes) for stretches of whole lines that together are the dirty ones of a part.
+  // Calls visit(offset, bytes) for stretches of whole lines that together are the dirty ones of a
+  // part.
   template <class Visitor>
   void for_each_stretch(std::size_t part, Visitor&& visit) const {
     const std::uint64_t slab = layout_.slab_offset(slabs_[part]);

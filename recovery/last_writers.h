@@ -1,8 +1,8 @@
 // LastWriters: who wrote each object last, while records are gone through in stamp order.
 //
-// Objects are known by 32 bits of a hash, which also say where a cell belongs: 8 bytes for each. Two
-// objects that share them count as one. Their writers are then put in one row, in stamp order, which
-// is more order than needed and never less.
+// Objects are known by 32 bits of a hash, which also say where a cell belongs: 8 bytes for each.
+// Two objects that share them count as one. Their writers are then put in one row, in stamp order,
+// which is more order than needed and never less.
 #pragma once
 
 #include <cstddef>

@@ -131,7 +131,8 @@ void Recovery::replay() {
       executor_.threads(),
       [this, total](std::uint64_t done) { progress("replay", done, total); }};
   ReplayTimes times;
-  // Nodes and edges of the DAG are numbered by 32 bits; so many would take a log of 100 GiB or more.
+  // Nodes and edges of the DAG are numbered by 32 bits; so many would take a log of 100 GiB or
+  // more.
   const bool dag = options_.strategy == RecoveryStrategy::dag &&
                    result_.report.records + total + result_.report.dependencies <
                        std::numeric_limits<std::uint32_t>::max();

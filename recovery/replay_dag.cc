@@ -11,10 +11,10 @@
 // only the order of writes to one object shows in the image.
 //
 // Kahn's algorithm with atomic in-degrees: the thread that takes the last one off goes on with that
-// record itself and offers the rest to others. Before it leaves a session for want of a predecessor it
-// looks for a moment whether another thread is about to finish that: sessions that used the same objects
-// depend on each other every few records, and going over to other work each time costs more. An edge
-// always leads to a larger <stamp, session>, so there is no circle.
+// record itself and offers the rest to others. Before it leaves a session for want of a predecessor
+// it looks for a moment whether another thread is about to finish that: sessions that used the same
+// objects depend on each other every few records, and going over to other work each time costs
+// more. An edge always leads to a larger <stamp, session>, so there is no circle.
 #include <algorithm>
 #include <atomic>
 #include <memory>

@@ -2,8 +2,8 @@
 //
 // A home is written where memory is cold: the time goes into waiting for it. So each shard runs a
 // little ahead of itself: when a write leaves the merge its log bytes are asked for, and when they
-// have come, its home is. The flush follows each store at once while the lines are in the cache; one
-// fence at the end of the shard retires them all.
+// have come, its home is. The flush follows each store at once while the lines are in the cache;
+// one fence at the end of the shard retires them all.
 #include <mutex>
 
 #include "base/mutant.h"

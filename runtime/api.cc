@@ -109,8 +109,8 @@ Session::~Session() {
   } catch (...) {
     // The pool is poisoned, which its close() will say; or see below.
   }
-  // Still open: in a forked child nobody may hold what its destructor would lock; and inside its own
-  // transaction it is needed to the end of that.
+  // Still open: in a forked child nobody may hold what its destructor would lock; and inside its
+  // own transaction it is needed to the end of that.
   (void)core_.release();
 }
 

@@ -163,8 +163,8 @@ void Checkpointer::await_stamps_up_to(base::Stamp floor, SessionShared& session)
 }
 
 // The objects that transactions up to the floor have changed, and perhaps others, each once, as a
-// bitmap for each slab. Also moves the sessions' heads: the first LSN that recovery will still need.
-// The log names the objects, and the index knows them: whichever is less to read.
+// bitmap for each slab. Also moves the sessions' heads: the first LSN that recovery will still
+// need. The log names the objects, and the index knows them: whichever is less to read.
 void Checkpointer::collect_names(base::Stamp floor) {
   if (!index_is_shorter_than_log() || !collect_from_index()) collect_from_log(floor);
   std::sort(named_slabs_.begin(), named_slabs_.end());

@@ -1,13 +1,13 @@
 // CommitMark: how far a session's transactions are committed, for those who depend on them and for
 // the holders of tickets.
 //
-// Never freed: a ticket points here without counting references, and may outlive its session and its
-// pool. When a pool is closed with everything durable its marks are used again, in a new generation,
-// and a ticket of an older one knows that its transaction is durable. The marks of a pool that went
-// away otherwise are kept for their tickets alone.
+// Never freed: a ticket points here without counting references, and may outlive its session and
+// its pool. When a pool is closed with everything durable its marks are used again, in a new
+// generation, and a ticket of an older one knows that its transaction is durable. The marks of a
+// pool that went away otherwise are kept for their tickets alone.
 //
-// Thread safety: take() and retire() lock-free by any thread; retire() once, after the session's last
-// commit.
+// Thread safety: take() and retire() lock-free by any thread; retire() once, after the session's
+// last commit.
 #pragma once
 
 #include <atomic>

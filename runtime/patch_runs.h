@@ -44,7 +44,8 @@ class PatchRuns {
     return runs != 0 && nodes_[runs].run.begin <= begin && nodes_[runs].run.end >= end;
   }
 
-  // The runs in ascending order, at least one; valid until the next call of a member. Does not fail.
+  // The runs in ascending order, at least one; valid until the next call of a member. Does not
+  // fail.
   [[nodiscard]] std::span<const log::ByteRun> list(std::uint32_t runs) noexcept {
     if (nodes_[runs].next == 0) return {&nodes_[runs].run, 1};  // nearly always
     listed_.clear();

@@ -31,8 +31,8 @@ using base::mutant;
 
 namespace {
 
-// Looks at a predecessor before a waiter offers its core: longer than a fence takes, as a rule, and no
-// longer, since with more threads than cores the predecessor's owner may want that core.
+// Looks at a predecessor before a waiter offers its core: longer than a fence takes, as a rule, and
+// no longer, since with more threads than cores the predecessor's owner may want that core.
 constexpr std::uint32_t kWaitingRounds = 32;
 
 void raise_to(std::atomic<std::uint64_t>& number, std::uint64_t to) noexcept {

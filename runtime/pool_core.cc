@@ -118,8 +118,8 @@ PoolCore::~PoolCore() {
   free_versions();
 }
 
-// Where no checkpoint came last (after an error, or because nothing is logged) entries still lead to
-// versions in DRAM. Those from the depot's chunks go with it, large ones one by one.
+// Where no checkpoint came last (after an error, or because nothing is logged) entries still lead
+// to versions in DRAM. Those from the depot's chunks go with it, large ones one by one.
 void PoolCore::free_versions() noexcept {
   for (std::uint32_t number = 0; number < layout().slabs; ++number) {
     index::Slab* slab = slabs_.at(number);

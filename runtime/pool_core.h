@@ -143,8 +143,8 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   alignas(base::kCacheLine) std::atomic<base::Stamp> floor;
   std::atomic<std::uint64_t> checkpoint_number;  // of the durable superblock
 
-  // Errors: nested_transaction, with this message, if this thread runs a body of a session other than
-  // `except`.
+  // Errors: nested_transaction, with this message, if this thread runs a body of a session other
+  // than `except`.
   void throw_if_inside_body(const SessionCore* except, const char* message);
 
  private:

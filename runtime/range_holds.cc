@@ -23,8 +23,8 @@ RangeHolds::Place RangeHolds::first_ending_after(const BlockingRangeLock& lock,
   });
 }
 
-// Calls take(gap, place) for each part of `range` that is not held, until one returns false. `place`
-// is where a hold of the gap belongs; who puts one there sets it to the place behind.
+// Calls take(gap, place) for each part of `range` that is not held, until one returns false.
+// `place` is where a hold of the gap belongs; who puts one there sets it to the place behind.
 template <class Take>
 bool RangeHolds::for_each_gap(const BlockingRangeLock& lock, const Range& range, Take&& take) {
   std::uint64_t at = range.begin;

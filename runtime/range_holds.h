@@ -40,8 +40,8 @@ class RangeHolds {
   // Takes what is not held yet of `range`; views of it are given up first, but not what they show.
   // False if somebody held a part for too long.
   [[nodiscard]] bool take(BlockingRangeLock& lock, const Range& range);
-  // Takes `range` shared for a view of `object`, but for what is held exclusively. The view's number,
-  // never 0; none if somebody held a part for too long.
+  // Takes `range` shared for a view of `object`, but for what is held exclusively. The view's
+  // number, never 0; none if somebody held a part for too long.
   [[nodiscard]] std::optional<std::uint32_t> take_view(BlockingRangeLock& lock, const Range& range,
                                                        std::uint64_t object);
   void release_view(std::uint32_t view) noexcept;

@@ -11,8 +11,8 @@
 //                                     readers have read
 //
 // Who has read the header before it takes its range may make a patch for a chunk that is destroyed
-// before commit, and whose slot is another object's by then. Its entry is locked and left as it was:
-// whoever destroyed it has written that header, so validation fails.
+// before commit, and whose slot is another object's by then. Its entry is locked and left as it
+// was: whoever destroyed it has written that header, so validation fails.
 #include "runtime/ranged.h"
 
 #include <algorithm>
@@ -80,7 +80,8 @@ RangedAccess::RangedAccess(SessionCore& core)
 
 RangedAccess::~RangedAccess() = default;
 
-// ------------------------------------------------------------------------------- finding and checks
+// ------------------------------------------------------------------------------- finding and
+// checks
 
 const RangedHeader& RangedAccess::header(std::uint64_t object) {
   core_.begin_ranged_operation();
@@ -160,7 +161,8 @@ void RangedAccess::for_each_piece(std::uint32_t chunk_bytes, std::uint64_t offse
   }
 }
 
-// --------------------------------------------------------------------------------------- operations
+// ---------------------------------------------------------------------------------------
+// operations
 
 std::uint64_t RangedAccess::create(std::uint64_t length, std::uint32_t chunk_bytes,
                                    std::uint64_t element) {
@@ -343,7 +345,8 @@ detail::RangedViewData RangedAccess::view(std::uint64_t object, std::uint64_t be
   return view;
 }
 
-// ------------------------------------------------------------------------------------------- commit
+// -------------------------------------------------------------------------------------------
+// commit
 
 bool RangedAccess::note_patched_versions() {
   for (WriteEntry& w : core_.writes_.entries()) {

@@ -1,4 +1,5 @@
-// RangedLocks: the range locks of a pool's ranged objects: a small table, found by the object's Ptr.
+// RangedLocks: the range locks of a pool's ranged objects: a small table, found by the object's
+// Ptr.
 //
 // An object has no lock of its own. Its Ptr is hashed to one of a few locks and to a base in that
 // lock's 64-bit address space:

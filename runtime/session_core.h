@@ -91,8 +91,8 @@ class SessionCore {
       make_ranged();
     return *ranged_;
   }
-  // What all operations of users go through: one that had no memory for what it does ends the attempt,
-  // whatever the body catches.
+  // What all operations of users go through: one that had no memory for what it does ends the
+  // attempt, whatever the body catches.
   template <class Operation>
   decltype(auto) operate(Operation&& operation) {
     try {

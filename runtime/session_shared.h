@@ -56,8 +56,9 @@ struct SessionShared {
   SessionShared(const SessionShared&) = delete;
   SessionShared& operator=(const SessionShared&) = delete;
 
-  // The LSN of the last record with a stamp up to `floor`, 0 if there is none. False if so many came
-  // after it that the ring has forgotten it. REQUIRES: no record up to the floor is still to come.
+  // The LSN of the last record with a stamp up to `floor`, 0 if there is none. False if so many
+  // came after it that the ring has forgotten it. REQUIRES: no record up to the floor is still to
+  // come.
   [[nodiscard]] bool last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) const noexcept;
 
   alignas(base::kCacheLine) std::atomic<std::uint64_t> committed{0};
@@ -87,8 +88,8 @@ inline bool SessionShared::last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) 
   *lsn = 0;
   for (std::uint64_t n = sealed.load(std::memory_order_acquire); n != 0; --n) {
     const log::PendingItem item = ring.read(n);
-    // Its slot may hold a later item by now, or one that is being pushed: then those before that one
-    // are sealed, and we see it, since the slot's fields were loaded with acquire.
+    // Its slot may hold a later item by now, or one that is being pushed: then those before that
+    // one are sealed, and we see it, since the slot's fields were loaded with acquire.
     if (sealed.load(std::memory_order_acquire) + 1 >= n + kItems) return false;
     if (item.lsn == 0 || item.stamp > floor) continue;
     *lsn = item.lsn;

@@ -1,6 +1,6 @@
 // VersionGuard: what simulated builds know about free versions. A free block is filled with a
-// pattern: whoever still reads it sees that, a write to it is found when it is handed out again, and
-// a block that is freed twice is known by it. Native builds: nothing.
+// pattern: whoever still reads it sees that, a write to it is found when it is handed out again,
+// and a block that is freed twice is known by it. Native builds: nothing.
 #pragma once
 
 #include <cstddef>

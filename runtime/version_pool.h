@@ -79,7 +79,8 @@ class VersionPool {
   void collect() {
     if (retired_.size() >= collect_at() || retired_bytes_ >= kCollectAtBytes) collect_now();
   }
-  // Gives everything retired to `heir` (a pool that lives on); without memory to note it, it is lost.
+  // Gives everything retired to `heir` (a pool that lives on); without memory to note it, it is
+  // lost.
   // REQUIRES: external synchronisation.
   void bequeath(VersionPool& heir) noexcept;
   // Frees everything retired now. REQUIRES: nobody is pinned any more.

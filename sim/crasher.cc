@@ -166,8 +166,8 @@ class Crasher : public emu::sim::Watcher {
     return std::nullopt;
   }
 
-  // Every structure after the first crash, and some of those after a crash in recovery: opening takes
-  // ten times as long as recovery.
+  // Every structure after the first crash, and some of those after a crash in recovery: opening
+  // takes ten times as long as recovery.
   bool is_to_open() {
     if (case_.structure == StructureKind::none) return false;
     return place_.recoveries == 0 || choose_.one_in(lab_.options_.opened_nested_one_in);

@@ -1,5 +1,5 @@
-// Crasher: loses power (or kills the process) at the events of a simulated run, over and over, while
-// the run itself stands still: crash images are made from the run's Media and taken to other
+// Crasher: loses power (or kills the process) at the events of a simulated run, over and over,
+// while the run itself stands still: crash images are made from the run's Media and taken to other
 // machines, where the real recovery runs and its result is held against the run's ledger.
 //
 // An image is counted once, however often it arises; it is checked again only when more has been

@@ -16,7 +16,8 @@ using ImageVisitor =
 
 // Calls visit(choices, hash) for images of what a power loss could leave of `media` now. All, if
 // there are at most `most`; else "nothing more", "everything", each unit alone and each unit alone
-// missing, and random ones, `samples` in all (the extremes may be more than that). May repeat itself.
+// missing, and random ones, `samples` in all (the extremes may be more than that). May repeat
+// itself.
 void for_each_image(emu::sim::Media& media, std::uint64_t most, std::uint64_t samples,
                     emu::sim::Random& choose, const ImageVisitor& visit);
 

@@ -37,8 +37,8 @@ using Bulk = Cell<510>;
 inline constexpr std::uint64_t kBulk = kAllKinds;
 inline constexpr std::uint32_t kBulkyCells = 2;
 
-// Holds a cell of its own, which is replaced without a word to anybody else: what two boxes share at
-// most is a slot that one has freed and the other has taken.
+// Holds a cell of its own, which is replaced without a word to anybody else: what two boxes share
+// at most is a slot that one has freed and the other has taken.
 struct Box {
   Value value;
   std::uint64_t content;  // offset of a Small of the same value

@@ -1,8 +1,9 @@
 // Program: what the cores of a simulated run do: make a pool (or open one that a crash left), run
 // transactions on a handful of objects, close.
 //
-// Transactions read, update, rewrite and replace cells (destroy one, make one of another size), some
-// asynchronously, some only reading, some given up by an exception. Everything goes into a Ledger.
+// Transactions read, update, rewrite and replace cells (destroy one, make one of another size),
+// some asynchronously, some only reading, some given up by an exception. Everything goes into a
+// Ledger.
 //
 // Lifetime: outlives the Machine::run() that runs main().
 #pragma once
@@ -18,8 +19,8 @@
 
 namespace sp3::sim {
 
-// What the pool shows: the cells and, with a structure that is in order, its contents. What is wrong
-// with the structure; empty if nothing.
+// What the pool shows: the cells and, with a structure that is in order, its contents. What is
+// wrong with the structure; empty if nothing.
 std::string read_pool(Pool& pool, StructureKind structure, State& state);
 
 class Program {

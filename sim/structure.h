@@ -1,9 +1,9 @@
-// Structure: a container of the library that a simulated program keeps beside its cells, in the same
-// transactions.
+// Structure: a container of the library that a simulated program keeps beside its cells, in the
+// same transactions.
 //
-// What it must hold is a function of the cells, so the ledger, which knows which states of the cells
-// are allowed, also says what the container may hold; an image in which the two disagree has half
-// of a transaction, or has lost a transaction that changed the container's inside.
+// What it must hold is a function of the cells, so the ledger, which knows which states of the
+// cells are allowed, also says what the container may hold; an image in which the two disagree has
+// half of a transaction, or has lost a transaction that changed the container's inside.
 //   maps    a cell's value says which of the cell's keys are present, and all of those have it
 //   array   a cell's value is in all of its entries, mixed with their numbers; two of them swapped
 //   ranged  a cell's value is in two ranges of its own, which share chunks with other cells'; and

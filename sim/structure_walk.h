@@ -1,5 +1,5 @@
-// Walks a structure's objects as they lie on media, for the audit of what is allocated: each must be
-// of its type and reachable exactly once. Whether the structure is in order is for its own
+// Walks a structure's objects as they lie on media, for the audit of what is allocated: each must
+// be of its type and reachable exactly once. Whether the structure is in order is for its own
 // check_invariants; a walk only follows what names objects.
 //
 // `reach.operator()<T>(offset)` gives the object, or null when there is something wrong with it,

@@ -1,5 +1,6 @@
-// sp3 bench: workloads on systems. Systems alternate within a run, so that a machine that slows down
-// slows all of them; each cell is the run with the median throughput, given with the spread of all.
+// sp3 bench: workloads on systems. Systems alternate within a run, so that a machine that slows
+// down slows all of them; each cell is the run with the median throughput, given with the spread of
+// all.
 #include <algorithm>
 #include <cstdio>
 #include <exception>

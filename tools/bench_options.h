@@ -1,4 +1,5 @@
-// The options that benchmarks share: where the pool is, what its memory costs, how commits are done.
+// The options that benchmarks share: where the pool is, what its memory costs, how commits are
+// done.
 #pragma once
 
 #include <filesystem>

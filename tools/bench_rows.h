@@ -1,4 +1,5 @@
-// What `sp3 bench` and `sp3 sim` have in common: the cells of their tables and the rows they become.
+// What `sp3 bench` and `sp3 sim` have in common: the cells of their tables and the rows they
+// become.
 #pragma once
 
 #include <cstdio>
@@ -54,7 +55,8 @@ void require_cells(const Plan& plan);
 // Takes the cells that failed out of the plan, to be told of. Rethrows if no other is there.
 void set_failures_aside(Plan& plan);
 
-// The mean latency of all but the slowest hundredth: what a transaction takes while it has its core.
+// The mean latency of all but the slowest hundredth: what a transaction takes while it has its
+// core.
 double undisturbed_mean_ns(const workloads::RunResult& result);
 
 // The members of one run.

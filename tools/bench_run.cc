@@ -11,7 +11,8 @@
 namespace sp3::tools {
 
 namespace {
-// All of the log, however long it takes: a run shall measure a system, not the first touch of a page.
+// All of the log, however long it takes: a run shall measure a system, not the first touch of a
+// page.
 constexpr std::uint32_t kPrefaultMs = 60'000;
 // Small pools have 31 sessions by default; a run needs some more than threads.
 constexpr unsigned kFewThreads = 24;

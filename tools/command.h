@@ -62,7 +62,8 @@ unsigned parse_threads(const std::string& text, const std::string& option = "--t
 std::vector<unsigned> parse_thread_list(const std::string& text,
                                         const std::string& option = "--threads");
 
-// The value that to_string() calls `name`, of those from 0 to `last`. Throws UsageError that lists them.
+// The value that to_string() calls `name`, of those from 0 to `last`. Throws UsageError that lists
+// them.
 template <class Enum>
 Enum parse_enum(const std::string& option, const std::string& name, Enum last) {
   std::string names;
@@ -84,8 +85,8 @@ inline RecoveryStrategy parse_strategy(const std::string& name) {
 // Where a pool of this kind goes unless the user says: memory for emulated, a disk for the others.
 std::string default_directory(MemoryKind memory);
 
-// An option that names a file to write to, or - for stdout. A file that cannot be written, or is a pool,
-// is refused before anything is done.
+// An option that names a file to write to, or - for stdout. A file that cannot be written, or is a
+// pool, is refused before anything is done.
 CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,
                                const std::string& description);
 

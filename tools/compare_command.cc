@@ -1,5 +1,6 @@
-// sp3 compare: the matrix of systems, workloads and memories in one go. Systems that share a setting
-// run in turn, again for every repetition, so that a machine that changes its pace changes it for all.
+// sp3 compare: the matrix of systems, workloads and memories in one go. Systems that share a
+// setting run in turn, again for every repetition, so that a machine that changes its pace changes
+// it for all.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

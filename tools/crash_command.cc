@@ -77,7 +77,8 @@ std::optional<RangeLockKind> parse_range_lock(const std::string& name) {
   throw UsageError("--range-lock: wanted skiplist, grid or both, found '" + name + "'");
 }
 
-// The pools, in the order in which rounds go over them: neighbours differ in workload and durability.
+// The pools, in the order in which rounds go over them: neighbours differ in workload and
+// durability.
 std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
   const auto kinds = parse_workloads(a.workloads);
   std::vector<bool> durabilities;

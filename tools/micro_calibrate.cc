@@ -1,8 +1,8 @@
-// sp3 micro --calibrate: what the hardware and the runtime's instructions take here, for the cost model
-// of the simulated machine. No workload is among them: those it is to predict.
+// sp3 micro --calibrate: what the hardware and the runtime's instructions take here, for the cost
+// model of the simulated machine. No workload is among them: those it is to predict.
 //
-// Everything is measured in turn, and all again `repeat` times. The lower quartile counts: what others
-// do on the machine only ever adds.
+// Everything is measured in turn, and all again `repeat` times. The lower quartile counts: what
+// others do on the machine only ever adds.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -75,8 +75,8 @@ double at_rank(std::vector<double> values, double fraction) {
 }
 
 // A block of lines, there and back between two threads, in bursts so short that in most of them
-// neither loses its core. Who has its turn reads and writes all of the block, then gives the turn to
-// the other by its first line.
+// neither loses its core. Who has its turn reads and writes all of the block, then gives the turn
+// to the other by its first line.
 template <std::size_t kLines>
 double transfer_ns() {
   constexpr std::uint64_t kBursts = 301;

@@ -9,8 +9,9 @@ namespace sp3::tools {
 void check_repeat(unsigned repeat);
 void check_seconds(double seconds);
 
-// Calls measure(cell, r) for every cell in every repetition r. Neighbours of one group alternate, so
-// that a machine that changes its pace changes it for all of them. REQUIRES: groups are contiguous.
+// Calls measure(cell, r) for every cell in every repetition r. Neighbours of one group alternate,
+// so that a machine that changes its pace changes it for all of them. REQUIRES: groups are
+// contiguous.
 template <class Cells, class SameGroup, class Measure>
 void in_turn(Cells& cells, unsigned repeat, const SameGroup& same_group, const Measure& measure) {
   for (auto first = cells.begin(); first != cells.end();) {

@@ -1,5 +1,5 @@
-// sp3 sim: hands over to sp3-sim, a program of its own: it has the runtime compiled for the simulated
-// machine, and no program can have both.
+// sp3 sim: hands over to sp3-sim, a program of its own: it has the runtime compiled for the
+// simulated machine, and no program can have both.
 #include <CLI/CLI.hpp>
 
 #include "tools/command.h"

@@ -1,7 +1,7 @@
 // Entry<Size>: the value that benchmarks store, `Size` bytes made from one tag.
 //
-// Every word depends on the tag, so storing a new tag changes the whole entry (a delta record cannot
-// make the benchmark look cheaper than it is) and a mixture of two entries is recognised.
+// Every word depends on the tag, so storing a new tag changes the whole entry (a delta record
+// cannot make the benchmark look cheaper than it is) and a mixture of two entries is recognised.
 #pragma once
 
 #include <array>

@@ -30,8 +30,8 @@ class Histogram {
   // The smallest recorded value (rounded up within its bucket) such that at least `fraction` of all
   // values are not above it; 0 if nothing was recorded. REQUIRES: 0 <= fraction <= 1.
   [[nodiscard]] std::uint64_t percentile(double fraction) const;
-  // The mean of that smallest `fraction` of all values, each taken as its bucket's upper end: free of
-  // the few that say when others had the core. 0 if nothing was recorded.
+  // The mean of that smallest `fraction` of all values, each taken as its bucket's upper end: free
+  // of the few that say when others had the core. 0 if nothing was recorded.
   [[nodiscard]] double mean_of_smallest(double fraction) const;
   // How many are larger, those in the bucket of `value` left out.
   [[nodiscard]] std::uint64_t count_above(std::uint64_t value) const;

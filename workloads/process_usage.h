@@ -11,8 +11,8 @@ namespace sp3::workloads {
 // time of day. Thread safety: any.
 double cpu_seconds();
 
-// Bytes of memory that may be asked for before the machine has to swap or kill; the largest number there
-// is where the system does not tell. Thread safety: any.
+// Bytes of memory that may be asked for before the machine has to swap or kill; the largest number
+// there is where the system does not tell. Thread safety: any.
 std::uint64_t available_memory();
 
 // MemoryPeak watches this process's anonymous memory, every few milliseconds, from a thread of its

@@ -1,7 +1,7 @@
 // Rng: xoshiro256++ (Blackman, Vigna), a small generator whose whole state is its seed.
 //
-// Equal seeds give equal streams on every machine, so a run can be repeated from the seed it prints.
-// Not for secrets.
+// Equal seeds give equal streams on every machine, so a run can be repeated from the seed it
+// prints. Not for secrets.
 #pragma once
 
 #include <array>

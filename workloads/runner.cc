@@ -173,7 +173,8 @@ class Run {
                      [this] { return failure_ != nullptr; });
   }
 
-  // relaxed: a worker may run an operation more or less; the barriers order everything that is read.
+  // relaxed: a worker may run an operation more or less; the barriers order everything that is
+  // read.
   [[nodiscard]] Phase phase() const { return phase_.load(std::memory_order_relaxed); }
 
   void fail() {

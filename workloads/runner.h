@@ -1,8 +1,8 @@
 // Runs a workload on a system with some threads and measures it.
 //
-// All threads warm up, then start together; operations, counters and latencies from before the start
-// are not in the result. A run ends after a time or a number of operations; asynchronous systems then
-// make everything durable, and that is inside the measured time.
+// All threads warm up, then start together; operations, counters and latencies from before the
+// start are not in the result. A run ends after a time or a number of operations; asynchronous
+// systems then make everything durable, and that is inside the measured time.
 #pragma once
 
 #include <cstdint>

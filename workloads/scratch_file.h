@@ -9,7 +9,8 @@
 
 namespace sp3::workloads {
 
-// Empty at first, under a name that nobody has, and gone at the end, as in workloads/pool_remover.h.
+// Empty at first, under a name that nobody has, and gone at the end, as in
+// workloads/pool_remover.h.
 class ScratchFile {
  public:
   // In the directory of `path`, whose name it starts with. Errors: those of sp3::Error, as making a

@@ -1,10 +1,11 @@
 // System: what every compared system looks like to a benchmark.
 //
-// A System is one store that holds one workload's data; a Client is one thread's way into it. The hot
-// path is Client::execute: one indirect call per transaction, everything below it is the system's own
-// code for that workload and entry size.
+// A System is one store that holds one workload's data; a Client is one thread's way into it. The
+// hot path is Client::execute: one indirect call per transaction, everything below it is the
+// system's own code for that workload and entry size.
 //
-// Thread safety: a System's members by one thread while no client runs; different clients in parallel.
+// Thread safety: a System's members by one thread while no client runs; different clients in
+// parallel.
 // Lifetime: clients end before close(). create or open, then connect as often as wanted, then
 // close.
 // Errors: sp3::Error or std::runtime_error, with one line that says what failed.
@@ -84,8 +85,8 @@ class System {
 
   // Makes an empty store for the workload, replacing any at the path.
   virtual void create(const WorkloadSpec& spec, const SystemOptions& options) = 0;
-  // Finds the store that create() made earlier with the same spec, closed or left behind by a process
-  // that died, and recovers it. REQUIRES: the system is durable.
+  // Finds the store that create() made earlier with the same spec, closed or left behind by a
+  // process that died, and recovers it. REQUIRES: the system is durable.
   virtual void open(const WorkloadSpec& spec, const SystemOptions& options) = 0;
   // Fills it with what the workload starts from. Once, after create.
   virtual void populate() = 0;

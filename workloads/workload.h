@@ -51,7 +51,8 @@ struct WorkloadSpec {
   double insert_ratio = 0.5;       // share of inserts (maps) or enqueues
   double fill = 1.0;               // share of the keys that are there at the start (maps)
   std::uint64_t seed = 1;
-  // Of ranges. The log is the last eighth of the object, which each thread writes through in a circle.
+  // Of ranges. The log is the last eighth of the object, which each thread writes through in a
+  // circle.
   std::uint64_t range_least = 64;  // bytes; ranges are whole entries, at least one
   std::uint64_t range_most = std::uint64_t{1} << 20;
   double range_zipf = 0.99;  // skew over sizes, the smallest the most frequent; 0 is uniform
@@ -94,8 +95,8 @@ constexpr std::uint64_t producer_of(std::uint64_t tag) { return tag >> kProducer
 
 // One thread's operations: a function of the spec, its seed and the thread's number alone.
 //
-// A Zipfian draw costs as much as a tenth of a transaction, so items are drawn beforehand and walked
-// through in a circle; whether a transaction inserts is drawn each time.
+// A Zipfian draw costs as much as a tenth of a transaction, so items are drawn beforehand and
+// walked through in a circle; whether a transaction inserts is drawn each time.
 class OperationStream {
  public:
   static constexpr std::size_t kMostDraws = std::size_t{1} << 19;

@@ -8,7 +8,8 @@ namespace sp3::workloads {
 
 namespace {
 
-// A multiplier near n / golden ratio puts consecutive ranks far apart; coprime to n it is a bijection.
+// A multiplier near n / golden ratio puts consecutive ranks far apart; coprime to n it is a
+// bijection.
 std::uint64_t spreading_multiplier(std::uint64_t n) {
   auto m = static_cast<std::uint64_t>(static_cast<double>(n) * 0.6180339887498949);
   if (m == 0) m = 1;

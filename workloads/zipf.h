@@ -1,8 +1,8 @@
 // Zipf: skewed choices among n items, O(1) per draw.
 //
-// Rank r (from 0) is drawn with probability proportional to 1 / (r + 1)^theta. theta = 0 is uniform;
-// 0.99 is the usual skew of key-value benchmarks. Method and constants: Gray et al., "Quickly
-// generating billion-record synthetic databases", SIGMOD 1994; only theta < 1 is defined.
+// Rank r (from 0) is drawn with probability proportional to 1 / (r + 1)^theta. theta = 0 is
+// uniform; 0.99 is the usual skew of key-value benchmarks. Method and constants: Gray et al.,
+// "Quickly generating billion-record synthetic databases", SIGMOD 1994; only theta < 1 is defined.
 //
 // item() scrambles ranks so that hot items are spread over the range instead of being neighbours in
 // one node, as YCSB does, but by a bijection: no two ranks share an item, so the distribution over

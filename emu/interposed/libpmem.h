@@ -6,7 +6,8 @@
 // binds every library's calls to these; they do their work by libpmem's own functions of the same
 // names. sp3 calls none of them, so all that is counted is the other library's.
 //
-// Thread safety: counts are per thread. set_libpmem_latency while no other thread is inside libpmem.
+// Thread safety: counts are per thread. set_libpmem_latency while no other thread is inside
+// libpmem.
 #pragma once
 
 #include <sp3/options.h>
@@ -23,8 +24,8 @@ const FlushCounts& libpmem_counts() noexcept;
 // What every flushed line or fence costs more from now on, in the whole process.
 void set_libpmem_latency(const Latency& latency) noexcept;
 
-// While one lives, libpmem says on this thread that all memory is persistent: a library that opens a
-// file in DRAM flushes cache lines, as it would with persistent memory, instead of calling msync.
+// While one lives, libpmem says on this thread that all memory is persistent: a library that opens
+// a file in DRAM flushes cache lines, as it would with persistent memory, instead of calling msync.
 class AssumePersistent {
  public:
   AssumePersistent() noexcept;

@@ -9,8 +9,8 @@ namespace sp3::emu::sim {
 
 Caches::Caches(const Costs& costs) : costs_(costs) {}
 
-// Every event looks lines up, and what they are about is spread over all of memory: a line takes one
-// access, in pages that are as large as can be had.
+// Every event looks lines up, and what they are about is spread over all of memory: a line takes
+// one access, in pages that are as large as can be had.
 Caches::Chunk Caches::make_chunk() {
   constexpr std::size_t kBytes = kChunkLines * sizeof(Line);
   static_assert(kBytes == std::size_t{2} << 20, "a huge page");

@@ -1,8 +1,8 @@
 // Caches: which cache lines each virtual core has, and so what the next access to one costs.
 //
 // Every core has a first level (direct-mapped) and a second level (eight ways, the least recently
-// used goes). Behind them is one memory for all: what it takes to get a line from there is one cost,
-// since no more is known of a shared cache. A directory knows of each line who has it:
+// used goes). Behind them is one memory for all: what it takes to get a line from there is one
+// cost, since no more is known of a shared cache. A directory knows of each line who has it:
 //
 //   alone     one core; its next store is free of others
 //   shared    several may have it; a store takes it from them and costs a transfer
@@ -38,8 +38,8 @@ class Caches {
 
   explicit Caches(const Costs& costs);
 
-  // What the access costs that begins `now`. `further`: the line follows one just accessed, and what
-  // it takes to get it overlaps with that. `line` is a name_of().
+  // What the access costs that begins `now`. `further`: the line follows one just accessed, and
+  // what it takes to get it overlaps with that. `line` is a name_of().
   std::uint64_t access(Core core, std::uint64_t line, Access access, std::uint64_t now,
                        bool further);
   // A line is made anew, in memory that was used for the like of it before: nothing is fetched, but

@@ -1,7 +1,8 @@
 // Costs: what the events of a simulated machine take, in picoseconds of virtual time.
 //
 // The defaults are round numbers of the right size. Measured ones are a property of a machine: `sp3
-// micro --calibrate` and `sp3 sim --calibrate` make a file of them, and results carry what they used.
+// micro --calibrate` and `sp3 sim --calibrate` make a file of them, and results carry what they
+// used.
 //
 // The first group is the hardware's, measured by itself. The second is what the runtime's own
 // instructions take beside it; each is charged at one step of the protocol.

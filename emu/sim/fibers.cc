@@ -1,4 +1,5 @@
-// Stacks are mapped with a guard page and used again: mapping one costs more than a whole small run.
+// Stacks are mapped with a guard page and used again: mapping one costs more than a whole small
+// run.
 #include "emu/sim/fibers.h"
 
 #include <memory>
@@ -14,7 +15,8 @@
 #endif
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
-// ThreadSanitizer keeps a call stack of each fiber, by what functions tell it when they begin and end.
+// ThreadSanitizer keeps a call stack of each fiber, by what functions tell it when they begin and
+// end.
 // One that tells it to change fibers must not be among them: it would begin on one stack and end on
 // another.
 #define SP3_CHANGES_FIBERS [[gnu::no_sanitize("thread")]]
@@ -55,9 +57,9 @@ StackPool& stacks() {
 }
 
 #if defined(__SANITIZE_THREAD__)
-// What ThreadSanitizer knows fibers by. They are used again: with every number that it has ever given,
-// the clock of each atomic variable grows, and one is as good for it as another, since a switch orders
-// what is before it and after it.
+// What ThreadSanitizer knows fibers by. They are used again: with every number that it has ever
+// given, the clock of each atomic variable grows, and one is as good for it as another, since a
+// switch orders what is before it and after it.
 class ThreadSanitizerFibers {
  public:
   void* take() {
@@ -91,8 +93,8 @@ Fibers::~Fibers() {
 #if defined(__SANITIZE_THREAD__)
     if (fiber.ended) thread_sanitizer_fibers().give(fiber.thread_sanitizer);
 #endif
-    // Destroying an unfinished one would unwind it, through code that believes in a live machine. No
-    // memory for one of them ends the program, which is meant.
+    // Destroying an unfinished one would unwind it, through code that believes in a live machine.
+    // No memory for one of them ends the program, which is meant.
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new)
     if (!fiber.ended) (void)new context::fiber(std::move(fiber.context));
   }
@@ -126,9 +128,9 @@ void Fibers::add(std::function<void()> body) {
 #endif
 }
 
-// What is kept of the running fiber, and told to the sanitizers, when `next` takes over. `fake` null:
-// the running one ends; ThreadSanitizer hears of that later, since the functions that end with it are
-// still on its stack.
+// What is kept of the running fiber, and told to the sanitizers, when `next` takes over. `fake`
+// null: the running one ends; ThreadSanitizer hears of that later, since the functions that end
+// with it are still on its stack.
 SP3_CHANGES_FIBERS context::fiber Fibers::start_switch(std::size_t next,
                                                        [[maybe_unused]] void** fake) {
   Fiber& to = at(next);

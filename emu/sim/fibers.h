@@ -1,7 +1,8 @@
 // Fibers: one stack per virtual core, switched by hand.
 //
-// Exceptions: the C++ runtime keeps what is being handled in thread-local storage, and a core may be
-// switched out inside a handler. So each fiber has a copy of that storage, exchanged at a switch.
+// Exceptions: the C++ runtime keeps what is being handled in thread-local storage, and a core may
+// be switched out inside a handler. So each fiber has a copy of that storage, exchanged at a
+// switch.
 #pragma once
 
 #include <cstddef>

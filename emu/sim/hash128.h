@@ -1,5 +1,5 @@
-// Hash128: tells memory images apart: the sum of a strong hash of every unit with its place, so that
-// changing a unit costs the hash of that unit alone.
+// Hash128: tells memory images apart: the sum of a strong hash of every unit with its place, so
+// that changing a unit costs the hash of that unit alone.
 #pragma once
 
 #include <cstddef>

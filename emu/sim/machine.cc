@@ -1,8 +1,8 @@
 // Scheduling.
 //
 //   timed     The running core has the smallest clock, so what it does happens before anything the
-//             others still have to do: execution order is time order. It goes on, without looking at
-//             the others, until its clock passes the next smallest (the horizon).
+//             others still have to do: execution order is time order. It goes on, without looking
+//             at the others, until its clock passes the next smallest (the horizon).
 //   explored  One clock for all; the order is the scheduler's to choose. A core that waits for
 //             another (pause) gives way: under priorities it drops below all others, or it would
 //             wait for ever. A sleeper whose time has not come may be woken early by letting time
@@ -118,9 +118,9 @@ void Machine::touch(Line line, std::uint64_t which, Access access, std::uint64_t
         cost);
 }
 
-// An object's new version is made in memory that its writer has freed not long before. That was some
-// other version, which cores had read and written as they did the one that is replaced now: so what
-// is charged is what it takes to get the lines of that one.
+// An object's new version is made in memory that its writer has freed not long before. That was
+// some other version, which cores had read and written as they did the one that is replaced now: so
+// what is charged is what it takes to get the lines of that one.
 std::uint64_t Machine::lines_cost(Line line, std::uint64_t which, Access access,
                                   std::uint64_t bytes) noexcept {
   const std::uint64_t first = Caches::name_of(static_cast<std::uint64_t>(line),

@@ -132,8 +132,8 @@ class Machine {
   // A core waits for another: so many short pauses, then so many that offer the core. Timed: all at
   // once.
   void pause(std::uint64_t pauses, std::uint64_t yields) noexcept;
-  // Timed: as pausing again and again until changed(on), or until ticks() is past `deadline`, without
-  // the rounds in between.
+  // Timed: as pausing again and again until changed(on), or until ticks() is past `deadline`,
+  // without the rounds in between.
   void poll(const void* on, std::uint64_t deadline) noexcept;
   void changed(const void* on) noexcept;
   // Sleeps until wake(on) or `deadline` (a value of now(); 0: none); whether it was woken.

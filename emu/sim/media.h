@@ -6,11 +6,11 @@
 //   pending  the stores between the two, in order, as pieces of aligned 8-byte words
 //
 // Pieces are grouped: inside a group any subset may have reached the media, but a group only on top
-// of all before it. A group ends where the storing core's order to the media does: at a flush of the
-// line, at a fence of the core, and when another core stores. (A line is written back whole, with
-// whatever has reached the cache, and stores reach the cache in program order; the compiler may
-// reorder them between two such points.) In files every call is a group, and is kept or lost whole in
-// each sector: sectors are atomic, and pages may be written back at any moment.
+// of all before it. A group ends where the storing core's order to the media does: at a flush of
+// the line, at a fence of the core, and when another core stores. (A line is written back whole,
+// with whatever has reached the cache, and stores reach the cache in program order; the compiler
+// may reorder them between two such points.) In files every call is a group, and is kept or lost
+// whole in each sector: sectors are atomic, and pages may be written back at any moment.
 //
 // Retiring. A flush notes how far each of its lines has come; the next fence of the same core makes
 // media catch up to that point. Non-temporal stores wait in their core's buffers: its fence retires

@@ -65,8 +65,8 @@ class Memory {
   bool read_only_ = false;
   Latency latency_;
   std::vector<std::byte> image_;  // file: of the log
-  // What was written of the image since its segment was discarded, by blocks. A device may tear what
-  // it writes, so no block is written again with other bytes.
+  // What was written of the image since its segment was discarded, by blocks. A device may tear
+  // what it writes, so no block is written again with other bytes.
   std::vector<std::byte> written_;
   std::vector<bool> is_written_;
   std::unique_ptr<SharedSync> sync_;

@@ -1,5 +1,5 @@
-// Threads of the simulated machine: virtual cores. The interfaces are those of the standard library,
-// as far as the runtime uses them.
+// Threads of the simulated machine: virtual cores. The interfaces are those of the standard
+// library, as far as the runtime uses them.
 #pragma once
 
 #include <algorithm>

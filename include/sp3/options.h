@@ -128,8 +128,8 @@ struct Options {
   // aborts of one transaction before it takes the serial gate
   std::uint32_t serial_after_aborts = 16;
   // Create and open map pages of the log ahead for up to so long (dax, emulated; kernels from 5.14
-  // on): the first transaction to touch one waits for the system, 1 us, or 12 where a hypervisor has
-  // to be asked as well. What is not reached is mapped as it is used. 0: nothing is.
+  // on): the first transaction to touch one waits for the system, 1 us, or 12 where a hypervisor
+  // has to be asked as well. What is not reached is mapped as it is used. 0: nothing is.
   std::uint32_t prefault_ms = 20;
   std::uint32_t long_transaction_ms = 1000;  // a transaction pinned longer is counted in Statistics
   std::optional<std::array<std::uint8_t, 16>> expect_uuid;  // open only this very pool

@@ -52,8 +52,8 @@ namespace sp3 {
 
 // A range of a ranged object as of one moment of the transaction, without a copy (but for chunks
 // that the transaction has written itself). While it lives its range is held shared: no other
-// transaction writes there. Later writes of the own transaction do not change it; one that overlaps it
-// gives the view's range up, so that another's write may then end in a conflict at commit.
+// transaction writes there. Later writes of the own transaction do not change it; one that overlaps
+// it gives the view's range up, so that another's write may then end in a conflict at commit.
 //
 // Errors of all members: view_expired once the transaction (or this attempt of it) has ended, or
 // after close(), or if it never had a range.

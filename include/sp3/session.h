@@ -33,8 +33,8 @@ class Session {
  public:
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
-  // Closes the session. If that fails the pool is poisoned, which Pool::close() will say. Inside its
-  // own transaction it cannot be closed: then the pool goes on counting it as open.
+  // Closes the session. If that fails the pool is poisoned, which Pool::close() will say. Inside
+  // its own transaction it cannot be closed: then the pool goes on counting it as open.
   ~Session();
 
   // Runs `body(tx)` as a transaction, again after conflicts, and returns what it returned.

@@ -1,7 +1,8 @@
 // Transaction: what the function given to Session::run works with.
 //
 // Thread safety: a Transaction belongs to the thread that runs it.
-// Lifetime: references returned by read() and write() stay valid to the end of the attempt, and must
+// Lifetime: references returned by read() and write() stay valid to the end of the attempt, and
+// must
 //   not escape the function. Nobody else changes what they show. An object that the transaction has
 //   written, or made, is its private copy from then on: references to that see later write()s.
 // Invariants:
@@ -14,8 +15,8 @@
 //   transaction and leaves run(), after what it had read has been found consistent and durable.
 //   pool_full, and std::bad_alloc of any member, leave run() even if the function catches them: a
 //   container may have done half of its work.
-//   Who catches invalid_pointer or wrong_type and goes on has learned something that commit does not
-//   validate: that a place holds no such object, which another transaction may change.
+//   Who catches invalid_pointer or wrong_type and goes on has learned something that commit does
+//   not validate: that a place holds no such object, which another transaction may change.
 // Source: "Improving the Concurrency Performance of Persistent Memory Transactions on Multicores",
 //   section III; docs/COMMIT_PROTOCOL.md says where the library goes beyond it.
 #pragma once
@@ -40,8 +41,8 @@ class Transaction {
 
   // The object as of this transaction: its private copy after write(), else a committed or
   // speculatively visible version, which a first write() leaves as it is.
-  // Errors: invalid_pointer, destroyed_object, wrong_type; damaged_metadata where a slab that is first
-  // looked at contradicts itself.
+  // Errors: invalid_pointer, destroyed_object, wrong_type; damaged_metadata where a slab that is
+  // first looked at contradicts itself.
   template <Storable T>
   const T& read(Ptr<T> object) {
     return *static_cast<const T*>(detail::tx_read(core_, object.offset(), detail::type_info<T>));

@@ -66,8 +66,9 @@ struct Operation {
 // What an operation tells its caller, condensed.
 using Observation = std::optional<std::uint64_t>;
 
-// A pool in a file of its own, and one session. No checkpoint runs in the background: one could make
-// an attempt start over in the middle of a REQUIRE, which would report the signal that says so.
+// A pool in a file of its own, and one session. No checkpoint runs in the background: one could
+// make an attempt start over in the middle of a REQUIRE, which would report the signal that says
+// so.
 class World {
  public:
   explicit World(const Shape& shape)

@@ -273,7 +273,8 @@ TEMPLATE_TEST_CASE("a batch that holds nothing goes behind waiters for any of it
   lock->unlock_all(had);
 }
 
-// An unlock wakes the elder of two waiters that want the same, and the elder cannot have it after all.
+// An unlock wakes the elder of two waiters that want the same, and the elder cannot have it after
+// all.
 TEMPLATE_TEST_CASE("a waiter that was woken in vain lets those behind it have the range", "",
                    SP3_OUR_RANGE_LOCKS) {
   const auto lock = make_lock<TestType>();

@@ -175,7 +175,8 @@ TEST_CASE("a full pool says so, stays readable, and takes objects again when som
   p.session.run([&](Transaction& tx) {
     for (std::size_t i = 0; i < pages.size(); ++i) CHECK(tx.read(pages[i]).bytes[0] == i);
   });
-  // Of the same type at once; of another when a slab is empty, which a checkpoint is made to find out.
+  // Of the same type at once; of another when a slab is empty, which a checkpoint is made to find
+  // out.
   p.session.run([&](Transaction& tx) { tx.destroy(pages[0]); });
   CHECK(p.code([](Transaction& tx) { return tx.make<Page>(); }) == "no error");
   CHECK(p.code([](Transaction& tx) { return tx.make<Cell>(); }) == "pool_full");

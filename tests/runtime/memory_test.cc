@@ -1,5 +1,5 @@
-// A process that runs out of memory in the middle of a transaction. A program of its own, because it
-// replaces the allocation functions of the whole program.
+// A process that runs out of memory in the middle of a transaction. A program of its own, because
+// it replaces the allocation functions of the whole program.
 #include <array>
 #include <cstdlib>
 #include <filesystem>

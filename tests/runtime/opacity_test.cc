@@ -194,8 +194,8 @@ void stress(const Setting& setting) {
   CHECK(broken == 0);
   CHECK(unexpected == 0);
   CHECK(attempts >= static_cast<std::uint64_t>(setting.threads * setting.transactions));
-  // Checked outside: the checkpointer may still make an attempt start over, and the signal that says
-  // so must reach run(), not CHECK.
+  // Checked outside: the checkpointer may still make an attempt start over, and the signal that
+  // says so must reach run(), not CHECK.
   const bool holds = main.run([&](Transaction& tx) {
     Worker last(world, Random(1));
     bool good = true;

@@ -1,4 +1,5 @@
-// Pointers that name no object, no longer, or another type's: each is a typed error that says where.
+// Pointers that name no object, no longer, or another type's: each is a typed error that says
+// where.
 #include <catch2/catch.hpp>
 
 #include "pool/format.h"

@@ -1,5 +1,5 @@
-// Bugs once found where records are flushed, logs grow and checkpoints cut. docs/TESTING.md tells their
-// stories.
+// Bugs once found where records are flushed, logs grow and checkpoints cut. docs/TESTING.md tells
+// their stories.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -65,8 +65,8 @@ TEST_CASE("a body that goes on in a full pool returns when what it read is durab
   }
 }
 
-// The group's session has flushed it and goes idle; what it waits for is committed later, after a flush
-// of fifty slow lines.
+// The group's session has flushed it and goes idle; what it waits for is committed later, after a
+// flush of fifty slow lines.
 TEST_CASE("a ticket of a full group becomes ready once its predecessor is committed") {
   for (const std::uint32_t group : {1U, 2U}) {
     Options options = quiet_options();
@@ -140,8 +140,8 @@ TEST_CASE("a session that moves between threads runs in one of them only") {
   CHECK(error.empty());
 }
 
-// The slab of a destroyed object is freed, and carved again, under a transaction that knows there is
-// no such object; another makes one in its place and changes something else.
+// The slab of a destroyed object is freed, and carved again, under a transaction that knows there
+// is no such object; another makes one in its place and changes something else.
 TEST_CASE("that an object is destroyed is validated even when its slab is freed meanwhile") {
   OnePool p;
   Session other = p.pool.session();

@@ -1,6 +1,7 @@
 // Bugs once found in the runtime, seen through its API. docs/TESTING.md tells their stories.
 //
-// Whatever used to hang runs in a child with a deadline, so that it fails here and stops nothing else.
+// Whatever used to hang runs in a child with a deadline, so that it fails here and stops nothing
+// else.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -54,8 +55,8 @@ std::uint64_t value_of(Session& session, Ptr<Cell> cell) {
 // What the second attempt of a transaction does whose first failed with its stamp already taken.
 enum class Retry : std::uint8_t { reads_only, cancels, throws };
 
-// Sends a session through such a transaction, with an asynchronous one still unflushed, and asks for
-// everything that waits for the session's records. REQUIRES: in a child; it may never return.
+// Sends a session through such a transaction, with an asynchronous one still unflushed, and asks
+// for everything that waits for the session's records. REQUIRES: in a child; it may never return.
 int waits_after_failed_attempt(Retry retry, bool async) {
   TempPath path;
   Pool pool = Pool::create(path.path(), kTinyPool, quiet_options());
@@ -101,7 +102,8 @@ int waits_after_failed_attempt(Retry retry, bool async) {
   return 0;
 }
 
-// The body of one session's transaction uses another session until the log is full. REQUIRES: as above.
+// The body of one session's transaction uses another session until the log is full. REQUIRES: as
+// above.
 int fills_the_log_inside_a_body(const Options& options) {
   TempPath path;
   Pool pool = Pool::create(path.path(), kTinyPool, options);

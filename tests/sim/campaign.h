@@ -9,7 +9,8 @@
 
 namespace sp3::test {
 
-// Sanitized builds are slow: they run a share of each campaign, and expect a smaller one of its yield.
+// Sanitized builds are slow: they run a share of each campaign, and expect a smaller one of its
+// yield.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr std::uint64_t kShare = 16;
 #else

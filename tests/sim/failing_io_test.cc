@@ -1,5 +1,6 @@
-// A flush, fence, write or sync fails at some point of a program: the pool is poisoned, everybody is
-// told that the outcome is unknown, and whatever the disk lost, what had been acknowledged is there.
+// A flush, fence, write or sync fails at some point of a program: the pool is poisoned, everybody
+// is told that the outcome is unknown, and whatever the disk lost, what had been acknowledged is
+// there.
 #include <catch2/catch.hpp>
 
 #include "tests/sim/campaign.h"

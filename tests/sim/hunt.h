@@ -15,8 +15,8 @@ struct Kill {
 };
 
 // The first trial that catches the mutant: of the kind `first`, in which its situation arises, with
-// one seed after the other up to `last_seed`; then of all other kinds, with a hundredth of the seeds.
-// Finds the same on every machine. Errors: as try_mutant.
+// one seed after the other up to `last_seed`; then of all other kinds, with a hundredth of the
+// seeds. Finds the same on every machine. Errors: as try_mutant.
 std::optional<Kill> hunt(base::Mutant mutant, Kind first, std::uint64_t last_seed);
 
 }  // namespace sp3::test

@@ -1,4 +1,5 @@
-// The simulator must find each fault that is put into the library: of the tests this tests the tests.
+// The simulator must find each fault that is put into the library: of the tests this tests the
+// tests.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>

@@ -1,4 +1,5 @@
-// The containers under power loss at every event: invariants, contents and allocation of each image.
+// The containers under power loss at every event: invariants, contents and allocation of each
+// image.
 #include <catch2/catch.hpp>
 
 #include "tests/sim/campaign.h"

@@ -1,5 +1,5 @@
-// Suspect: the library with one mutant, tried in a process of its own, since a fault may also end in
-// an assertion, a crash or an endless loop.
+// Suspect: the library with one mutant, tried in a process of its own, since a fault may also end
+// in an assertion, a crash or an endless loop.
 #pragma once
 
 #include <string>

@@ -7,8 +7,8 @@
 namespace sp3::test {
 
 // Runs work(pipe) in a child, which ends with what it returns and writes whole Reports to the pipe;
-// told(report) is called for each. Returns how the child ended: its exit code, 128 and the number of
-// the signal that killed it, or -1 if there was no pipe. REQUIRES: sizeof(Report) <= PIPE_BUF.
+// told(report) is called for each. Returns how the child ended: its exit code, 128 and the number
+// of the signal that killed it, or -1 if there was no pipe. REQUIRES: sizeof(Report) <= PIPE_BUF.
 template <class Report, class Work, class Told>
 int run_reporting_child(Work&& work, Told&& told) {
   int ends[2];

@@ -1,5 +1,5 @@
-// Who checks the checker: a serial world makes true histories, which the oracle must accept, and each
-// way of spoiling one must be found.
+// Who checks the checker: a serial world makes true histories, which the oracle must accept, and
+// each way of spoiling one must be found.
 #include "tools/crash/oracle.h"
 
 #include <algorithm>

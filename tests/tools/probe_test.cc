@@ -1,4 +1,5 @@
-// What probes make of what they are told, on machines that have the counters and on those that do not.
+// What probes make of what they are told, on machines that have the counters and on those that do
+// not.
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -193,8 +194,8 @@ TEST_CASE("Why pcm-memory cannot be asked is said in one line, or it is there") 
   }
 }
 
-// Touches so many pages for the first time, and returns how often that faulted: sanitizers have memory
-// of their own for them.
+// Touches so many pages for the first time, and returns how often that faulted: sanitizers have
+// memory of their own for them.
 double fault(std::size_t pages) {
   const long before = test::page_faults();
   const std::size_t bytes = pages * 4096;

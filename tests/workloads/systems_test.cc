@@ -147,8 +147,8 @@ TEST_CASE("A synchronous swap of 128-byte entries flushes six lines with one fen
   CHECK(result.lines_per_tx() < 6.01);  // and one more for the header of each log segment
 }
 
-// They race for entries by design, and ThreadSanitizer does not see the instruction that keeps those
-// whole.
+// They race for entries by design, and ThreadSanitizer does not see the instruction that keeps
+// those whole.
 #ifndef __SANITIZE_THREAD__
 TEST_CASE("Clients that are not isolated come to an end all the same") {
   WorkloadSpec spec;

@@ -1,5 +1,6 @@
-// The re-implemented peers under several threads: a child is killed while they run; what it leaves is
-// opened again and is whole. That nothing acknowledged is lost is kill_test.cc's, with one thread.
+// The re-implemented peers under several threads: a child is killed while they run; what it leaves
+// is opened again and is whole. That nothing acknowledged is lost is kill_test.cc's, with one
+// thread.
 #include <atomic>
 #include <csignal>
 #include <memory>

@@ -35,7 +35,8 @@ std::uint32_t checksum(std::uint32_t seed, const std::filesystem::path& path) {
       fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));
 }
 
-// Without the program itself, which has no name there, and what the kernel brings, which is no file.
+// Without the program itself, which has no name there, and what the kernel brings, which is no
+// file.
 std::vector<std::string> loaded_libraries() {
   std::vector<std::string> names;
   ::dl_iterate_phdr(

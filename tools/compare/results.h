@@ -1,7 +1,7 @@
-// The file of a comparison (docs/RESULTS.md): all that was asked, where it ran, and every run so far.
-// It is replaced whole after each run, so a comparison that ends early goes on where it was. Who
-// writes it has it locked (flock): the file that is there now, and the next one before it takes the
-// name.
+// The file of a comparison (docs/RESULTS.md): all that was asked, where it ran, and every run so
+// far. It is replaced whole after each run, so a comparison that ends early goes on where it was.
+// Who writes it has it locked (flock): the file that is there now, and the next one before it takes
+// the name.
 #pragma once
 
 #include <filesystem>
@@ -39,8 +39,8 @@ class CompareResults {
   // All runs are there: writes the file with the time of the end, unless it is there already.
   void finish();
 
-  // One row for each cell of which all runs are there, and the rows of programs, in the order in which
-  // they were run.
+  // One row for each cell of which all runs are there, and the rows of programs, in the order in
+  // which they were run.
   [[nodiscard]] const nlohmann::json& rows() const { return document_.at("rows"); }
   // Sentences: what the plan left out, and what failed.
   [[nodiscard]] const nlohmann::json& skipped() const { return document_.at("skipped"); }

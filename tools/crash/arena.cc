@@ -1,7 +1,7 @@
-// How a round kills: half of the victims at a random moment, the others at a named step of the commit
-// protocol, of a checkpoint, or of closing. A third of the recoveries are killed too, at a step of their
-// own, before one is let through; the process that was let through is mostly killed as well, so that
-// the next round starts from a pool that was recovered but not closed.
+// How a round kills: half of the victims at a random moment, the others at a named step of the
+// commit protocol, of a checkpoint, or of closing. A third of the recoveries are killed too, at a
+// step of their own, before one is let through; the process that was let through is mostly killed
+// as well, so that the next round starts from a pool that was recovered but not closed.
 #include "tools/crash/arena.h"
 
 #include <algorithm>

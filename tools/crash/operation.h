@@ -1,10 +1,10 @@
 // What the crash test's threads do, transaction by transaction.
 //
 // The operation of a thread's n-th transaction is a function of the run's seed, so the oracle knows
-// what every transaction meant to do, reported or not. What a transaction met (the versions it wrote or
-// read, the value it dequeued) is its Outcome: it is reported through the pipe when the transaction is
-// acknowledged, and kept in the thread's journal in the pool, written by the transaction itself, for
-// those that were not.
+// what every transaction meant to do, reported or not. What a transaction met (the versions it
+// wrote or read, the value it dequeued) is its Outcome: it is reported through the pipe when the
+// transaction is acknowledged, and kept in the thread's journal in the pool, written by the
+// transaction itself, for those that were not.
 #pragma once
 
 #include <algorithm>

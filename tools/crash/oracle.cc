@@ -122,8 +122,8 @@ void Oracle::collect_survivors(const Dump& dump) {
   }
 }
 
-// Which transaction must come before which. Edges are: program order; the writer of a version before
-// its readers and before the next writer; readers of a version before the next writer.
+// Which transaction must come before which. Edges are: program order; the writer of a version
+// before its readers and before the next writer; readers of a version before the next writer.
 std::vector<std::vector<std::size_t>> Oracle::precedence() {
   std::vector<std::vector<std::size_t>> edges(survivors_.size());
   std::map<std::uint64_t, std::map<std::uint64_t, std::size_t>> writers;  // cell, version

@@ -6,14 +6,14 @@
 // transaction met. It demands that
 //   1. every acknowledged transaction survived, and no thread has more survivors than it can have;
 //   2. each thread's survivors are a prefix of its program;
-//   3. the survivors have a serial order that explains every version written and read and keeps each
-//      thread's order: versions have no gaps (a predecessor is missing), no two writers (a lost
+//   3. the survivors have a serial order that explains every version written and read and keeps
+//      each thread's order: versions have no gaps (a predecessor is missing), no two writers (a lost
 //      update), and the precedence graph has no cycle;
-//   4. running the survivors in such an order on the model gives exactly the pool's content: nothing
-//      half done, nothing else changed;
+//   4. running the survivors in such an order on the model gives exactly the pool's content:
+//      nothing half done, nothing else changed;
 //   5. whatever a read-only transaction reported is still explained.
-// The queue has no versions; there, values are conserved, none leaves twice, the remaining ones of the
-// last verified state are a suffix of it, and each producer's values leave and stay in order.
+// The queue has no versions; there, values are conserved, none leaves twice, the remaining ones of
+// the last verified state are a suffix of it, and each producer's values leave and stay in order.
 //
 // Thread safety: none.
 #pragma once

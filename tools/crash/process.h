@@ -1,4 +1,5 @@
-// VictimProcess: a victim, started by running this very program again, and the pipe it tells through.
+// VictimProcess: a victim, started by running this very program again, and the pipe it tells
+// through.
 #pragma once
 
 #include <chrono>

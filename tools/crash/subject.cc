@@ -143,8 +143,8 @@ class Cells {
   Array<StoredCell> cells_;
 };
 
-// The same cells side by side in one ranged object, from an odd place on: a cell may lie in two chunks,
-// and a chunk holds parts of three cells.
+// The same cells side by side in one ranged object, from an odd place on: a cell may lie in two
+// chunks, and a chunk holds parts of three cells.
 class RangedCells {
  public:
   template <class F>

@@ -1,8 +1,9 @@
 // Subject: one workload's data in a pool, made so that an oracle can tell what happened to it.
 //
-// Beside the workload's own structure every pool holds a journal for each thread, written by each of
-// its transactions, and (for maps) an array with one versioned cell for each key, written together with
-// the map. A transaction that is torn apart, lost, doubled or reordered shows in one of them.
+// Beside the workload's own structure every pool holds a journal for each thread, written by each
+// of its transactions, and (for maps) an array with one versioned cell for each key, written
+// together with the map. A transaction that is torn apart, lost, doubled or reordered shows in one
+// of them.
 //
 // Thread safety: after create or attach, const members by several threads, each with its session.
 #pragma once

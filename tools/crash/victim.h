@@ -1,5 +1,6 @@
-// The victim: the process that crash-test kills. It opens a pool (recovering it), tells everything that
-// is in it, and then runs transactions, telling of each when it is acknowledged, until it is killed.
+// The victim: the process that crash-test kills. It opens a pool (recovering it), tells everything
+// that is in it, and then runs transactions, telling of each when it is acknowledged, until it is
+// killed.
 #pragma once
 
 #include <cstdint>

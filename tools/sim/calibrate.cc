@@ -1,8 +1,8 @@
 // sp3 sim --calibrate: costs from measurements.
 //
 // The hardware's costs are what was measured. What the runtime's instructions take is what is left:
-// the runtime's microbenchmarks run here with all instructions free, and each cost makes up for what
-// they then lack to the native run.
+// the runtime's microbenchmarks run here with all instructions free, and each cost makes up for
+// what they then lack to the native run.
 //
 //   read_n     begin + n read
 //   write_n    begin + n (read + write) + commit

@@ -1,9 +1,9 @@
-// sp3 sim --explore: case after case, by seed, each with power losses and kills at all of its events
-// (--crash) and a longer program without, until all seeds are done, or as many images, or the time is
-// over, or somebody interrupts, or a violation is found.
+// sp3 sim --explore: case after case, by seed, each with power losses and kills at all of its
+// events (--crash) and a longer program without, until all seeds are done, or as many images, or
+// the time is over, or somebody interrupts, or a violation is found.
 //
-// It may run for days: every image is counted once and nothing is kept from one seed to the next, so
-// memory does not grow, and whoever stopped goes on with the next seed.
+// It may run for days: every image is counted once and nothing is kept from one seed to the next,
+// so memory does not grow, and whoever stopped goes on with the next seed.
 #include <algorithm>
 #include <chrono>
 #include <csignal>

@@ -16,8 +16,8 @@ struct SeedRun {
 };
 
 // The case with power losses and kills at all its events, if `crash`; then a longer program of the
-// same case without, for its interleavings. Stops at a violation. `observer` may be null, and follows
-// both programs.
+// same case without, for its interleavings. Stops at a violation. `observer` may be null, and
+// follows both programs.
 //
 // Pools differ by an identity that the seed chooses, so no image of one seed is one of another, and
 // what was seen is kept for one seed only: a campaign of any length fits into memory.

@@ -1,4 +1,5 @@
-// sp3 sim --sensitivity: each cost halved, and increased by half, and what of the conclusions is left.
+// sp3 sim --sensitivity: each cost halved, and increased by half, and what of the conclusions is
+// left.
 //
 // The conclusions, for each workload, with the cores --cores names (its first and its last):
 //   order     which system is faster than which on the most cores

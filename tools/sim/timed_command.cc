@@ -1,5 +1,5 @@
-// sp3 sim --workload: throughput in virtual time. The rows are those of `sp3 bench`, and say that they
-// are simulated, the costs, and the hash of the trace.
+// sp3 sim --workload: throughput in virtual time. The rows are those of `sp3 bench`, and say that
+// they are simulated, the costs, and the hash of the trace.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -1,15 +1,15 @@
 // sp3 sim --validate: what the simulator predicts beside what the machine it is calibrated on does.
 //
-// The native side is `sp3 bench`, started as a program of its own, in short runs that alternate. On a
-// machine that others use, throughput says how much of it they left; so what is held against the
+// The native side is `sp3 bench`, started as a program of its own, in short runs that alternate. On
+// a machine that others use, throughput says how much of it they left; so what is held against the
 // simulator is the mean latency of all transactions but the slowest hundredth, which are those that
 // lost their core. The throughputs are printed beside it. Neither side makes checkpoints meanwhile:
 // the simulated checkpointer has a core of its own, which here would be one of the two.
 //
 // Such a machine is also faster or slower from one minute to the next. So, unless costs were given,
 // they are measured again before each run of a workload, which is then simulated with them. What
-// others do only ever takes time: of three runs the fastest counts, as of three measurements of each
-// cost. And of several rounds the median ratio.
+// others do only ever takes time: of three runs the fastest counts, as of three measurements of
+// each cost. And of several rounds the median ratio.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -36,8 +36,8 @@ namespace {
 constexpr double kTolerated = 0.3;
 constexpr int kRuns = 3;  // of each round: as many as sp3 micro measures each cost
 
-// The rows of `sp3` with these arguments, run natively. Not by tools/start_program.h: its descriptors are
-// the pool's, and in this program those are the simulated machine's.
+// The rows of `sp3` with these arguments, run natively. Not by tools/start_program.h: its
+// descriptors are the pool's, and in this program those are the simulated machine's.
 nlohmann::json run_natively(std::vector<std::string> arguments) {
   const auto directory = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const auto json =

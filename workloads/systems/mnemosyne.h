@@ -1,4 +1,5 @@
-// mnemosyne: a re-implementation of Mnemosyne: an STM with a torn-bit redo log (mnemosyne/engine.h).
+// mnemosyne: a re-implementation of Mnemosyne: an STM with a torn-bit redo log
+// (mnemosyne/engine.h).
 #pragma once
 
 #include <memory>

@@ -105,8 +105,9 @@ class BpTree {
     return BpTree(header);
   }
 
-  // The value of `key`, valid to the end of the transaction; null if there is none. It stays as it is
-  // now, unless the transaction has changed something near it before: then it may show later writes.
+  // The value of `key`, valid to the end of the transaction; null if there is none. It stays as it
+  // is now, unless the transaction has changed something near it before: then it may show later
+  // writes.
   [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
     const Leaf& leaf = tx.read(descend(tx, key));
     const unsigned position = lower_position(leaf, key);

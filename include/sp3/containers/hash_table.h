@@ -89,8 +89,9 @@ class HashTable {
     return HashTable(header, tx.read(header).root);
   }
 
-  // The value of `key`, valid to the end of the transaction; null if there is none. It stays as it is
-  // now, unless the transaction has changed something near it before: then it may show later writes.
+  // The value of `key`, valid to the end of the transaction; null if there is none. It stays as it
+  // is now, unless the transaction has changed something near it before: then it may show later
+  // writes.
   [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
     const std::uint64_t hash = Hash{}(key);
     const Slot slot = search(tx, locate(tx, hash).bucket, hash, key);

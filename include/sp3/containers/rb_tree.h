@@ -65,8 +65,9 @@ class RbTree {
     return RbTree(header);
   }
 
-  // The value of `key`, valid to the end of the transaction; null if there is none. It stays as it is
-  // now, unless the transaction has changed something near it before: then it may show later writes.
+  // The value of `key`, valid to the end of the transaction; null if there is none. It stays as it
+  // is now, unless the transaction has changed something near it before: then it may show later
+  // writes.
   [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
     const Found found = search(tx, key, [](Ptr<Node>, unsigned) {});
     return found.at ? &found.node->value : nullptr;

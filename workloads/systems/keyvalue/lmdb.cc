@@ -1,8 +1,8 @@
 // LMDB: one B+ tree in a file, copied on write, mapped for reading; one writer at a time.
 //
 // Synchronous: the default. A commit writes the changed pages, calls fdatasync, and writes the page
-// that names the new root through a descriptor opened with O_DSYNC: two syncs, of which the second is
-// no call. Asynchronous: MDB_NOSYNC, and mdb_env_sync for a group.
+// that names the new root through a descriptor opened with O_DSYNC: two syncs, of which the second
+// is no call. Asynchronous: MDB_NOSYNC, and mdb_env_sync for a group.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>

@@ -2,8 +2,8 @@
 // keys, held to commit).
 //
 // Synchronous: WriteOptions::sync. One thread writes and syncs the log for all that wait meanwhile.
-// Asynchronous: records stay in the log's buffer (manual_wal_flush) until FlushWAL(sync) for a group,
-// as sp3's do.
+// Asynchronous: records stay in the log's buffer (manual_wal_flush) until FlushWAL(sync) for a
+// group, as sp3's do.
 #include <algorithm>
 #include <array>
 #include <bit>

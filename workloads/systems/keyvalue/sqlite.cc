@@ -2,8 +2,8 @@
 //
 // Synchronous: synchronous=FULL, one fdatasync of the log in each commit. Asynchronous:
 // synchronous=NORMAL, which syncs only around its checkpoints, and a sync of the log for a group
-// through SQLite's own file handle. Writers take a mutex first: SQLite has one writer at a time, and
-// lets the others sleep for milliseconds and try again, which would be measured instead of it.
+// through SQLite's own file handle. Writers take a mutex first: SQLite has one writer at a time,
+// and lets the others sleep for milliseconds and try again, which would be measured instead of it.
 #include <algorithm>
 #include <mutex>
 #include <stdexcept>

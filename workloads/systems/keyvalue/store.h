@@ -1,5 +1,5 @@
-// What the key-value stores of today have in common for a benchmark: 8-byte keys, values of one size,
-// one key a transaction.
+// What the key-value stores of today have in common for a benchmark: 8-byte keys, values of one
+// size, one key a transaction.
 //
 // Thread safety: a Store by any thread, a Session by one at a time.
 // Errors: std::runtime_error that begins with the store's name and says what it says.
@@ -54,7 +54,8 @@ class Store {
   virtual void sync() = 0;
   // By the store's own means: empty, or what is wrong.
   virtual std::string check() = 0;
-  // Every key and its value, while no session is in use. A visitor that returns false ends the walk.
+  // Every key and its value, while no session is in use. A visitor that returns false ends the
+  // walk.
   virtual void visit(const std::function<bool(std::uint64_t key, Value value)>& visitor) = 0;
   // Syncs of each synchronous put that emu::sync_calls() does not see.
   [[nodiscard]] virtual std::uint64_t hidden_syncs_per_put() const { return 0; }

@@ -94,9 +94,9 @@ std::vector<Record> Engine::read_logs() const {
   return records;
 }
 
-// Replays the logs, makes the words durable, then the time up to which they were replayed; only then
-// are the logs cleared. A crash before that time is on media replays the same records again, one
-// after it none of them.
+// Replays the logs, makes the words durable, then the time up to which they were replayed; only
+// then are the logs cleared. A crash before that time is on media replays the same records again,
+// one after it none of them.
 void Engine::recover(const std::string& path) {
   emu::FlushCounts counts;
   std::uint64_t latest = load_u64(*words_, Layout::kTruncated);

@@ -2,8 +2,8 @@
 //
 // Concurrency control is that of TinySTM, on which the original builds: a table of versioned locks,
 // one for four words; a global clock; a word is locked when it is first stored to, and the value is
-// kept aside until commit; a read that finds a newer version extends the snapshot by validating what
-// was read before; whoever meets a foreign lock starts again when it is free.
+// kept aside until commit; a read that finds a newer version extends the snapshot by validating
+// what was read before; whoever meets a foreign lock starts again when it is free.
 //
 // Commit of a transaction that stored, its locks held:
 //   1. announce, take the next time from the clock, validate what was read
@@ -11,8 +11,8 @@
 //   3. fence (P1): the transaction is durable
 //   4. store the values to their words; release the locks with the time as their version
 //   5. flush the lines stored to; fence (P2): the record is not needed any more
-// The log manager, a thread of its own, truncates logs when they fill: it finds the time below which
-// every transaction has finished step 5, makes that time durable (P3), then the heads (P4).
+// The log manager, a thread of its own, truncates logs when they fill: it finds the time below
+// which every transaction has finished step 5, makes that time durable (P3), then the heads (P4).
 //
 // Thread safety: a Client belongs to one thread; clients run in parallel. Transactions are
 // serializable and opaque. A body may run several times.

@@ -5,17 +5,17 @@
 //   | parity |  63 bits of the record, which is packed across words |
 //   +--------+----------------------------------------------------+
 //
-// The torn bit of a word is 1 on the first pass over the array, 0 on the second, and so on, so a word
-// that a crash kept from being written has the wrong one: it is still of the pass before, or zero in
-// an array never written. A record is whole if all its words have the right bit; no checksum, no
-// commit mark and no second fence are needed, whatever order words reach the media in.
+// The torn bit of a word is 1 on the first pass over the array, 0 on the second, and so on, so a
+// word that a crash kept from being written has the wrong one: it is still of the pass before, or
+// zero in an array never written. A record is whole if all its words have the right bit; no
+// checksum, no commit mark and no second fence are needed, whatever order words reach the media in.
 //
 // A record is  time, number of stores, (word, value)...  as 64-bit values, packed 63 bits to a log
-// word and filled up to a whole cache line, which is what a streaming store writes at once. Positions
-// count log words from the beginning of time; position p is at index p % capacity.
+// word and filled up to a whole cache line, which is what a streaming store writes at once.
+// Positions count log words from the beginning of time; position p is at index p % capacity.
 //
-// Source: Volos, Tack, Swift, "Mnemosyne: Lightweight Persistent Memory", ASPLOS 2011 (tornbit RAWL);
-// written from the paper. There records are not filled up to lines.
+// Source: Volos, Tack, Swift, "Mnemosyne: Lightweight Persistent Memory", ASPLOS 2011 (tornbit
+// RAWL); written from the paper. There records are not filled up to lines.
 //
 // Thread safety: functions of their arguments.
 #pragma once

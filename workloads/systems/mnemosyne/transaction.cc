@@ -1,8 +1,9 @@
 // A transaction of Mnemosyne's: reading, storing and the five steps of commit (engine.h).
 //
-// The steps and touches make the simulated machine charge what our runtime is charged: for each lock's
-// words read the cost of reading an object, for those stored twice that of writing one (when they are
-// put aside, and when they are written back). Natively instructions were counted; they agree roughly.
+// The steps and touches make the simulated machine charge what our runtime is charged: for each
+// lock's words read the cost of reading an object, for those stored twice that of writing one (when
+// they are put aside, and when they are written back). Natively instructions were counted; they
+// agree roughly.
 #include <algorithm>
 #include <string>
 
@@ -144,8 +145,8 @@ void Engine::Tx::commit() {
   const std::uint64_t values = kRecordHead + 2 * client_.writes_.stores().size();
   reserve_log(log_words(values));
 
-  // The manager loads the clock, then `active` (store buffering: hence seq_cst). Either it sees that
-  // this commit is under way, or its clock is from before our time.
+  // The manager loads the clock, then `active` (store buffering: hence seq_cst). Either it sees
+  // that this commit is under way, or its clock is from before our time.
   Slot& slot = engine_.slots_[client_.slot_];
   slot.active.store(engine_.clock_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
   emu::step(emu::Step::commit_stamp);

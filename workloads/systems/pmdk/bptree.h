@@ -1,8 +1,9 @@
-// A B+ tree on libpmemobj, of the shape of sp3's own (include/sp3/containers/bp_tree.h): nodes of half
-// a kilobyte, every value an object of its own; one readers-writer lock for the tree, held to commit.
+// A B+ tree on libpmemobj, of the shape of sp3's own (include/sp3/containers/bp_tree.h): nodes of
+// half a kilobyte, every value an object of its own; one readers-writer lock for the tree, held to
+// commit.
 //
-// A node that changes is put into the undo log whole, as in libpmemobj's btree_map example: one fence,
-// where its count, keys and children in turn would cost three.
+// A node that changes is put into the undo log whole, as in libpmemobj's btree_map example: one
+// fence, where its count, keys and children in turn would cost three.
 //
 // Invariants, for fan-out F:
 //   1. All leaves are `height` levels below the root (0: the root is a leaf).

@@ -1,11 +1,11 @@
 // A libpmemobj pool and its transactions, as the workloads on it use them.
 //
-// References are offsets from the start of the pool, added to its address: what pmemobj_direct does,
-// without its look-up of the pool. libpmemobj is used without setjmp: a call that fails aborts the
-// transaction and reports it, and here becomes an exception.
+// References are offsets from the start of the pool, added to its address: what pmemobj_direct
+// does, without its look-up of the pool. libpmemobj is used without setjmp: a call that fails
+// aborts the transaction and reports it, and here becomes an exception.
 //
-// Thread safety: a Heap may be used by any thread; a Tx belongs to the thread that made it, and there
-// is one at a time on a thread (libpmemobj keeps it in thread-local state).
+// Thread safety: a Heap may be used by any thread; a Tx belongs to the thread that made it, and
+// there is one at a time on a thread (libpmemobj keeps it in thread-local state).
 // Durable: a Tx when commit() returns; what the Heap makes itself when the call returns.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What the three map workloads on libpmemobj share: insert (update if present) or search by an 8-byte
-// key, and filling.
+// What the three map workloads on libpmemobj share: insert (update if present) or search by an
+// 8-byte key, and filling.
 //
 // `Map<Size>` has, besides create, attach, check_structure and visit:
 //   bool search(std::uint64_t key, Entry<Size>& result) const;

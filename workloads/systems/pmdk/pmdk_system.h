@@ -1,5 +1,5 @@
-// pmdk: the workloads on libpmemobj, the object store that persistent memory is programmed with today:
-// undo-log transactions, its own allocator, its own locks held to commit (docs/PEERS.md).
+// pmdk: the workloads on libpmemobj, the object store that persistent memory is programmed with
+// today: undo-log transactions, its own allocator, its own locks held to commit (docs/PEERS.md).
 #pragma once
 
 #include <memory>

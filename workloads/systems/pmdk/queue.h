@@ -1,5 +1,5 @@
-// queue on libpmemobj: the two-lock queue of Michael and Scott (PODC 1996), a mutex at each end, held
-// to commit.
+// queue on libpmemobj: the two-lock queue of Michael and Scott (PODC 1996), a mutex at each end,
+// held to commit.
 //
 // Invariants:
 //   1. `first` is a dummy; the values are in the nodes after it, and `last` is the last of them, or

@@ -1,13 +1,14 @@
-// A red-black tree on libpmemobj, with values in its nodes, as in libpmemobj's rbtree_map example; one
-// readers-writer lock for the tree, held to commit. (The example has none and leaves it to its user;
-// a writer may turn the root, so nothing finer is correct without another algorithm.)
+// A red-black tree on libpmemobj, with values in its nodes, as in libpmemobj's rbtree_map example;
+// one readers-writer lock for the tree, held to commit. (The example has none and leaves it to its
+// user; a writer may turn the root, so nothing finer is correct without another algorithm.)
 //
 // Invariants:
 //   1. Keys are ordered: left below, right above.
 //   2. The root is black; a red node has black children.
 //   3. All paths from the root to a missing child pass the same number of black nodes.
 //   4. A child's parent link leads back.
-// Source: Cormen et al., "Introduction to Algorithms", with missing children in place of a sentinel.
+// Source: Cormen et al., "Introduction to Algorithms", with missing children in place of a
+// sentinel.
 #pragma once
 
 #include <cstddef>

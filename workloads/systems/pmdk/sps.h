@@ -1,5 +1,5 @@
-// sps on libpmemobj: one array of entries, each at a cache line; mutexes for stripes of it, taken in
-// the order of the stripes and held to commit.
+// sps on libpmemobj: one array of entries, each at a cache line; mutexes for stripes of it, taken
+// in the order of the stripes and held to commit.
 #pragma once
 
 #include <algorithm>

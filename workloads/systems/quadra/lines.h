@@ -9,9 +9,9 @@
 // Transaction n writes a line in two parts, each in this order:
 //   open    back := now;  count[n % 2] := 0;  number := n
 //   close   now := the new words;  count[n % 2] := lines changed by n, in every line alike
-// Flushing the lines and one fence after the last is all there is. The stores to one cache line reach
-// persistent memory in the order they were made (they leave the cache together, or a prefix of them
-// does), so of each line a prefix of these six stores survives.
+// Flushing the lines and one fence after the last is all there is. The stores to one cache line
+// reach persistent memory in the order they were made (they leave the cache together, or a prefix
+// of them does), so of each line a prefix of these six stores survives.
 //
 // Recovery needs no log. Let m be the highest number in any line. Every transaction before m was
 // fenced before m stored anything. If as many lines have number m and a count as that count says, m
@@ -75,8 +75,8 @@ class Lines {
     return true;
   }
 
-  // Closes the lines [first, first + run) with the words from `words` on, and flushes them. REQUIRES:
-  // transaction n opened them. `lines` is the number of lines it opened in all.
+  // Closes the lines [first, first + run) with the words from `words` on, and flushes them.
+  // REQUIRES: transaction n opened them. `lines` is the number of lines it opened in all.
   void close(std::uint64_t first, std::uint64_t run, std::uint64_t n, const std::uint64_t* words,
              std::uint32_t lines) {
     SP3_ASSERT(lines >= run);

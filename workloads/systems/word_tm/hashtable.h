@@ -3,8 +3,8 @@
 //   header  +0 number of buckets (a power of two), +1 the bucket array
 //   node    +0 next, +1 key, +2 value
 //
-// The table is made for the size of the key space and never grows: a growing one would only cost the
-// systems that are compared with ours.
+// The table is made for the size of the key space and never grows: a growing one would only cost
+// the systems that are compared with ours.
 #pragma once
 
 #include <bit>

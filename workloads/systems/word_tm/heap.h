@@ -1,9 +1,9 @@
 // Heap: a simple persistent allocator whose whole state lies in the words it hands out.
 //
-// Every change is made by the transaction that allocates or releases, so it commits or vanishes with
-// it and needs no recovery of its own. Arenas keep concurrent clients apart: each takes chunks from
-// the common top and cuts objects off them, and has a free list for every size. A released object
-// goes to the arena of whoever released it.
+// Every change is made by the transaction that allocates or releases, so it commits or vanishes
+// with it and needs no recovery of its own. Arenas keep concurrent clients apart: each takes chunks
+// from the common top and cuts objects off them, and has a free list for every size. A released
+// object goes to the arena of whoever released it.
 //
 //   word 0      never used      1  kRoot      2  top: the first word no arena has
 //   kArenas     arenas of kArenaWords each:   +0 cursor   +1 end of the chunk   +2+g free list of
