@@ -104,7 +104,8 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
 }
 
 void require_unused(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return;
+  // A link that leads nowhere is there too, and would be removed.
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path))) return;
   throw UsageError(fmt::format("--path: {} exists; a benchmark would overwrite it", path.string()));
 }
 

@@ -3,11 +3,13 @@
 // One pool for each workload and durability. Rounds go over the pools in turn; each kills a victim,
 // recovers, compares with what had been acknowledged, and the next one runs on over the same pool.
 // tools/crash/ has the parts: victim and process, arena (a pool and its rounds), oracle.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
 #include <fmt/format.h>
+#include <sp3/error.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -106,6 +108,16 @@ std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
   return arenas;
 }
 
+// Before anything is killed: nothing about the library follows from a full disk.
+void require_room(const std::filesystem::path& directory, std::size_t pools) {
+  const std::uint64_t wanted = pools * Arena::kFiles * Arena::kPoolSize;
+  const std::uint64_t found = std::filesystem::space(directory).available;
+  if (found >= wanted) return;
+  throw Error(
+      ErrorCode::no_space, "there is no room for the pools",
+      {.path = directory.string(), .wanted = format_size(wanted), .found = format_size(found)});
+}
+
 RecoveryStrategy strategy_of(const CrashArguments& a, unsigned visit, std::size_t arena) {
   if (a.strategy != "both") return parse_strategy(a.strategy);
   return (visit + arena) % 2 == 0 ? RecoveryStrategy::stamp : RecoveryStrategy::dag;
@@ -122,25 +134,20 @@ void print_round(const CrashArguments& a, unsigned round, const Arena& arena,
       arena.options().plan.threads, result.death, result.acknowledged, result.survivors,
       result.records, result.dropped, result.violations.empty() ? "ok" : "VIOLATION");
   for (const std::string& text : result.violations) fmt::print("  {}\n", text);
-  std::fflush(stdout);
+  require_output();
 }
 
 class CrashTest {
  public:
   explicit CrashTest(const CrashArguments& a) : a_(a) {
-    for (crash::ArenaOptions& options : plan_arenas(a)) {
+    std::vector<crash::ArenaOptions> plan = plan_arenas(a);
+    require_room(plan.front().path.parent_path(), std::min<std::size_t>(plan.size(), a.rounds));
+    for (crash::ArenaOptions& options : plan) {
       arenas_.push_back(std::make_unique<Arena>(std::move(options)));
+      if (a.keep) arenas_.back()->keep_files();
     }
     created_.resize(arenas_.size());
   }
-
-  ~CrashTest() {
-    for (const auto& arena : arenas_) {
-      if (arena && !a_.keep) arena->remove_files();
-    }
-  }
-  CrashTest(const CrashTest&) = delete;
-  CrashTest& operator=(const CrashTest&) = delete;
 
   int run() {
     fmt::print(
@@ -175,10 +182,11 @@ class CrashTest {
     totals_.kills += result.kills;
     totals_.acknowledged += result.acknowledged;
     totals_.survivors += result.survivors;
+    // For whoever looks into it: what was found, and what recovery had started from.
+    if (!result.violations.empty()) arenas_[index]->keep_files();
     print_round(a_, round, *arenas_[index], result);
     if (result.violations.empty()) return;
     ++totals_.violations;
-    // Kept for whoever looks into it: what was found, and what recovery had started from.
     const std::filesystem::path pool = arenas_[index]->options().path;
     if (std::filesystem::exists(pool)) {
       fmt::print("  kept: {} and, as it was when the victim died, {}\n", pool.string(),

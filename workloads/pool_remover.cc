@@ -27,9 +27,7 @@ class Registry {
     const std::lock_guard lock(mutex_);
     paths_.push_back(path);
   }
-  void remove(const std::filesystem::path& path) {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
+  void forget(const std::filesystem::path& path) {
     const std::lock_guard lock(mutex_);
     paths_.erase(std::ranges::find(paths_, path));
   }
@@ -44,7 +42,9 @@ class Registry {
       if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
         sigaddset(&signals, signal);
     }
-    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    sigset_t blocked = signals;
+    sigaddset(&blocked, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
     std::thread([this, signals] { await(signals); }).detach();
   }
 
@@ -54,13 +54,9 @@ class Registry {
     }
     // Kept locked: a pool that comes now would stay.
     mutex_.lock();
-    for (const std::filesystem::path& path : paths_) {
-      // A store with threads of its own may add a file to a directory that is being emptied.
-      std::error_code failed;
-      for (int attempt = 0; attempt < 100; ++attempt) {
-        std::filesystem::remove_all(path, failed);
-        if (!failed) break;
-      }
+    // The other threads go on: they may make a file anew, or add one to a directory that is being
+    // emptied.
+    for (int attempt = 0; attempt < 100 && remove_some(); ++attempt) {
     }
     std::signal(signal, SIG_DFL);
     sigset_t only;
@@ -68,6 +64,16 @@ class Registry {
     sigaddset(&only, signal);
     ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
     ::raise(signal);
+  }
+
+  // Whether anything was there.
+  [[nodiscard]] bool remove_some() const {
+    bool found = false;
+    for (const std::filesystem::path& path : paths_) {
+      std::error_code failed;
+      if (std::filesystem::remove_all(path, failed) != 0) found = true;
+    }
+    return found;
   }
 
   std::mutex mutex_;
@@ -80,6 +86,17 @@ PoolRemover::PoolRemover(std::filesystem::path path) : path_(std::move(path)) {
   Registry::instance().add(path_);
 }
 
-PoolRemover::~PoolRemover() { Registry::instance().remove(path_); }
+PoolRemover::~PoolRemover() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+  Registry::instance().forget(path_);
+}
+
+void PoolRemover::keep() noexcept {
+  if (path_.empty()) return;
+  Registry::instance().forget(path_);
+  path_.clear();
+}
 
 }  // namespace sp3::workloads

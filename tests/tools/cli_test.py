@@ -245,14 +245,43 @@ class CliTest(CommandTest):
             (signal.SIGTERM, ("compare", "--section", "file", "--system", "sp3", "--seconds",
                               "3600")),
             (signal.SIGTERM, ("recovery-bench", "--log-bytes", "128M", "--repeat", "1000")),
+            (signal.SIGTERM, ("crash-test", "--rounds", "10000")),
         ):
             with self.subTest(command=command):
                 self.assertEqual(
                     self.end_while_it_has_a_pool(signal_number, *command, "--entries", "300"), [])
 
+    def test_a_crash_test_that_nobody_reads_leaves_no_pool(self):
+        with subprocess.Popen([self.SP3, "crash-test", "--rounds", "10000", "--path", "."],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              cwd=self.directory.name) as process:
+            process.stdout.readline()
+            process.stdout.close()
+            self.assertIn(b"standard output", process.stderr.read())
+            self.assertEqual(process.wait(timeout=60), ERROR)
+        self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_a_pool_that_cannot_be_made_is_no_violation(self):
+        said = self.sp3("crash-test", "--rounds", "1", "--memory", "dax", "--path", ".", code=ERROR)
+        self.assertIn("not on persistent memory", said.stderr)
+        self.assertNotIn("VIOLATION", said.stdout)
+
+    def test_a_crash_test_without_room_kills_nobody(self):
+        small = ["unshare", "-rm", "sh", "-c",
+                 'mount -t tmpfs -o size=20m none "$PWD" && cd "$PWD" && exec "$0" "$@"']
+        where = {"cwd": self.directory.name, "capture_output": True, "text": True, "check": False}
+        if subprocess.run([*small, "true"], **where).returncode != OK:
+            self.skipTest("no file system can be mounted")
+        result = subprocess.run([*small, self.SP3, "crash-test", "--rounds", "1", "--path", "."], **where)
+        self.assertEqual(result.returncode, ERROR, result.stdout)
+        self.assertRegex(result.stderr, "^sp3: there is no room .*, wanted 32 MiB, found 20 MiB\n$")
+        self.assertNotIn("round", result.stdout)
+
     def test_bench_does_not_overwrite(self):
         self.create()
         self.complaint("bench", "--path", self.pool, code=USAGE)
+        os.symlink("nowhere", os.path.join(self.directory.name, "link"))
+        self.complaint("bench", "--path", "link", "--operations", "10", code=USAGE)
         self.complaint("micro", "--calibrate", "--path", self.pool, code=USAGE)
 
     def test_bench_leaves_files_beside_its_pool_alone(self):

@@ -1,6 +1,7 @@
 """What tests of the sp3 command share: running it, and what its rows carry."""
 
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -44,7 +45,7 @@ class CommandTest(unittest.TestCase):
         def pools(process):
             return [os.path.join(place, name)
                     for place in (self.directory.name, "/dev/shm") if os.path.isdir(place)
-                    for name in os.listdir(place) if f"-{process.pid}.pool" in name]
+                    for name in os.listdir(place) if re.search(f"-{process.pid}[-.].*pool", name)]
 
         with subprocess.Popen([self.SP3, *arguments], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, cwd=self.directory.name) as process:

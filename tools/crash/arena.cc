@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
@@ -65,6 +66,7 @@ unsigned choose_window(const ArenaOptions& options) {
 
 Arena::Arena(ArenaOptions options)
     : options_(std::move(options)),
+      files_{workloads::PoolRemover(options_.path), workloads::PoolRemover(crashed_copy())},
       rng_(options_.seed),
       window_(choose_window(options_)),
       oracle_(options_.plan, std::max(1U, window_)) {}
@@ -73,10 +75,8 @@ std::filesystem::path Arena::crashed_copy() const {
   return std::filesystem::path(options_.path) += ".crashed";
 }
 
-void Arena::remove_files() const noexcept {
-  std::error_code ignored;
-  std::filesystem::remove(options_.path, ignored);
-  std::filesystem::remove(crashed_copy(), ignored);
+void Arena::keep_files() noexcept {
+  for (workloads::PoolRemover& file : files_) file.keep();
 }
 
 VictimOptions Arena::victim(VictimMode mode, RecoveryStrategy strategy) {
@@ -86,7 +86,7 @@ VictimOptions Arena::victim(VictimMode mode, RecoveryStrategy strategy) {
   v.plan = options_.plan;
   v.window = window_;
   v.run_seed = rng_.next();
-  v.pool_size = 16 << 20;
+  v.pool_size = kPoolSize;
   v.pool.memory = options_.memory;
   // A log that a few thousand transactions fill, so that checkpoints and backpressure are met.
   v.pool.geometry = {
@@ -251,6 +251,9 @@ bool Arena::Receiver::receive(const Message& m) {
       break;
     case MessageKind::value:
       dump_.queue.push_back(m.sequence);
+      break;
+    case MessageKind::refused:
+      if (text_.add(m)) throw std::runtime_error(text_.take());
       break;
     case MessageKind::violation:
       add_violation(m);

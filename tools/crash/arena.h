@@ -1,6 +1,8 @@
 // Arena: one pool that is crashed again and again, and the oracle that watches it.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,6 +11,7 @@
 #include "tools/crash/oracle.h"
 #include "tools/crash/process.h"
 #include "tools/crash/victim.h"
+#include "workloads/pool_remover.h"
 #include "workloads/rng.h"
 
 namespace sp3::tools::crash {
@@ -33,11 +36,15 @@ struct RoundResult {
   std::vector<std::string> violations;
 };
 
+// Its files go with it, also where a signal ends the process, unless they are kept.
 class Arena {
  public:
+  static constexpr std::uint64_t kPoolSize = 16 << 20;
+  static constexpr unsigned kFiles = 2;  // the pool and its copy
+
   explicit Arena(ArenaOptions options);
 
-  // Makes the pool. Returns violations (the victim's errors).
+  // Makes the pool. Returns violations; throws if there cannot be such a pool here.
   std::vector<std::string> create();
   // Opens and checks the pool, runs transactions, kills, recovers by `strategy`, checks again.
   RoundResult round(RecoveryStrategy strategy);
@@ -47,7 +54,7 @@ class Arena {
   [[nodiscard]] const ArenaOptions& options() const { return options_; }
   // The pool as it was when the last victim died, before it was recovered.
   [[nodiscard]] std::filesystem::path crashed_copy() const;
-  void remove_files() const noexcept;
+  void keep_files() noexcept;
 
  private:
   // What came of one victim.
@@ -70,6 +77,7 @@ class Arena {
   void check_closed_pool(const Life& life, RoundResult& result);
 
   ArenaOptions options_;
+  std::array<workloads::PoolRemover, kFiles> files_;
   workloads::Rng rng_;
   unsigned window_;
   Oracle oracle_;

@@ -215,7 +215,8 @@ int run_victim(const VictimOptions& options) {
   try {
     return options.mode == VictimMode::create ? create(options, pipe) : live(options, pipe);
   } catch (const std::exception& error) {
-    pipe.send_text(MessageKind::violation, error.what());
+    const bool creating = options.mode == VictimMode::create;
+    pipe.send_text(creating ? MessageKind::refused : MessageKind::violation, error.what());
     return EXIT_FAILURE;
   }
 }
