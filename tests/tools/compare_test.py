@@ -231,6 +231,24 @@ class CompareTest(CommandTest):
                 self.assertEqual(file.read(), name)
         self.assertEqual(len(os.listdir(self.directory.name)), 3)
 
+    def test_a_link_leads_to_the_results(self):
+        link = os.path.join(self.directory.name, "results.json")
+        os.mkdir(os.path.join(self.directory.name, "there"))
+        os.symlink("there/found.json", link)
+        self.sp3(*self.COMPARE)
+        self.sp3(*self.COMPARE)
+        self.assertTrue(os.path.islink(link))
+        self.assertIsNotNone(self.results()["finished"])
+
+    def test_a_directory_may_be_any_bytes(self):
+        directory = os.path.join(self.directory.name, os.fsdecode(b"\xff"))
+        os.mkdir(directory)
+        command = ("compare", "--results", "results.json", "--section", "file", "--system", "sp3",
+                   "--workload", "hashtable", "--threads", "1", "--operations", "10", "--entries",
+                   "100", "--repeat", "1", "--directory", directory)
+        self.sp3(*command)
+        self.sp3(*command)  # goes on
+
     def test_results_that_another_process_writes_are_refused(self):
         self.sp3(*self.COMPARE)
         before = self.results()

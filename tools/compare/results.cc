@@ -142,6 +142,11 @@ std::string difference(const std::string& name, const nlohmann::json& ours,
   return fmt::format("{} is {} here and {} there", name, ours.dump(), theirs.dump());
 }
 
+// As it is read again: bytes of a path that are no text are written as replacement characters.
+std::string to_text(const nlohmann::json& document) {
+  return document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 std::string key_of(const std::string& cell, unsigned repetition) {
   return fmt::format("{}#{}", cell, repetition);
 }
@@ -162,6 +167,7 @@ CompareResults::CompareResults(std::filesystem::path path, const ComparePlan& pl
                {"skipped", plan.skipped},
                {"rows", nlohmann::json::array()},
                {"runs", nlohmann::json::object()}};
+  document_ = nlohmann::json::parse(to_text(document_));
   open_and_lock();
   if (pool::file_size(file_.get(), path_.string()) != 0) {
     nlohmann::json found = read(path_);
@@ -178,11 +184,15 @@ CompareResults::CompareResults(std::filesystem::path path, const ComparePlan& pl
 
 // The file may be replaced between its being opened and locked: then another one counts.
 void CompareResults::open_and_lock() {
-  const std::string path = path_.string();
   for (;;) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (fd < 0) throw std::runtime_error(fmt::format("{}: {}", path, std::strerror(errno)));
+    const int fd = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd < 0) {
+      throw std::runtime_error(fmt::format("{}: {}", path_.string(), std::strerror(errno)));
+    }
     file_ = pool::Descriptor(fd);
+    // What is renamed onto it shall replace the file, not a link that leads to it.
+    if (std::filesystem::is_symlink(path_)) path_ = std::filesystem::canonical(path_);
+    const std::string path = path_.string();
     struct stat ours {};
     struct stat there {};
     if (::fstat(fd, &ours) != 0 || !S_ISREG(ours.st_mode)) {
@@ -294,9 +304,7 @@ void CompareResults::finish() {
 
 void CompareResults::write() {
   workloads::ScratchFile fresh(path_);
-  // A reason may hold bytes of a path, which need not be text.
-  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
-  write_output(fresh.path().string(), document_.dump(1, ' ', false, kReplace) + "\n");
+  write_output(fresh.path().string(), to_text(document_));
   // Nobody else knows it yet.
   if (::flock(fresh.descriptor(), LOCK_EX | LOCK_NB) != 0) {
     throw std::runtime_error(fmt::format("{}: flock: {}", path_.string(), std::strerror(errno)));
