@@ -6,6 +6,7 @@ usage: report_test.py REPORT_FOLDER
 
 import html.parser
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -337,11 +338,12 @@ class PageTest(unittest.TestCase):
     def tearDown(self):
         self.directory.cleanup()
 
-    def report(self, content, code=0):
+    def report(self, content, code=0, title="results", out="out"):
         (self.folder / "results.json").write_text(json.dumps(content))
         result = subprocess.run(
-            [PYTHON, "-B", REPORT, "results.json", "--out", "out"], capture_output=True, text=True,
-            timeout=240, cwd=self.folder, check=False,
+            [PYTHON, "-B", REPORT, "results.json", "--out", out, "--title", title],
+            capture_output=True, text=True, timeout=240, cwd=self.folder, check=False,
+            env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"},
         )  # fmt: skip
         self.assertEqual(result.returncode, code, result.stderr)
         return result
@@ -434,6 +436,17 @@ class PageTest(unittest.TestCase):
         self.assertIn(r"$\foo$", (self.folder / "out" / "index.html").read_text(encoding="utf-8"))
         self.assertEqual(len(list((self.folder / "out").glob("*.png"))), 4)
         self.assertEqual({path.name for path in self.folder.iterdir()}, {"out", "results.json"})
+
+    def test_a_title_and_a_directory_may_be_any_bytes(self):
+        directory = os.fsdecode(b"out \xff")
+        self.report(some_rows()[:1], title=os.fsdecode(b"a < \xff"), out=directory)
+        self.assertIn("<h1>a &lt; ?</h1>", (self.folder / directory / "index.html").read_text(encoding="utf-8"))
+
+    def test_an_axis_from_zero_has_room_for_a_flat_curve(self):
+        program = ("import sys; sys.path.insert(0, sys.argv[1]); import style; axes = style.plt.subplots()[1]; "
+                   "axes.plot([1, 2], [10, 10.1]); style.from_zero(axes); print(axes.get_ylim()[1] > 10.5)")
+        said = subprocess.run([PYTHON, "-B", "-c", program, REPORT], capture_output=True, text=True, check=True)
+        self.assertEqual(said.stdout, "True\n")
 
     @unittest.skipUnless(is_installed("python3-matplotlib"), "./dev would install it")
     def test_dev_takes_paths_as_its_caller_means_them(self):

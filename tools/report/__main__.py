@@ -102,6 +102,7 @@ def main(arguments):
     parser.add_argument("--out", default="report", help="the directory to write to: report")
     parser.add_argument("--title", default="sp3: results", help="of the page")
     options = parser.parse_args(arguments)
+    sys.stdout.reconfigure(errors="backslashreplace")  # as stderr: a path may be any bytes
     try:
         results = data.load(options.results)
         written = write_report(results, pathlib.Path(options.out), options.title)

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 import groups
 import paper
 import results as data
-from style import draw_bar, draw_line, legend_below, plain, plt
+from style import draw_bar, draw_line, from_zero, legend_below, plain, plt
 
 
 @dataclass
@@ -57,7 +57,7 @@ def curves(setting, rows, workloads, systems, value, label):
                 handles.setdefault(system, draw_line(axes, x, y, system, systems))
         axes.set_title(plain(data.workload_title(workload)))
         axes.set_ylabel(label)
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
         counts_axis(axes, counts, setting.unit)
     legend_below(plot, handles)
     return plot, axes_list
@@ -74,7 +74,7 @@ def figure_2(setting, rows):
         x, y = data.curve(rows, system, "rbtree")
         handles[system] = draw_line(axes[0], x, y, system, systems)
     counts_axis(axes[0], data.thread_counts(rows), setting.unit)
-    axes[0].set_ylim(bottom=0)
+    from_zero(axes[0])
     axes[0].set_ylabel("thousand tx/s")
     axes[0].set_title("Red-black tree")
     thousands(axes[0])
@@ -175,7 +175,7 @@ def figure_8(recoveries, details):
             handles[name] = draw_line(axes[0], *zip(*points), name, names)
         counts_axis(axes[0], data.thread_counts(rows), "threads that recover")
         axes[0].set_ylabel("recovery, seconds")
-        axes[0].set_ylim(bottom=0)
+        from_zero(axes[0])
         legend_below(plot, handles, 2)
         sizes = sorted({row["log_bytes"] / 2**30 for row in rows})
         caption = [

@@ -4,7 +4,7 @@ import groups
 import paper
 from figures import Figure, counts_axis, panels, thousands
 from results import thread_counts
-from style import draw_line, legend_below
+from style import draw_line, from_zero, legend_below
 
 
 def lock_names(rows):
@@ -38,7 +38,7 @@ def over_threads(rows, details):
             text = {"W1": "W1: one range at a time", "W2": "W2: 16 ranges at a time"}[workload]
             axes.set_title(text)
             axes.set_ylabel("thousand lock+unlock pairs/s")
-            axes.set_ylim(bottom=0)
+            from_zero(axes)
             thousands(axes)
             counts_axis(axes, thread_counts(alike), "threads")
         legend_below(plot, handles)
@@ -60,7 +60,7 @@ def over_height(rows, details):
             handles[name] = draw_line(axes[0], *zip(*points), name, names)
         axes[0].set_xlabel("greatest height")
         axes[0].set_ylabel("ns per pair")
-        axes[0].set_ylim(bottom=0)
+        from_zero(axes[0])
         legend_below(plot, handles)
         figures.append(figure("range-locks-height", "Range locks: height of the skip list", plot,
                               [paper.LOCKS_HEIGHT], details, more))  # fmt: skip

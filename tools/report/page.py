@@ -26,7 +26,8 @@ nav ul { columns: 2; }
 
 
 def escape(text):
-    return html.escape(str(text), quote=True)
+    """Bytes of a command line that are no text become question marks."""
+    return html.escape(str(text).encode("utf-8", "replace").decode("utf-8"), quote=True)
 
 
 def png_bytes(plot):

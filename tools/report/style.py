@@ -75,6 +75,12 @@ def draw_bar(axes, x, height, width, name, names):
     )  # fmt: skip
 
 
+def from_zero(axes):
+    """Begins the axis at zero, and leaves room for the marks of what is highest, however flat it is."""
+    top = axes.dataLim.ymax
+    axes.set_ylim(0, 1.05 * top if top > 0 else None)
+
+
 def legend_below(figure, handles, columns=7):
     """One legend for all panels; `handles` is {label: handle}."""
     figure.legend(
