@@ -5,6 +5,33 @@
 
 #include "tests/containers/model.h"
 
+namespace sp3::test {
+
+struct Before {
+  std::uint64_t value;
+};
+struct After {
+  std::uint64_t value;
+};
+
+}  // namespace sp3::test
+
+// Renamed, as sp3/type.h and the containers' README tell how.
+#define SP3_TEST_TAG(type, text)                     \
+  template <>                                        \
+  struct sp3::TypeTag<type> {                        \
+    static constexpr std::string_view name = (text); \
+    static constexpr std::uint32_t version = 1;      \
+  }
+SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Node, "renamed.Node");
+SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::First, "renamed.First");
+SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Last, "renamed.Last");
+SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Header, "renamed.Header");
+SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Node, "renamed.Node");
+SP3_TEST_TAG(sp3::Queue<sp3::test::After>::First, "renamed.First");
+SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Last, "renamed.Last");
+SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Header, "renamed.Header");
+
 using namespace sp3;
 using namespace sp3::test;
 
@@ -183,6 +210,19 @@ TEST_CASE("Values pushed by two threads come out once and in each thread's order
     }
   }
   REQUIRE(all.size() == pushed[0] + pushed[1]);
+}
+
+TEST_CASE("A queue whose types are tagged is found by a program that has renamed its values") {
+  World world(tiny_shape());
+  world.run([](Transaction& tx) {
+    const auto queue = Queue<Before>::create(tx);
+    queue.push(tx, {7});
+    tx.set_root("queue", queue.header());
+  });
+  const auto value = world.run([](Transaction& tx) {
+    return Queue<After>::open(tx, tx.root<Queue<After>::Header>("queue")).pop(tx);
+  });
+  REQUIRE(value.value().value == 7);
 }
 
 TEST_CASE("A queue survives the death of its process at any time", "[crash]") {
