@@ -47,6 +47,7 @@ struct Row {
   std::vector<LockResult> results;  // sorted by throughput when all are there
   double instructions = 0;          // per pair, if counted
   std::exception_ptr failure = nullptr;
+  std::string skipped;  // why it cannot be run
 };
 
 std::vector<std::string> parse_locks(const std::string& text) {
@@ -181,13 +182,15 @@ void run_all(std::vector<Row>& rows, const LockbenchArguments& a) {
   ProgressBar progress;
   std::size_t done = 0;
   in_turn(rows, a.repeat, same_point, [&](Row& row, unsigned r) {
-    if (row.failure != nullptr) return;
+    if (row.failure != nullptr || !row.skipped.empty()) return;
     LockRun run = row.run;
     run.seed = a.seed + r;
     progress.show(fmt::format("{} {} x{}", run.lock, to_string(run.workload), run.threads), done++,
                   rows.size() * a.repeat);
     try {
       row.results.push_back(run_lock(run));
+    } catch (const CannotHold& reason) {
+      row.skipped = reason.what();
     } catch (const std::exception&) {
       row.failure = std::current_exception();
     }
@@ -293,6 +296,17 @@ void print_table(std::FILE* out, const std::vector<Row>& rows, bool instructions
   }
 }
 
+// Takes the rows that cannot be run out, and says so.
+void set_skipped_aside(std::vector<Row>& rows, std::FILE* out) {
+  std::vector<std::string> reasons;
+  for (const Row& row : rows) {
+    if (!row.skipped.empty()) reasons.push_back(row.skipped);
+  }
+  if (!reasons.empty() && reasons.size() == rows.size()) throw UsageError(reasons.front());
+  for (const std::string& reason : reasons) fmt::print(out, "skipped: {}\n", reason);
+  std::erase_if(rows, [](const Row& row) { return !row.skipped.empty(); });
+}
+
 // Takes the rows that failed out, and says so. Rethrows if no other is there.
 Failures set_failures_aside(std::vector<Row>& rows, std::FILE* out) {
   Failures failures;
@@ -331,6 +345,7 @@ int run(const LockbenchArguments& a) {
     lockbench_array();
     run_all(rows, b);
   }
+  set_skipped_aside(rows, out);
   const std::size_t all = rows.size();
   const Failures failures = set_failures_aside(rows, out);
   print_table(out, rows, a.instructions);

@@ -367,6 +367,13 @@ class CliTest(CommandTest):
             if row["held"] != 0:
                 self.assertLess(row["memory_per_held_bytes"], 1 << 20)
 
+    def test_what_bare_cannot_hold_is_said_and_left_out(self):
+        arguments = ["--workload", "uncontended", "--held", "65536", "--pairs", "20", "--repeat", "1"]
+        shown = self.sp3("lockbench", "--lock", "bare,segments", *arguments).stdout
+        self.assertIn("skipped: bare cannot hold 65536 ranges in 65536 buckets\n", shown)
+        self.assertIn("segments ", shown)
+        self.assertIn("cannot hold", self.complaint("lockbench", "--lock", "bare", *arguments, code=USAGE))
+
     def test_a_thread_that_cannot_be_started_ends_a_run(self):
         limited = ["sh", "-c", 'ulimit -s 8192; ulimit -v 2500000; exec "$0" "$@"', self.SP3]
         alone = subprocess.run([*limited, "--version"], capture_output=True, check=False)

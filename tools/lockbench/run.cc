@@ -163,7 +163,12 @@ auto hold_ranges(Lock& lock, RangeOwner& owner, const LockRun& run) {
   tokens.reserve(run.held);
   for (const std::uint64_t begin : begins) {
     tokens.push_back(lock.try_lock(owner, begin, begin + kRangeBytes));
-    if (!tokens.back()) throw std::runtime_error(run.lock + ": a free range could not be locked");
+    if (tokens.back()) continue;
+    if constexpr (std::is_same_v<Lock, workloads::BareLock>) {
+      throw CannotHold(fmt::format("{} cannot hold {} ranges in {} buckets", run.lock, run.held,
+                                   run.options.buckets));
+    }
+    throw std::runtime_error(run.lock + ": a free range could not be locked");
   }
   return tokens;
 }

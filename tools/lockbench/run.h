@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -59,8 +60,14 @@ bool has_shared_mode(const std::string& lock);
 // The array that W1 and its kin write to: 64 MiB, made once.
 std::byte* lockbench_array();
 
+// Thrown by run_lock() where `bare`, to which ranges of one bucket are one, cannot hold so many.
+class CannotHold : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // REQUIRES: run.lock is one of lock_names(); the options are what it allows; W2 has kLockBatch
-// ranges for each thread. Errors: the first of a thread, once all have ended.
+// ranges for each thread. Errors: the first of a thread, once all have ended; CannotHold.
 LockResult run_lock(const LockRun& run);
 
 // Counts instructions with valgrind, by running this program under it: per pair, for each of the
