@@ -451,7 +451,9 @@ class PageTest(unittest.TestCase):
     @unittest.skipUnless(is_installed("python3-matplotlib"), "./dev would install it")
     def test_dev_takes_paths_as_its_caller_means_them(self):
         (self.folder / "results.json").write_text(json.dumps(some_rows()))
-        dev = pathlib.Path(REPORT).resolve().parent.parent / "dev"
+        # Through a link, as from a directory of programs.
+        dev = self.folder / "linked"
+        dev.symlink_to(pathlib.Path(REPORT).resolve().parent.parent / "dev")
         subprocess.run([dev, "report", "results.json", "--out", "out"], capture_output=True,
                        timeout=240, cwd=self.folder, check=True)  # fmt: skip
         self.assertTrue((self.folder / "out" / "index.html").exists())
