@@ -284,6 +284,8 @@ int run(const RecoveryArguments& a) {
     for (const Recovered& cell : log.cells) some.push_back(row_json(log, cell, machine));
     print_log(out, log, some);
     std::fflush(out);
+    // If nobody reads this, and nothing else is written, there is nobody to go on for.
+    if (a.json.empty()) require_output();
     rows.insert(rows.end(), some.begin(), some.end());
   }
   failures.require_some_of(logs.size());
