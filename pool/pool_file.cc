@@ -124,7 +124,14 @@ PoolInfo PoolFile::description() const {
 
 PoolInfo PoolFile::info() const {
   PoolInfo info = description();
-  const auto directory = SlabDirectory::load(*memory_, layout_, identity(), choice_.copy);
+  std::vector<Damage> damage;
+  auto directory = SlabDirectory::load_sound(*memory_, layout_, identity(), choice_.copy, damage);
+  if (!damage.empty()) {
+    // Equal superblocks of a closed pool vouch for the other copy as well; opening goes by it too.
+    const bool either = is_clean() && copies_equal();
+    directory = SlabDirectory::load(*memory_, layout_, identity(),
+                                    either ? 1 - choice_.copy : choice_.copy);
+  }
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     const SlabRecord& record = directory.record(slab);
     if (record.type == 0) continue;

@@ -67,6 +67,7 @@ TEST_CASE("a damaged directory copy of a clean pool is made whole from the other
     closed.damage(closed.in_record(copy));
     auto file = closed.pool.reopen();
     CHECK_FALSE(pool::check(*file).sound());
+    CHECK(file->info().objects == 6);
     (void)recovery::start_generation(*file);
     file = nullptr;
     CHECK((closed.metadata() == sound));
