@@ -209,7 +209,7 @@ void add_pool_command(CLI::App& app, int& exit_code) {
   CLI::App* r =
       pool->add_subcommand("recover", "recover a pool and close it; 1 if something was lost");
   r->add_option("path", a->path, "the pool")->required();
-  r->add_flag("--accept-loss", a->accept_loss, "recover what damage has left");
+  r->add_flag("--accept-loss", a->accept_loss, "recover what damage to the log has left");
   r->add_option("--strategy", a->strategy, "stamp or dag")->capture_default_str();
   r->add_option("--threads", a->threads, "0: one for each core")->capture_default_str();
   r->add_option("--memory", a->memory, "automatic, dax, file or emulated")->capture_default_str();

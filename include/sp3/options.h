@@ -103,7 +103,7 @@ struct RecoveryReport;
 struct RecoveryOptions {
   RecoveryStrategy strategy = RecoveryStrategy::stamp;
   std::uint32_t threads = 0;  // 0: as many as there are cores
-  bool accept_loss = false;   // recover the largest dependency-closed set in spite of damage
+  bool accept_loss = false;   // recover the largest dependency-closed set of a damaged log
   std::function<void(const Progress&)> progress;
   // Called once when it is known what recovery will do, before it writes anything: damage and
   // dropped records are in the report, and are final soon after this returns; most times are not in
