@@ -9,8 +9,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 from command_line import ERROR, FOUND, OK, USAGE, CommandTest, main
+
+
+def process_state(pid):
+    """As in /proc/PID/stat; None where there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return None
 
 
 class CliTest(CommandTest):
@@ -413,6 +423,27 @@ class CliTest(CommandTest):
         said = self.complaint("lockbench", "--instructions", "--lock", "grid", "--held", "0", "--json",
                               "rows.json", code=ERROR, env=os.environ | {"PATH": "/nowhere"})
         self.assertIn("valgrind", said)
+
+    def test_valgrind_ends_with_the_command_that_started_it(self):
+        valgrind, note = (os.path.join(self.directory.name, name) for name in ("valgrind", "note"))
+        with open(valgrind, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n[ $1 = --version ] && echo valgrind-3 && exit\n"
+                       f"echo $$ > '{note}'; exec sleep 60\n")
+        os.chmod(valgrind, 0o755)
+        where = {"PATH": f"{self.directory.name}:{os.environ['PATH']}"}
+        with subprocess.Popen([self.SP3, "lockbench", "--instructions", "--lock", "grid", "--held", "0"],
+                              env=os.environ | where) as process:
+            pid = ""
+            while process.poll() is None and not pid.endswith("\n"):
+                time.sleep(0.01)
+                if os.path.exists(note):
+                    with open(note, encoding="utf-8") as file:
+                        pid = file.read()
+            process.terminate()
+        deadline = time.monotonic() + 30
+        while (state := process_state(int(pid))) is not None and state != "Z":
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
 
     def test_recovery_bench_recovers_one_log_in_every_way(self):
         fields = {"strategy": str, "threads": int, "writers": int, "checkpoint_ms": int,

@@ -1,15 +1,17 @@
 // Counting instructions: this program runs `lockbench --pairs` under callgrind, which counts inside
 // the loop (run.cc, run_pairs) only. What the lock `none` costs is the loop, and is taken off.
 #include <array>
-#include <cstdio>
+#include <cerrno>
 #include <filesystem>
 #include <limits>
 #include <stdexcept>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "tools/lockbench/run.h"
+#include "tools/start_program.h"
 
 namespace sp3::tools {
 
@@ -18,27 +20,50 @@ namespace {
 constexpr std::uint64_t kPairs = 20'000;
 constexpr std::uint64_t kPairsOfList = 50;  // each of which walks all held ranges
 
-std::string output_of(const std::string& command) {
+// All that valgrind says. The shell only joins its two outputs: it sees the arguments as words, which
+// may be paths that hold anything.
+std::string output_of_valgrind(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {"-c", R"(exec "$0" "$@" 2>&1)", "valgrind"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const TellingProgram valgrind = start_telling("/bin/sh", words, STDOUT_FILENO);
   std::string text;
-  std::FILE* const pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) throw std::runtime_error("a shell could not be started: " + command);
   std::array<char, 4096> buffer;
-  for (std::size_t bytes; (bytes = std::fread(buffer.data(), 1, buffer.size(), pipe)) != 0;) {
-    text.append(buffer.data(), bytes);
+  for (;;) {
+    const ssize_t bytes = ::read(valgrind.pipe.get(), buffer.data(), buffer.size());
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(bytes));
   }
-  ::pclose(pipe);
+  wait_for(valgrind.pid);
   return text;
 }
 
 double instructions_per_pair(const LockRun& run) {
   const std::uint64_t pairs = run.lock == "list" && run.held > 1024 ? kPairsOfList : kPairs;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string text = output_of(fmt::format(
-      "valgrind --tool=callgrind --callgrind-out-file=/dev/null --collect-atstart=no "
-      "--toggle-collect='*run_pairs*' '{}' lockbench --workload uncontended --lock {} --held {} "
-      "--pairs {} --repeat 1 --seed {} --slots {} --buckets {} --max-height {} 2>&1",
-      program, run.lock, run.held, pairs, run.seed, run.slots, run.options.buckets,
-      run.options.max_height));
+  const std::string text = output_of_valgrind({"--tool=callgrind",
+                                               "--callgrind-out-file=/dev/null",
+                                               "--collect-atstart=no",
+                                               "--toggle-collect=*run_pairs*",
+                                               std::filesystem::read_symlink(kThisProgram).string(),
+                                               "lockbench",
+                                               "--workload",
+                                               "uncontended",
+                                               "--lock",
+                                               run.lock,
+                                               "--held",
+                                               fmt::to_string(run.held),
+                                               "--pairs",
+                                               fmt::to_string(pairs),
+                                               "--repeat",
+                                               "1",
+                                               "--seed",
+                                               fmt::to_string(run.seed),
+                                               "--slots",
+                                               fmt::to_string(run.slots),
+                                               "--buckets",
+                                               fmt::to_string(run.options.buckets),
+                                               "--max-height",
+                                               fmt::to_string(run.options.max_height)});
   constexpr std::string_view kLabel = "Collected :";
   const std::size_t label = text.find(kLabel);
   if (label == std::string::npos) {
@@ -55,7 +80,7 @@ double instructions_per_pair(const LockRun& run) {
 
 std::vector<double> count_instructions(const std::vector<LockRun>& runs) {
   if (runs.empty()) return {};
-  if (output_of("valgrind --version 2>&1").rfind("valgrind-", 0) != 0) {
+  if (output_of_valgrind({"--version"}).rfind("valgrind-", 0) != 0) {
     throw std::runtime_error("valgrind is not installed; instructions cannot be counted");
   }
   LockRun loop = runs.front();
