@@ -100,6 +100,12 @@ class ComputationTest(unittest.TestCase):
             with self.assertRaisesRegex(self.results.BadInput, "results.json"):
                 self.load(content)
 
+    def test_a_comparison_of_another_version_is_refused(self):
+        for version in (2, "1", None, "\ud800"):
+            with self.assertRaisesRegex(self.results.BadInput, "results.json: version: wanted 1"):
+                self.load({"format": "sp3-compare", "version": version, "rows": some_rows()})
+        self.load({"format": "sp3-compare", "version": 1, "rows": some_rows()})
+
     def test_settings_keep_apart_what_cannot_be_compared(self):
         found = self.load(
             some_rows()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from schema import BadInput, is_unicode, kind_of  # noqa: F401  (callers catch it)
 from settings import setting_of, with_details
 
+VERSION = 1  # of the files of `sp3 compare` (docs/RESULTS.md)
 WORKLOADS = ["sps", "queue", "hashtable", "rbtree", "bptree"]
 WORKLOAD_TITLES = {
     "sps": "SPS",
@@ -68,6 +69,8 @@ def load(paths):
         if not isinstance(rows, list):
             raise BadInput(f"{path}: wanted a list of rows or an object with 'rows'")
         if isinstance(content, dict):
+            if content.get("version", VERSION) != VERSION:
+                raise BadInput(f"{path}: version: wanted {VERSION}, found {str(content['version'])[:40]!r}")
             results.skipped += reasons(content.get("skipped"), path)
         for number, row in enumerate(rows):
             kind = kind_of(row, f"{path}: row {number}")
