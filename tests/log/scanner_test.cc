@@ -231,6 +231,31 @@ TEST_CASE("a header from after the superblock's checkpoint is damage") {
   CHECK(pool.scan().damage.empty());
 }
 
+TEST_CASE("a header that cannot be true is damage, and its run is not read") {
+  SyntheticPool pool;
+  pool.append_simple(1, 5);
+  log::SegmentHeader header;
+  header.generation = pool.superblock.fixed.generation;
+  header.first_lsn = 1;
+  header.checkpoint_number = pool.superblock.fixed.checkpoint_number;
+  header.segments = 1;
+  header.session = 2;
+  SECTION("of a session that the pool has not") {
+    header.session = static_cast<SessionId>(pool.layout.max_sessions);
+  }
+  SECTION("of more segments than there are behind it") {
+    header.segments = pool.layout.segments - 4 + 1;
+  }
+  SECTION("of no segments") { header.segments = 0; }
+  SECTION("of a record 0") { header.first_lsn = 0; }
+  SECTION("of a later generation") { header.generation += 1; }
+  pool.put_header(header, 4);
+  const auto scan = pool.scan();
+  REQUIRE(scan.damage.size() == 1);
+  CHECK(scan.damage[0].offset == pool.layout.segment_offset(4));
+  CHECK(lsns(pool, scan, 1) == range(1, 1));
+}
+
 TEST_CASE("headers and records of other generations, places and pools are not seen") {
   SyntheticPool pool;
   pool.append_simple(1, 5);
@@ -322,6 +347,26 @@ TEST_CASE("a record whose predecessor is younger than itself is damage") {
   const auto scan = pool.scan();
   REQUIRE(scan.damage.size() == 1);
   CHECK(scan.damage[0].offset == place.offset);
+  CHECK(lsns(pool, scan, 1) == range(1, 1));
+}
+
+TEST_CASE("a record that says what no writer can know is damage") {
+  SyntheticPool pool;
+  RecordBuilder builder;
+  pool.append_simple(1, 5);
+  builder.add_destroy(pool.layout.slabs_offset);
+  std::uint64_t offset = 0;
+  SECTION("that it is durable itself") { offset = pool.append(1, builder, 10, 2).offset; }
+  SECTION("a predecessor in a session that the pool has not") {
+    builder.add_dependency(static_cast<SessionId>(pool.layout.max_sessions), 6);
+    offset = pool.append(1, builder, 10).offset;
+  }
+  SECTION("a watermark, and a write") {
+    offset = pool.append(1, builder, 10, 0, log::RecordKind::watermark).offset;
+  }
+  const auto scan = pool.scan();
+  REQUIRE(scan.damage.size() == 1);
+  CHECK(scan.damage[0].offset == offset);
   CHECK(lsns(pool, scan, 1) == range(1, 1));
 }
 

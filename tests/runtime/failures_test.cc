@@ -295,6 +295,28 @@ TEST_CASE("close reports a checkpoint that fails, and the next open recovers") {
   }
 }
 
+TEST_CASE("a ticket says what its failed pool knew of it, also when that is gone") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    Ticket durable;
+    Ticket lost;
+    {
+      OnePool p(quiet_options(memory));
+      const auto cell = make_cell(p.session);
+      durable = p.session.run_async([&](Transaction& tx) { tx.write(cell).value = 1; });
+      p.session.flush();
+      lost = p.session.run_async([&](Transaction& tx) { tx.write(cell).value = 2; });
+      const BrokenDisk broken;
+      CHECK(outcome([&] { p.session.close(); }) == "outcome_unknown");
+      CHECK(outcome([&] { p.pool.close(); }) == "outcome_unknown");
+    }
+    const OnePool next;  // may use the memory of the one that is gone
+    CHECK(durable.ready());
+    CHECK_FALSE(lost.ready());
+    CHECK(outcome([&] { durable.wait(); }) == "no error");
+    CHECK(outcome([&] { lost.wait(); }) == "outcome_unknown");
+  }
+}
+
 TEST_CASE("what the destructor of a session could not say, closing the pool says") {
   TempPath path;
   Pool pool = Pool::create(path.path(), kTinyPool, quiet_options());

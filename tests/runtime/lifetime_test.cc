@@ -1,6 +1,8 @@
 // Exceptions, tickets, statistics and reopening: what outlives a call, a session or a pool.
 #include <atomic>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -23,8 +25,8 @@ struct OneCell {
   Pool pool;
   Session session;
   Ptr<Cell> cell;
-  explicit OneCell(const Options& options = quiet_options())
-      : pool(Pool::create(path.path(), kTinyPool, options)), session(pool.session()) {
+  explicit OneCell(const Options& options = quiet_options(), std::uint64_t size = kTinyPool)
+      : pool(Pool::create(path.path(), size, options)), session(pool.session()) {
     cell = session.run([](Transaction& tx) {
       const auto made = tx.make<Cell>();
       tx.set_root("cell", made);
@@ -224,6 +226,63 @@ TEST_CASE("the background flusher makes a lone asynchronous transaction durable"
   for (int i = 0; i < 20'000 && !ticket.ready(); ++i) ::usleep(100);
   CHECK(ticket.ready());
   ticket.wait();
+}
+
+// More than a session may have in flight, behind a transaction that nobody flushes.
+TEST_CASE("thousands of asynchronous transactions behind one that is not durable come to an end") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    for (const bool writes : {true, false}) {
+      Options options = quiet_options(memory);
+      options.geometry.log_size = std::uint64_t{1} << 20;
+      options.async.group_records = 512;
+      options.async.group_bytes = 1U << 30;
+      OneCell p(options, std::uint64_t{2} << 20);
+      Session other = p.pool.session();
+      const auto mine = other.run([](Transaction& tx) { return tx.make<Cell>(); });
+      Ticket first = p.set_async(1);
+      std::vector<Ticket> tickets;
+      for (int i = 0; i < 2500; ++i) {
+        tickets.push_back(other.run_async([&](Transaction& tx) {
+          const std::uint64_t seen = tx.read(p.cell).value;
+          if (writes) tx.write(mine).value += seen;
+        }));
+      }
+      CHECK(first.ready());  // there was no room for so many without it
+      CHECK(tickets.front().ready());
+      if (writes) CHECK_FALSE(tickets.back().ready());
+      for (Ticket& ticket : tickets) ticket.wait();
+      CHECK(other.run([&](Transaction& tx) { return tx.read(mine).value; }) ==
+            (writes ? 2500U : 0U));
+    }
+  }
+}
+
+// So many transactions that its ring has forgotten which was its last when the checkpoint began.
+TEST_CASE("a session that runs far ahead of a checkpoint loses nothing") {
+  Options options = quiet_options();
+  options.geometry = {std::uint64_t{8} << 20, 65536, 4096, 12};
+  options.latency = {.nanoseconds = 20'000'000};
+  options.async.group_records = 512;
+  options.async.group_bytes = 1U << 30;
+  OneCell p(options, std::uint64_t{16} << 20);
+  std::vector<Session> slow;  // the checkpoint flushes them one after the other
+  for (int i = 0; i < 6; ++i) slow.push_back(p.pool.session());
+  Session busy = p.pool.session();  // and looks at this one last
+  for (Session& session : slow) {
+    (void)session.run_async([](Transaction& tx) { (void)tx.make<Cell>(); });
+  }
+  std::atomic<bool> stop{false};
+  std::uint64_t done = 0;
+  std::thread runs_ahead([&] {
+    for (; !stop; ++done) (void)busy.run_async([&](Transaction& tx) { ++tx.write(p.cell).value; });
+  });
+  p.pool.checkpoint();
+  stop = true;
+  runs_ahead.join();
+  busy.flush();
+  CHECK(value_after_crash(p, quiet_options()) == done);
+  p.pool.checkpoint();
+  CHECK(value_after_crash(p, quiet_options()) == done);
 }
 
 TEST_CASE("a synchronous writing transaction costs one fence and a read-only one none") {

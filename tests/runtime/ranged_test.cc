@@ -503,6 +503,67 @@ TEST_CASE("a transaction that met an object being resized starts again") {
   CHECK(one.contents().back() == std::byte{1});
 }
 
+// Both keep their handle, so that they go from the header down under their ranges alone.
+TEST_CASE("two sessions fill an object whose chunk table has several levels") {
+  for (const std::uint64_t chunks : {std::uint64_t{130}, std::uint64_t{128 * 128 + 2}}) {
+    Options options = quiet_options();
+    options.geometry.log_size = std::uint64_t{1} << 20;
+    OnePool p(options, std::uint64_t{4} << 20);
+    Session other = p.pool.session();
+    const auto object = p.session.run(
+        [&](Transaction& tx) { return Ranged<int>::create(tx, chunks * 64, kChunk); });
+    const auto place = [&](std::uint64_t i) { return (i * 37 + i / 7 * 129) % chunks * 64; };
+    constexpr std::uint64_t kPlaces = 100;
+    for (std::uint64_t i = 0; i + 1 < kPlaces; i += 2) {
+      bool first = true;
+      p.session.run([&](Transaction& tx) {
+        object.set(tx, place(i), static_cast<int>(i));
+        if (!std::exchange(first, false)) return;
+        other.run(
+            [&](Transaction& o) { object.set(o, place(i + 1) + 1, static_cast<int>(i + 1)); });
+      });
+      if (i % 10 == 0) p.pool.checkpoint();
+    }
+    p.session.run([&](Transaction& tx) {
+      CHECK(object.check_invariants(tx) == "");
+      for (std::uint64_t i = 0; i < kPlaces; ++i) {
+        CHECK(object.get(tx, place(i) + i % 2) == static_cast<int>(i));
+      }
+      object.resize(tx, 64 * 3);
+      CHECK(object.check_invariants(tx) == "");
+    });
+  }
+}
+
+TEST_CASE("a write to a chunk that was cut off meanwhile goes to nobody's chunk") {
+  for (const auto locks : {LockTiming::commit, LockTiming::encounter}) {
+    Options options = quiet_options();
+    options.locks = locks;
+    OneObject p(4 * kChunk, options);
+    Session other = p.pool.session();
+    RangedObject heir;
+    int attempts = 0;
+    CHECK(p.code([&](Transaction& tx) {
+      ++attempts;
+      const Bytes seen = read(tx, p.object, 3 * kChunk, 8);
+      other.run([&](Transaction& o) {
+        if (attempts != 1) return;
+        p.object.resize(o, kChunk);
+        heir = RangedObject::create(o, 4 * kChunk, kChunk);
+      });
+      // Into the slots of those that were cut off.
+      if (attempts == 1) other.run([&](Transaction& o) { heir.fill(o, 0, 4 * kChunk); });
+      p.object.write(tx, 3 * kChunk, bytes_of(8, 9));
+      return seen;
+    }) == "beyond_end");
+    CHECK(attempts == 2);
+    other.run([&](Transaction& o) {
+      CHECK(read(o, heir, 0, 4 * kChunk) == bytes_of(4 * kChunk, 0));
+      CHECK(heir.check_invariants(o) == "");
+    });
+  }
+}
+
 TEST_CASE("ranges work without concurrency control and without a log too") {
   OneObject one;
   for (const auto policy : {CommitPolicy::ideal, CommitPolicy::volatile_only,
