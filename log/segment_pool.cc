@@ -1,14 +1,15 @@
 #include "log/segment_pool.h"
 
 #include "base/assert.h"
+#include "base/scaled.h"
 
 namespace sp3::log {
 
 std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
   SP3_CHECK(count > 0 && count <= total());
   const std::lock_guard guard(mutex_);
-  constexpr std::uint32_t kPatience = 1000;
-  if (waiting_for_ > count && ++refused_for_it_ < kPatience) return std::nullopt;
+  if (waiting_for_ > count && ++refused_for_it_ < base::scaled(1000U, 1000U, 3U))
+    return std::nullopt;
   std::uint32_t run = 0;
   // One lap and a bit: a run may cross the point where the search starts, but not the end.
   for (std::uint32_t i = 0; i < total() + count; ++i) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/scaled.h"
 #include "base/zeroed_array.h"
 
 namespace sp3::recovery {
@@ -64,7 +65,7 @@ class LastWriters {
   }
 
   // Open addressing, at most half full.
-  std::size_t mask_ = 1023;
+  std::size_t mask_ = base::scaled<std::size_t>(1023, 1023, 1);
   base::ZeroedArray<Cell> cells_{mask_ + 1};
   std::size_t used_ = 0;
 };

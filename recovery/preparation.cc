@@ -7,10 +7,15 @@
 
 #include <fmt/format.h>
 
+#include "base/scaled.h"
+
 namespace sp3::recovery {
 namespace {
 
-constexpr std::uint64_t kRecordsPerStretch = std::uint64_t{16} * 1024;
+std::uint64_t records_per_stretch() noexcept {
+  constexpr std::uint64_t kRecords = std::uint64_t{16} * 1024;
+  return base::scaled<std::uint64_t>(kRecords, kRecords, 2);
+}
 
 struct Carving {
   log::WriteView write;
@@ -92,11 +97,11 @@ class Round {
 std::vector<Preparation::Stretch> make_stretches(const Selection& selection) {
   std::vector<Preparation::Stretch> stretches;
   for (std::size_t prefix = 0; prefix < selection.prefixes.size(); ++prefix) {
-    for (std::uint64_t begin = 0; begin < selection.kept[prefix]; begin += kRecordsPerStretch) {
+    for (std::uint64_t begin = 0; begin < selection.kept[prefix]; begin += records_per_stretch()) {
       Preparation::Stretch stretch;
       stretch.prefix = prefix;
       stretch.begin = begin;
-      stretch.end = std::min(begin + kRecordsPerStretch, selection.kept[prefix]);
+      stretch.end = std::min(begin + records_per_stretch(), selection.kept[prefix]);
       stretches.push_back(std::move(stretch));
     }
   }

@@ -23,6 +23,7 @@
 
 #include "base/assert.h"
 #include "base/mutant.h"
+#include "base/scaled.h"
 #include "base/zeroed_array.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
@@ -41,7 +42,6 @@ using base::mutant;
 
 namespace {
 
-constexpr std::size_t kNodesPerTask = 64;
 constexpr Node kAskAhead = 8;
 constexpr int kLooks = 100;  // a few microseconds; Spin would keep the core for longer
 
@@ -218,7 +218,8 @@ class Dag {
     const Node end = base_[prefix + 1];
     std::size_t done = 0;
     bool more = true;
-    while (more && done < kNodesPerTask) {
+    const auto most = base::scaled<std::size_t>(64, 64, 2);
+    while (more && done < most) {
       apply(prefix, node);
       ++done;
       // What is ready in other sessions is offered, so that no thread idles meanwhile.

@@ -27,6 +27,7 @@
 #include <sp3/error.h>
 
 #include "base/mutant.h"
+#include "base/scaled.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/step.h"
@@ -39,7 +40,8 @@ using base::Mutant;
 using base::mutant;
 
 namespace {
-constexpr std::size_t kBatchBytes = 4 << 20;  // DRAM for copies of captured versions
+// DRAM for copies of captured versions.
+std::size_t batch_bytes() noexcept { return base::scaled<std::size_t>(4 << 20, 4 << 20, 1); }
 constexpr base::Lsn kUnknown = ~base::Lsn{0};
 }  // namespace
 
@@ -265,7 +267,7 @@ void Checkpointer::capture_slab(index::Slab& slab, const pool::Bitmap& named) {
       capture({&slab, static_cast<std::uint32_t>(word * 64) +
                           static_cast<std::uint32_t>(std::countr_zero(bits))});
       breathe();
-      if (batch_.size() >= kBatchBytes) finish_batch();
+      if (batch_.size() >= batch_bytes()) finish_batch();
     }
   }
 }

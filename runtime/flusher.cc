@@ -7,6 +7,7 @@
 #include <sp3/error.h>
 
 #include "base/mutant.h"
+#include "base/scaled.h"
 #include "base/scope_exit.h"
 #include "emu/spin.h"
 #include "runtime/checkpoint.h"
@@ -20,7 +21,6 @@ using base::mutant;
 
 namespace {
 constexpr std::uint32_t kSlowTickMs = 100;  // without watermarks
-constexpr int kQuietRounds = 16;            // rounds without a group before the flusher slows down
 }  // namespace
 
 Flusher::Flusher(PoolCore& pool)
@@ -75,7 +75,7 @@ void Flusher::work() {
     try {
       if (groups) {
         quiet = flush_groups() ? 0 : quiet + 1;
-        if (quiet > kQuietRounds) {
+        if (quiet > base::scaled(16, 16, 1)) {  // without a group: time to slow down
           quiet = 0;
           group_expected_.store(false, std::memory_order_relaxed);
           // Who sealed something before this fence may have seen the flag up, and is seen now.

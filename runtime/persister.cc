@@ -20,6 +20,7 @@
 #include <sp3/error.h>
 
 #include "base/mutant.h"
+#include "base/scaled.h"
 #include "emu/spin.h"
 #include "emu/step.h"
 #include "emu/touch.h"
@@ -251,7 +252,7 @@ Persister::Progress Persister::advance(SessionShared& session) {
 // done.
 void Persister::help_once(base::Tid tid, Actor& actor, bool patient) {
   // Stamps fall along the chain, so it ends; a few links at a time are enough.
-  for (int link = 0; link < 64; ++link) {
+  for (int link = 0; link < base::scaled(64, 64, 1); ++link) {
     SessionShared* session = this->session(tid.session);
     const Progress progress = advance(*session);
     switch (progress.end) {

@@ -22,6 +22,7 @@
 #include <cstdint>
 
 #include "base/align.h"
+#include "base/scaled.h"
 #include "base/tid.h"
 #include "log/pending_ring.h"
 #include "log/session_log.h"
@@ -39,6 +40,7 @@ inline constexpr base::Stamp kFirstStamp = 8;  // real stamps are larger than th
 struct SessionShared {
   // Items in flight at most: enough for a few asynchronous groups.
   static constexpr std::uint32_t kItems = 1024;
+  static std::uint32_t most_items() noexcept { return base::scaled(kItems, kItems, 4U); }
 
   SessionShared(PoolCore& pool, base::SessionId session, emu::Memory& memory,
                 const pool::Layout& layout, log::SegmentPool& segments, std::uint64_t generation,
@@ -46,7 +48,7 @@ struct SessionShared {
       : core(&pool),
         mark(CommitMark::take(*this)),
         id(session),
-        ring(kItems, kItems + 4 * layout.max_sessions),
+        ring(most_items(), most_items() + 4 * layout.max_sessions),
         log(memory, layout, segments, session, generation, seed) {}
   // relaxed: the pool's threads are gone.
   ~SessionShared() {
@@ -90,7 +92,7 @@ inline bool SessionShared::last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) 
     const log::PendingItem item = ring.read(n);
     // Its slot may hold a later item by now, or one that is being pushed: then those before that
     // one are sealed, and we see it, since the slot's fields were loaded with acquire.
-    if (sealed.load(std::memory_order_acquire) + 1 >= n + kItems) return false;
+    if (sealed.load(std::memory_order_acquire) + 1 >= n + ring.capacity()) return false;
     if (item.lsn == 0 || item.stamp > floor) continue;
     *lsn = item.lsn;
     return true;

@@ -39,7 +39,7 @@ constexpr std::uint32_t kLockSpins = 32;
 
 // Up to this many objects, comparing all versions again costs less than reading the clock, which
 // must wait for every load before it.
-constexpr std::size_t kReadWithoutSnapshot = 4;
+std::size_t read_without_snapshot() noexcept { return base::scaled<std::size_t>(4, 4, 1); }
 
 std::string hex(std::uint64_t number) {
   char text[24];
@@ -163,7 +163,7 @@ inline void SessionCore::admit_to_snapshot(const index::Seen& seen) {
 void SessionCore::revalidate() {
   if (pool_->options().policy == CommitPolicy::ideal) return;
   if (mutant(Mutant::reads_not_compared)) return;
-  if (reads_.size() + writes_.size() <= kReadWithoutSnapshot) {
+  if (reads_.size() + writes_.size() <= read_without_snapshot()) {
     if (!reads_still_hold()) conflict(Conflict::changed);
     return;
   }

@@ -12,6 +12,26 @@ constexpr std::uint64_t kMostFailingIo = 80;
 
 constexpr std::uint64_t kBulkyOneIn = 16;
 
+// What earlier seeds have in campaigns of their own only, all of it together.
+void vary(Case& c, emu::sim::Random& choose) {
+  c.transactions += static_cast<int>(choose.below(6));
+  c.churn = choose.one_in(2);
+  c.boxes = choose.one_in(3);
+  c.keeps = c.boxes && choose.one_in(2);
+  c.blind = choose.one_in(4);
+  c.dawdles = choose.one_in(6);
+  c.late = choose.one_in(6);
+  c.tiny = choose.one_in(2);
+  c.handles = !choose.one_in(3);
+  c.restless = choose.one_in(2);
+  c.tight = c.structure == StructureKind::none && choose.one_in(2);
+  if (c.structure == StructureKind::ranged && choose.one_in(2)) {
+    c.structure = StructureKind::deep_ranged;
+    c.options.geometry.log_size = 32 * 1024;  // a record may make several nodes
+  }
+  c.options.recovery.threads = static_cast<std::uint32_t>(1 + choose.below(3));
+}
+
 }  // namespace
 
 emu::sim::Config Case::machine() const {
@@ -26,6 +46,21 @@ emu::sim::Config Case::machine() const {
     if (slow_clocks) config.costs.*cost.value = 1;
   }
   return config;
+}
+
+void Case::change_options() {
+  emu::sim::Random choose(seed ^ 0x0dd);
+  options.policy = choose.one_in(3) ? CommitPolicy::conservative : CommitPolicy::speculative;
+  options.locks = choose.one_in(2) ? LockTiming::encounter : LockTiming::commit;
+  options.range_lock = choose.one_in(2) ? RangeLockKind::grid : RangeLockKind::skiplist;
+  options.recovery.strategy = choose.one_in(2) ? RecoveryStrategy::dag : RecoveryStrategy::stamp;
+  options.checkpoint.background = choose.one_in(2);
+  options.async.group_records = static_cast<std::uint32_t>(1 + choose.below(4));
+  options.watermark_ms = choose.one_in(2) ? 1 : 0;
+  cores = static_cast<int>(1 + choose.below(3));
+  async = choose.one_in(2);
+  checkpoints = choose.one_in(2);
+  reopens = choose.one_in(2);
 }
 
 void Case::use_bulk() {
@@ -72,23 +107,24 @@ Case case_of(std::uint64_t seed) {
     if (choose.one_in(3)) c.failing_io = 1 + choose.below(kMostFailingIo);
     c.fails_once = choose.one_in(2);
   }
+  if (seed >= kFirstVariedSeed) vary(c, choose);
   // Not drawn, so that the other seeds mean what they meant before there was such a thing.
-  if (seed % kBulkyOneIn == kBulkyOneIn - 1) c.use_bulk();
+  if (seed % kBulkyOneIn == kBulkyOneIn - 1 && !c.tight) c.use_bulk();
   return c;
 }
 
 std::string Case::describe() const {
   return fmt::format(
-             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}{}, {} schedule, clocks {}, "
-             "{} "
-             "memory, "
-             "{}, {}, locks at {}, ranges in a {}, {} bytes of log, replay by {}{}{}",
+             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}{}{}{}{}{}, {} schedule, "
+             "clocks {}, {} memory, {}, {}, locks at {}, ranges in a {}, {} bytes of log, "
+             "replay by {}{}{}",
              seed, cores, transactions, async ? ", some async" : "",
              checkpoints ? ", checkpoints" : "", blind ? ", blind writes" : "",
              boxes ? ", boxes" : "", reopens ? ", sessions reopened" : "",
-             churn ? ", only replacements" : "", bulky ? ", bulky" : "",
-             keeps ? ", pointers kept" : "", late ? ", one core after the other" : "",
-             dawdles ? ", long bodies" : "",
+             churn ? ", only replacements" : "", bulky ? ", bulky" : "", tight ? ", tight" : "",
+             tiny ? ", tiny limits" : "", handles ? ", handles kept" : "",
+             restless ? ", other options later" : "", keeps ? ", pointers kept" : "",
+             late ? ", one core after the other" : "", dawdles ? ", long bodies" : "",
              schedule == emu::sim::Schedule::priority ? "priority"
              : schedule == emu::sim::Schedule::timed  ? "timed"
                                                       : "random",

@@ -13,6 +13,8 @@ namespace sp3::sim {
 
 inline constexpr std::uint64_t kPoolBytes = 96 * 1024;
 inline constexpr std::uint64_t kStructurePoolBytes = 160 * 1024;
+// Without its log: room for eight slabs, where cells of all kinds and the rest may want nine.
+inline constexpr std::uint64_t kTightPoolBytes = 48 * 1024;
 inline constexpr const char* kPoolName = "pool";
 
 struct Case {
@@ -33,6 +35,10 @@ struct Case {
   bool dawdles = false;      // bodies take their time between reading and the end
   bool late = false;         // each core opens its session when the one before has come half way
   bool bulky = false;        // two cells are larger than a log segment; see use_bulk()
+  bool tight = false;        // a pool of a few slabs, which is full now and then
+  bool handles = false;      // of a ranged structure are kept from one transaction to the next
+  bool tiny = false;         // base::TinyLimits
+  bool restless = false;     // programs that go on have other options; see change_options()
   StructureKind structure = StructureKind::none;  // changed by the same transactions
   // The flush, fence, write or sync, counted from the first, that fails; 0: none. Then it alone, or
   // all after it too.
@@ -42,17 +48,22 @@ struct Case {
   [[nodiscard]] emu::sim::Config machine() const;
   // Slabs of bulky cases are twice as large.
   [[nodiscard]] std::uint64_t pool_bytes() const {
+    if (tight) return kTightPoolBytes + options.geometry.log_size;
     return (structure == StructureKind::none ? kPoolBytes : kStructurePoolBytes) * (bulky ? 2 : 1);
   }
   // Records take runs of up to three segments, in a log of four or eight, so that recycled runs are
   // soon begun anew, in part by others.
   void use_bulk();
+  // Whatever may change from one opening of a pool to the next, chosen by the seed.
+  void change_options();
   [[nodiscard]] std::string describe() const;
 };
 
 // Everything chosen by the seed. From kFirstRichSeed on a seed may also choose a structure and a
-// failing disk; those below mean what they meant before there were such things.
+// failing disk; from kFirstVariedSeed on it chooses among all that a case can have. Those below mean
+// what they meant before there were such things.
 inline constexpr std::uint64_t kFirstRichSeed = 1'000'000;
+inline constexpr std::uint64_t kFirstVariedSeed = 2'000'000;
 Case case_of(std::uint64_t seed);
 
 }  // namespace sp3::sim

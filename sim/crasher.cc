@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/scaled.h"
 #include "pool/pool_file.h"
 #include "recovery/recover.h"
 #include "sim/describe.h"
@@ -212,6 +213,7 @@ class Crasher : public emu::sim::Watcher {
     Case next = case_;
     next.seed = emu::sim::mix(case_.seed + choose_());
     next.options.recovery.threads = static_cast<std::uint32_t>(1 + next.seed % 3);
+    if (next.restless) next.change_options();
     next.transactions = std::min(next.transactions, 3);
     lab_.run_program(
         next, {&media, choices, state, place_.run + 1, place_.depth + 1, where(choices)}, true);
@@ -256,12 +258,14 @@ bool CrashLab::run(const Case& c) {
   // Images are told apart within a run; pools of different runs differ in their identity.
   checked_.clear();
   seed_ = c.seed;
+  const base::TinyLimits limits(c.tiny);
   run_program(c, {}, true);
   return !violation_;
 }
 
 bool CrashLab::explore(const Case& c) {
   seed_ = c.seed;
+  const base::TinyLimits limits(c.tiny);
   run_program(c, {}, false);
   return !violation_;
 }

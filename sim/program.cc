@@ -106,6 +106,9 @@ class Program::Worker {
       }
     } catch (const Cancelled&) {
       ledger_.give_up(tx);
+    } catch (const Error& error) {
+      if (!case_.tight || error.code() != ErrorCode::pool_full) throw;
+      ledger_.give_up(tx);
     }
   }
 
@@ -144,7 +147,8 @@ class Program::Worker {
         } else {
           update(t.write(at), value);
         }
-        write_structure(t, case_.structure, part.cell, value);
+        if (!case_.handles) handle_.reset();
+        write_structure(t, case_.structure, part.cell, value, handle_);
       });
     }
     read_by_kept_pointer(t);
@@ -260,6 +264,7 @@ class Program::Worker {
   const int number_;
   emu::sim::Random choose_;
   Session session_;
+  std::optional<SimRanged> handle_;
   std::vector<Part> parts_;
   std::uint32_t boxes_ = 0;             // a bit for each box to be refilled
   std::uint64_t kept_ = 0;              // where the cell was that this core made last for a box
@@ -336,8 +341,9 @@ void Program::set_up(Pool& pool) {
     t.set_root(kRootName, t.make<Directory>(directory));
     make_structure(t, case_.structure);
     for (std::uint32_t i = 0; i < kCells; ++i) {
+      std::optional<SimRanged> handle;
       if (case_.structure != StructureKind::queue)
-        write_structure(t, case_.structure, i, values[i]);
+        write_structure(t, case_.structure, i, values[i], handle);
     }
   });
   ledger_.start_from(values, true);

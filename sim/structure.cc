@@ -22,6 +22,10 @@ bool holds(Value value, std::uint64_t number) {
 }
 Value entry_of(Value value, std::uint64_t number) { return emu::sim::mix(value + number); }
 
+bool is_ranged(StructureKind kind) {
+  return kind == StructureKind::ranged || kind == StructureKind::deep_ranged;
+}
+
 // Calls visit.operator()<Map>() for a map's kind.
 template <class Visitor>
 decltype(auto) with_map(StructureKind kind, Visitor&& visit) {
@@ -59,11 +63,32 @@ std::uint64_t place_of(std::uint32_t cell, std::uint64_t number) {
   return cell * kStretch + (number < kHead ? number : kTail + number - kHead);
 }
 constexpr std::uint64_t kCount = kCells * kStretch;
-std::uint64_t ranged_length(Value value) { return kCount + 1 + emu::sim::mix(value) % 40; }
 bool is_counted(Value value) { return value % 2 == 0; }
 
-void write_ranged(Transaction& t, std::uint32_t cell, Value value) {
-  const auto object = open<SimRanged>(t);
+// A deep one is now short, now so long that its table has two levels, or three; its last word is
+// cell 0's.
+constexpr std::uint64_t kLast = 7;  // what that word's entry is called
+std::uint64_t ranged_length(StructureKind kind, Value value) {
+  constexpr std::uint64_t kWords = kRangedChunk / sizeof(Value);
+  constexpr std::uint64_t kFurther[] = {0, 128 * kWords, 128 * 128 * kWords};
+  const std::uint64_t mixed = emu::sim::mix(value);
+  if (kind == StructureKind::ranged) return kCount + 1 + mixed % 40;
+  return kCount + 2 + mixed % 40 + kFurther[(mixed >> 32) % 3];
+}
+
+void resize_ranged(Transaction& t, StructureKind kind, const SimRanged& object, Value value) {
+  const std::uint64_t length = ranged_length(kind, value);
+  if (kind == StructureKind::ranged) return object.resize(t, length);
+  const std::uint64_t before = object.size(t);
+  if (before > kCount + 1) object.set(t, before - 1, 0);
+  object.resize(t, length);
+  object.set(t, length - 1, entry_of(value, kLast));
+}
+
+void write_ranged(Transaction& t, StructureKind kind, std::uint32_t cell, Value value,
+                  std::optional<SimRanged>& handle) {
+  if (!handle) handle = open<SimRanged>(t);
+  const SimRanged& object = *handle;
   std::array<Value, kKeysOfCell> entries;
   for (std::uint64_t i = 0; i < kKeysOfCell; ++i) entries[i] = entry_of(value, i);
   const std::uint64_t first = place_of(cell, 0);
@@ -74,22 +99,27 @@ void write_ranged(Transaction& t, std::uint32_t cell, Value value) {
     object.lock(t, kCount, kCount + 1);
     object.set(t, kCount, object.get(t, kCount) + 1);
   }
-  if (cell == 0) object.resize(t, ranged_length(value));
+  if (cell == 0) resize_ranged(t, kind, object, value);
 }
 
-// What is between the stretches' values must be zero; it is told only if it is not.
+// What is between the stretches' values must be zero; it is told only if it is not. Of a long object
+// both ends are read.
 void read_ranged(Transaction& t, const SimRanged& object, Contents& contents) {
+  constexpr std::uint64_t kNear = kCount + 64;
   const std::uint64_t length = object.size(t);
   contents.emplace_back(kKeys, length);
-  std::vector<Value> words(length);
+  std::vector<Value> words(std::min(length, kNear));
   object.read(t, 0, words);
   for (std::uint64_t key = 0; key < kKeys; ++key) {
     Value& word = words[place_of(static_cast<std::uint32_t>(key % kCells), key / kCells)];
     contents.emplace_back(key, std::exchange(word, 0));
   }
   contents.emplace_back(kKeys + 1, std::exchange(words[kCount], 0));
-  for (std::uint64_t i = 0; i < length; ++i) {
+  for (std::uint64_t i = 0; i < words.size(); ++i) {
     if (words[i] != 0) contents.emplace_back(kKeys + 2 + i, words[i]);
+  }
+  for (std::uint64_t i = std::max(words.size(), length - kCount); i < length; ++i) {
+    if (const Value word = object.get(t, i); word != 0) contents.emplace_back(kKeys + 2 + i, word);
   }
 }
 
@@ -133,12 +163,14 @@ Contents expected_array(const State& state) {
   return contents;
 }
 
-Contents expected_ranged(const State& state, const Contents& start, const Ledger& ledger) {
+Contents expected_ranged(StructureKind kind, const State& state, const Contents& start,
+                         const Ledger& ledger) {
   Contents contents;
   for (std::uint64_t key = 0; key < kKeys; ++key) {
     contents.emplace_back(key, entry_of(state.values[key % kCells], key / kCells));
   }
-  contents.emplace_back(kKeys, ranged_length(state.values[0]));
+  const std::uint64_t length = ranged_length(kind, state.values[0]);
+  contents.emplace_back(kKeys, length);
   // The set-up writes each cell once, and what it leaves is not among the contents at the start.
   Value count = 0;
   for (const auto& [key, value] : start) count += key == kKeys + 1 ? value : 0;
@@ -148,6 +180,9 @@ Contents expected_ranged(const State& state, const Contents& start, const Ledger
     count += static_cast<Value>(std::count_if(written.begin(), written.end(), is_counted));
   }
   contents.emplace_back(kKeys + 1, count);
+  if (kind == StructureKind::deep_ranged) {
+    contents.emplace_back(kKeys + 1 + length, entry_of(state.values[0], kLast));
+  }
   return contents;
 }
 
@@ -178,6 +213,8 @@ const char* to_string(StructureKind kind) noexcept {
       return "array";
     case StructureKind::ranged:
       return "ranged object";
+    case StructureKind::deep_ranged:
+      return "deep ranged object";
   }
   return "?";
 }
@@ -192,6 +229,7 @@ void make_structure(Transaction& t, StructureKind kind) {
       make(t, SimArray::create(t, kKeys));
       break;
     case StructureKind::ranged:
+    case StructureKind::deep_ranged:
       make(t, SimRanged::create(t, kCount + 1, kRangedChunk));
       break;
     default:
@@ -204,7 +242,8 @@ bool may_write(Transaction& t, StructureKind kind, std::uint32_t cell) {
   return kind != StructureKind::queue || cell != kPops || !open<SimQueue>(t).empty(t);
 }
 
-void write_structure(Transaction& t, StructureKind kind, std::uint32_t cell, Value value) {
+void write_structure(Transaction& t, StructureKind kind, std::uint32_t cell, Value value,
+                     std::optional<SimRanged>& handle) {
   switch (kind) {
     case StructureKind::none:
       return;
@@ -215,7 +254,8 @@ void write_structure(Transaction& t, StructureKind kind, std::uint32_t cell, Val
     case StructureKind::array:
       return write_array(t, cell, value);
     case StructureKind::ranged:
-      return write_ranged(t, cell, value);
+    case StructureKind::deep_ranged:
+      return write_ranged(t, kind, cell, value, handle);
     default:
       return with_map(kind, [&]<class Map>() { write_map<Map>(t, cell, value); });
   }
@@ -239,6 +279,7 @@ std::string read_structure(Transaction& t, StructureKind kind, Contents& content
     case StructureKind::array:
       return read(open<SimArray>(t), by_position);
     case StructureKind::ranged:
+    case StructureKind::deep_ranged:
       return read(open<SimRanged>(t),
                   [&](const SimRanged& object) { read_ranged(t, object, contents); });
     default:
@@ -254,10 +295,10 @@ std::string read_structure(Transaction& t, StructureKind kind, Contents& content
 std::string find_difference(StructureKind kind, const State& state, const Contents& start,
                             const Ledger& ledger) {
   if (kind == StructureKind::none || !state.made) return {};
-  const Contents expected = kind == StructureKind::queue    ? expected_queue(state, start, ledger)
-                            : kind == StructureKind::array  ? expected_array(state)
-                            : kind == StructureKind::ranged ? expected_ranged(state, start, ledger)
-                                                            : expected_map(state);
+  const Contents expected = kind == StructureKind::queue   ? expected_queue(state, start, ledger)
+                            : kind == StructureKind::array ? expected_array(state)
+                            : is_ranged(kind) ? expected_ranged(kind, state, start, ledger)
+                                              : expected_map(state);
   if (state.contents == expected) return {};
   const auto [found, wanted] =
       std::mismatch(state.contents.begin(), state.contents.end(), expected.begin(), expected.end());

@@ -8,11 +8,14 @@
 //   array   a cell's value is in all of its entries, mixed with their numbers; two of them swapped
 //   ranged  a cell's value is in two ranges of its own, which share chunks with other cells'; and
 //           the length follows from cell 0's
+//   deep    the same, but the length may need a table of one, two or three levels, and the last
+//           word is cell 0's too
 //   queue   each write of cell 0 pushes its value, each write of cell 1 pops one
 // The keys of the cells alternate, so that different cells share nodes.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,9 +38,10 @@ enum class StructureKind : std::uint8_t {
   rb_tree,
   bp_tree,
   array,
-  ranged
+  ranged,
+  deep_ranged
 };
-inline constexpr std::uint32_t kStructureKinds = 6;  // without none
+inline constexpr std::uint32_t kStructureKinds = 6;  // without none, and without the last
 const char* to_string(StructureKind kind) noexcept;
 
 inline constexpr std::string_view kStructureRoot = "structure";
@@ -58,8 +62,10 @@ inline constexpr std::uint32_t kRangedChunk = 256;  // bytes; three of them
 void make_structure(Transaction& t, StructureKind kind);
 // Whether a write of the cell is possible now: an empty queue cannot be popped.
 bool may_write(Transaction& t, StructureKind kind, std::uint32_t cell);
-// Follows the cell's new value.
-void write_structure(Transaction& t, StructureKind kind, std::uint32_t cell, Value value);
+// Follows the cell's new value. `handle`: of a ranged object, kept from an earlier attempt; it is
+// opened if there is none. Who has one writes without having read the object's header.
+void write_structure(Transaction& t, StructureKind kind, std::uint32_t cell, Value value,
+                     std::optional<SimRanged>& handle);
 // Checks the invariants and reads what is there. What is wrong; empty if nothing.
 std::string read_structure(Transaction& t, StructureKind kind, Contents& contents);
 

@@ -156,6 +156,7 @@ void structure(Reach& reach, StructureKind kind, std::uint64_t offset) {
     case StructureKind::array:
       return static_cast<void>(array(reach, offset));
     case StructureKind::ranged:
+    case StructureKind::deep_ranged:
       return static_cast<void>(ranged(reach, offset));
   }
 }

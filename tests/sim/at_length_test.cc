@@ -16,6 +16,15 @@ TEST_CASE("double crashes at length", "[.full]") {
   CHECK(n.continued > 10'000 / kLess);
 }
 
+TEST_CASE("varied seeds at length", "[.full]") {
+  sim::CrashOptions options;
+  options.nested_one_in = 1000;
+  options.continued_killed_one_in = 50;
+  const sim::CrashCounts n = crash_all(
+      "varied, at length", {sim::kFirstVariedSeed + 1000, sim::kFirstVariedSeed + 1099}, options);
+  CHECK(n.images > 500'000 / kLess);
+}
+
 // Enough transactions that trees split and merge.
 TEST_CASE("each container at length", "[.full]") {
   using sim::StructureKind;

@@ -84,6 +84,22 @@ TEST_CASE("power loss: records of several log segments, in runs that are recycle
   CHECK(n.images > 20'000 / kLess);
 }
 
+// Pools that are full now and then, sessions that fill what they may have in flight, objects with
+// chunk tables of several levels, other options at the next opening, all in one.
+TEST_CASE("power loss: cases of varied seeds") {
+  CrashOptions options = plain();
+  options.most_enumerated = 4;
+  options.samples = 4;
+  options.nested_one_in = 4000;
+  options.nested_samples = 1;
+  options.nested_depth = 1;
+  options.killed_one_in = 64;
+  const CrashCounts n =
+      crash_all("varied", {sim::kFirstVariedSeed, sim::kFirstVariedSeed + 29}, options);
+  CHECK(n.images > 10'000 / kLess);
+  CHECK(n.continued > 10 / kLess);
+}
+
 TEST_CASE("a crash, a recovery and a run after it, over and over") {
   const CrashCounts n = crash_all("double crashes", {4000, 4003}, double_crashes());
   CHECK(n.continued > 300 / kLess);

@@ -65,6 +65,10 @@ class LongRuns final : public sim::Observer {
 
 TEST_CASE("in every explored interleaving there is a strict serial order") { explore({1, 1500}); }
 
+TEST_CASE("in every explored interleaving of varied seeds there is one too") {
+  explore({sim::kFirstVariedSeed, sim::kFirstVariedSeed + 999});
+}
+
 TEST_CASE("in bulky cases runs of several segments are recycled, and others begin in their place") {
   int runs = 0, begun_anew = 0, begun_inside = 0;
   sim::CrashLab lab({});
