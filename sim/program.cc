@@ -131,6 +131,9 @@ class Program::Worker {
         ledger_.read(tx, part.cell, old);
         if (!is_whole(found)) program_.fault_ = "an object is not whole to its reader";
         if (!blind) watch(found, old);
+        if (case_.handles && !agrees(t, case_.structure, part.cell, old, handle_)) {
+          program_.fault_ = "a view does not show its reader what the cell says";
+        }
         if (part.action == Action::read || !may_write(t, case_.structure, part.cell)) return;
         if (part.action == Action::replace && !std::exchange(moved, true)) {
           const Value value = ledger_.next_value(tx);

@@ -261,6 +261,18 @@ void write_structure(Transaction& t, StructureKind kind, std::uint32_t cell, Val
   }
 }
 
+bool agrees(Transaction& t, StructureKind kind, std::uint32_t cell, Value value,
+            std::optional<SimRanged>& handle) {
+  if (!is_ranged(kind)) return true;
+  if (!handle) handle = open<SimRanged>(t);
+  const std::uint64_t first = place_of(cell, 0);
+  const SimRanged::View view = handle->view(t, first, first + kStretch);
+  for (std::uint64_t i = 0; i < kKeysOfCell; ++i) {
+    if (view[place_of(cell, i) - first] != entry_of(value, i)) return false;
+  }
+  return true;
+}
+
 std::string read_structure(Transaction& t, StructureKind kind, Contents& contents) {
   contents.clear();
   const auto read = [&](const auto& container, auto&& read_contents) {

@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <sp3/ranged.h>
+
 #include "tests/support/pools.h"
 
 namespace sp3::test {
@@ -193,6 +195,51 @@ TEST_CASE("a ticket may be waited for on any thread, after its session and after
   p.pool.close();
   CHECK(after_pool.ready());
   after_pool.wait();
+}
+
+TEST_CASE("what a pool does without a log leaves it as it was, closed or not") {
+  using Words = Ranged<std::uint64_t>;
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    OneCell p(quiet_options(memory));
+    p.set(5);
+    const Words words = p.session.run([](Transaction& tx) {
+      const Words made = Words::create(tx, 300, 256);
+      for (std::uint64_t i = 0; i < 300; ++i) made.set(tx, i, i);
+      return made;
+    });
+    p.session.close();
+    p.pool.close();
+    const std::uint64_t objects = Pool::inspect(p.path.path()).objects;
+    Options options = quiet_options(memory);
+    options.policy = CommitPolicy::volatile_only;
+    p.pool = Pool::open(p.path.path(), options);
+    p.session = p.pool.session();
+    for (std::uint64_t round = 1; round <= 40; ++round) {
+      p.set_async(100 + round).wait();
+      p.session.run([&](Transaction& tx) {
+        words.resize(tx, 10 + round * 37 % 600);
+        tx.destroy(tx.make<Cell>());
+        tx.set_root("another", tx.make<Cell>());
+        if (round == 20) tx.destroy(p.cell);
+        if (round == 20) p.cell = tx.make<Cell>();
+      });
+      if (round % 10 == 0) p.pool.checkpoint();
+      if (round % 20 == 0) CHECK(value_after_crash(p, quiet_options(memory)) == 5);
+    }
+    p.session.close();
+    p.pool.close();
+    CHECK(Pool::check(p.path.path()).sound());
+    CHECK(Pool::inspect(p.path.path()).objects == objects);
+    p.pool = Pool::open(p.path.path(), quiet_options(memory));
+    p.session = p.pool.session();
+    p.session.run([&](Transaction& tx) {
+      CHECK(tx.read(tx.root<Cell>("cell")).value == 5);
+      CHECK_FALSE(tx.root<Cell>("another"));
+      REQUIRE(words.size(tx) == 300);
+      for (std::uint64_t i = 0; i < 300; ++i) CHECK(words.get(tx, i) == i);
+      CHECK(words.check_invariants(tx) == "");
+    });
+  }
 }
 
 TEST_CASE("an asynchronous transaction is visible at once and durable by its ticket") {
