@@ -10,6 +10,9 @@ namespace {
 // About as many flushes and fences as a case makes.
 constexpr std::uint64_t kMostFailingIo = 80;
 
+// A few more than an opening makes.
+constexpr std::uint64_t kFailingIoOfOpening = 24;
+
 constexpr std::uint64_t kBulkyOneIn = 16;
 
 // What earlier seeds have in campaigns of their own only, all of it together.
@@ -61,6 +64,10 @@ void Case::change_options() {
   async = choose.one_in(2);
   checkpoints = choose.one_in(2);
   reopens = choose.one_in(2);
+  if (failing_io == 0 && choose.one_in(4)) {
+    failing_io = 1 + choose.below(kFailingIoOfOpening);
+    fails_once = choose.one_in(2);
+  }
 }
 
 void Case::use_bulk() {

@@ -54,7 +54,8 @@ struct Case {
   // Records take runs of up to three segments, in a log of four or eight, so that recycled runs are
   // soon begun anew, in part by others.
   void use_bulk();
-  // Whatever may change from one opening of a pool to the next, chosen by the seed.
+  // Whatever may change from one opening of a pool to the next, chosen by the seed. The disk, too:
+  // one that was sound may fail early on, while the pool is recovered perhaps.
   void change_options();
   [[nodiscard]] std::string describe() const;
 };
