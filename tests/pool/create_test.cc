@@ -3,6 +3,8 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
@@ -13,6 +15,24 @@
 
 namespace sp3::pool {
 namespace {
+
+// What is synced while a file is awaited, and whether that had its name by then.
+struct Synced {
+  bool is_directory;
+  bool is_named;
+  friend bool operator==(const Synced&, const Synced&) = default;
+};
+std::filesystem::path awaited;
+std::vector<Synced> synced;
+
+// In front of the C library's, below.
+int sync_noted(int fd) {
+  struct stat status {};
+  if (!awaited.empty() && ::fstat(fd, &status) == 0) {
+    synced.push_back({S_ISDIR(status.st_mode), std::filesystem::exists(awaited)});
+  }
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 using test::code_of;
 using test::in_child;
@@ -243,6 +263,18 @@ TEST_CASE("a new file appears whole under its name, by either naming") {
   }
 }
 
+TEST_CASE("a new file is durable before it has its name, and then the name, by either naming") {
+  const TempDirectory directory;
+  const auto naming = GENERATE(NewFile::Naming::unnamed, NewFile::Naming::temporary);
+  awaited = directory.path() / "file";
+  synced.clear();
+  NewFile file(awaited, naming);
+  file.reserve(4096);
+  file.publish();
+  awaited.clear();
+  CHECK(synced == std::vector<Synced>{{false, false}, {true, true}});
+}
+
 TEST_CASE("of two that create the same file one wins and the other's is gone, by either naming") {
   for (const auto naming : {NewFile::Naming::unnamed, NewFile::Naming::temporary}) {
     const TempDirectory directory;
@@ -265,3 +297,5 @@ TEST_CASE("of two that create the same file one wins and the other's is gone, by
 
 }  // namespace
 }  // namespace sp3::pool
+
+extern "C" int fsync(int fd) { return sp3::pool::sync_noted(fd); }

@@ -2,13 +2,19 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "emu/sim/file.h"
+#include "emu/sim/machine.h"
 #include "emu/sim/media.h"
+#include "pool/pool_file.h"
+#include "pool/slab_directory.h"
+#include "pool/superblock.h"
 #include "sim/images.h"
 
 namespace sp3::test {
@@ -303,6 +309,34 @@ TEST_CASE("what is sampled includes the extremes") {
   CHECK(everything);
   CHECK(alone >= 4);
   CHECK(visits == 50);
+}
+
+// The pools of campaigns are small: their bitmaps and heads are no longer than a line.
+TEST_CASE("metadata of many lines is durable after its fence") {
+  emu::sim::Machine machine({});
+  const emu::sim::Machine::Use use(machine);
+  Options options;
+  options.memory = MemoryKind::emulated;
+  options.geometry = {
+      .log_size = 1 << 20, .segment_size = 4096, .slab_size = 64 * 1024, .max_sessions = 200};
+  const auto file = pool::PoolFile::create("pool", 2 << 20, options);
+  Media& media = machine.files().find("pool")->media;
+  REQUIRE(media.pending().empty());
+  auto directory = pool::SlabDirectory::load(file->memory(), file->layout(), file->identity(), 0);
+  const pool::ObjectClass objects{.type = 7, .type_size = 16, .slot_size = 16};
+  pool::Bitmap bitmap(pool::slab_shape(options.geometry.slab_size, 16).bitmap_bytes / 8);
+  REQUIRE(bitmap.size() > 32);
+  for (std::size_t i = 0; i < bitmap.size() - 8; ++i) bitmap[i] = 0x5555'5555'5555'5555;
+  pool::SuperblockImage image = file->superblock();
+  std::iota(image.heads.begin(), image.heads.end(), base::Lsn{10});
+  for (const int copy : {0, 1}) {
+    emu::FlushCounts counts;
+    directory.store(file->memory(), copy, 1, pool::record_of(objects), bitmap, counts);
+    pool::write_superblock(file->memory(), file->layout(), copy, image, counts);
+    CHECK(media.pending().size() > 30);
+    REQUIRE(file->memory().fence(counts).ok());
+    CHECK(media.pending().empty());
+  }
 }
 
 }  // namespace sp3::test

@@ -1,0 +1,126 @@
+// That the native memory executes the instructions on which all durability rests: each line of a
+// range flushed by the instruction that was chosen, what is streamed streamed, and a fence behind.
+#include "emu/flush.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "emu/memory.h"
+#include "tests/emu/instruction_trace.h"
+#include "tests/emu/scratch_file.h"
+
+using namespace sp3;
+using namespace sp3::emu;
+using sp3::test::Executed;
+using sp3::test::pattern;
+using sp3::test::Persisting;
+using sp3::test::ScratchFile;
+
+namespace {
+
+constexpr std::uint64_t kLog = ScratchFile::kLogOffset;
+constexpr std::uint64_t kHome = std::uint64_t{192} * 1024;
+
+std::unique_ptr<Memory> map(const ScratchFile& file, FlushInstruction flush,
+                            LatencyModel model = LatencyModel::fence, std::uint32_t latency = 0) {
+  MemoryOptions options;
+  options.kind = MemoryKind::emulated;
+  options.flush = flush;
+  options.latency.model = model;
+  options.latency.nanoseconds = latency;
+  return file.map(options);
+}
+
+Persisting as_executed(FlushInstruction flush) {
+  switch (flush) {
+    case FlushInstruction::clwb:
+      return Persisting::clwb;
+    case FlushInstruction::clflushopt:
+      return Persisting::clflushopt;
+    default:
+      return Persisting::clflush;
+  }
+}
+
+// The flushes of the lines of [at, at + bytes), and behind them the fence if there is one.
+std::vector<Executed> flushes(FlushInstruction flush, const std::byte* at, std::size_t bytes,
+                              bool fenced) {
+  std::vector<Executed> wanted;
+  const std::byte* line = at - reinterpret_cast<std::uintptr_t>(at) % 64;
+  for (; line < at + bytes; line += 64) wanted.push_back({as_executed(flush), line});
+  if (fenced) wanted.push_back({Persisting::sfence, nullptr});
+  return wanted;
+}
+
+}  // namespace
+
+TEST_CASE("every line of a range is flushed, and fenced, by the instructions that were chosen") {
+  const auto flush =
+      GENERATE(FlushInstruction::clflush, FlushInstruction::clflushopt, FlushInstruction::clwb);
+  if (!cpu_has(flush)) return;
+  const auto latency = GENERATE(0U, 1U);  // lines that wait for the media are flushed one by one
+  const ScratchFile file;
+  const auto memory = map(file, flush, LatencyModel::line, latency);
+  const bool fenced = flush != FlushInstruction::clflush;
+  for (const std::uint64_t before : {0U, 1U, 63U}) {
+    for (const std::size_t bytes : {1U, 64U, 65U, 300U}) {
+      FlushCounts counts;
+      const std::byte* const log = memory->log_view(kLog + before);
+      const auto of_log = sp3::test::trace([&] {
+        (void)memory->log_flush(kLog + before, bytes, false, counts);
+        (void)memory->fence(counts);
+      });
+      CHECK(of_log == flushes(flush, log, bytes, fenced));
+      const std::byte* const home = log - (kLog + before) + kHome + before;
+      const auto of_home = sp3::test::trace([&] {
+        memory->flush(kHome + before, bytes, counts);
+        (void)memory->fence(counts);
+      });
+      CHECK(of_home == flushes(flush, home, bytes, fenced));
+    }
+  }
+}
+
+TEST_CASE("what is streamed needs a fence alone, and nothing else goes without a flush") {
+  const ScratchFile file;
+  const auto memory = map(file, FlushInstruction::non_temporal);
+  const auto data = pattern(192, 3);
+  FlushCounts counts;
+  const std::byte* const log = memory->log_view(kLog);
+  auto streamed = sp3::test::trace([&] {
+    memory->log_store(kLog, data.data(), data.size(), true);
+    (void)memory->log_flush(kLog, data.size(), true, counts);
+    (void)memory->fence(counts);
+  });
+  REQUIRE_FALSE(streamed.empty());
+  CHECK(streamed.back().what == Persisting::sfence);
+  streamed.pop_back();
+  std::ranges::sort(streamed, {}, &Executed::at);  // the parts of a line may come in any order
+  std::vector<Executed> wanted;
+  for (std::size_t at = 0; at < data.size(); at += 16) {
+    wanted.push_back({Persisting::stream, log + at});
+  }
+  CHECK(streamed == wanted);
+  const auto stored = sp3::test::trace([&] {
+    memory->log_store(kLog, data.data(), data.size(), false);
+    (void)memory->log_flush(kLog, data.size(), false, counts);
+    (void)memory->fence(counts);
+  });
+  CHECK(stored == flushes(best_flush(), log, data.size(), true));
+}
+
+TEST_CASE("where caches are flushed by a power loss, the fence is left") {
+  const ScratchFile file;
+  const auto memory = map(file, FlushInstruction::none);
+  FlushCounts counts;
+  const auto executed = sp3::test::trace([&] {
+    memory->flush(kHome, 200, counts);
+    (void)memory->fence(counts);
+    (void)memory->fence(counts);  // with nothing to order
+  });
+  CHECK(executed == std::vector<Executed>{{Persisting::sfence, nullptr}});
+}

@@ -1,0 +1,133 @@
+// What file memory asks of the operating system. Only the power goes to show what was not asked, so
+// the calls come by here on their way.
+#include "emu/memory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "emu/block_writer.h"
+#include "tests/emu/scratch_file.h"
+
+using namespace sp3;
+using namespace sp3::emu;
+using sp3::test::pattern;
+using sp3::test::ScratchFile;
+
+namespace {
+
+constexpr std::uint64_t kLog = ScratchFile::kLogOffset;
+
+// The calls, while `watched` is a descriptor.
+int watched = -1;
+int syncs = 0;
+int writes = 0;
+int interruptions = 0;   // of so many calls to come, each ends with EINTR
+bool cut_short = false;  // each write writes a part
+
+bool is_interrupted() {
+  if (interruptions == 0) return false;
+  --interruptions;
+  errno = EINTR;
+  return true;
+}
+
+struct Watch {
+  explicit Watch(int fd) {
+    watched = fd;
+    syncs = writes = interruptions = 0;
+    cut_short = false;
+  }
+  ~Watch() { watched = -1; }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+};
+
+// Of the mapping through which this process stores to the file, how much is to be written.
+long dirty_kilobytes(const std::string& path) {
+  std::ifstream maps("/proc/self/smaps");
+  long dirty = 0;
+  bool wanted = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("-") < line.find(" ") && line.find(":") > line.find(" ")) {
+      wanted = line.find(" rw-s ") != std::string::npos && line.ends_with(path);
+    } else if (wanted && line.find("_Dirty:") != std::string::npos) {
+      dirty += std::stol(line.substr(line.find(':') + 1));
+    }
+  }
+  return dirty;
+}
+
+}  // namespace
+
+// These stand in front of the C library's.
+extern "C" {
+
+int fdatasync(int fd) {
+  if (fd == watched) {
+    ++syncs;
+    if (is_interrupted()) return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
+
+ssize_t pwrite(int fd, const void* from, std::size_t bytes, off_t offset) {
+  if (fd == watched) {
+    ++writes;
+    if (is_interrupted()) return -1;
+    if (cut_short) bytes = std::min<std::size_t>(bytes, kFileBlock);
+  }
+  return ::syscall(SYS_pwrite64, fd, from, bytes, offset);
+}
+}
+
+TEST_CASE("file memory: a fence is one fdatasync of the pool's file, however often interrupted") {
+  const ScratchFile file;
+  const auto memory = file.map(MemoryKind::file);
+  FlushCounts counts;
+  const Watch watch(file.fd());
+  const std::uint64_t word = 1;
+  memory->store(0, &word, sizeof word);
+  memory->flush(0, sizeof word, counts);
+  CHECK(syncs == 0);
+  REQUIRE(memory->fence(counts).ok());
+  CHECK(syncs == 1);
+  memory->flush(0, sizeof word, counts);
+  interruptions = 2;
+  REQUIRE(memory->fence(counts).ok());
+  CHECK(syncs == 4);
+}
+
+TEST_CASE("a block writer goes on where a write ended early or was interrupted") {
+  const ScratchFile file;
+  const auto data = pattern(4 * kFileBlock, 2);
+  const BlockWriter writer(file.fd(), kLog, kFileBlock, /*through=*/false);
+  const Watch watch(file.fd());
+  cut_short = true;
+  interruptions = 1;
+  CHECK(writer.write(data.data(), data.size(), kLog) == 0);
+  CHECK(writes == 5);
+  CHECK(file.read(kLog, data.size()) == data);
+}
+
+// A page whose writing failed for an earlier process counts as written, and no sync would write it.
+TEST_CASE("file memory: what was found is to be written again, as it is") {
+  const ScratchFile file;
+  const auto data = pattern(3 * kFileBlock, 4);
+  REQUIRE(::pwrite(file.fd(), data.data(), data.size(), kLog) == static_cast<ssize_t>(data.size()));
+  REQUIRE(::fsync(file.fd()) == 0);
+  const auto memory = file.map(MemoryKind::file);
+  FlushCounts counts;
+  memory->flush(kLog, data.size(), counts);
+  CHECK(dirty_kilobytes(file.path()) == 0);
+  memory->flush_found(kLog + 10, 2 * kFileBlock, counts);
+  CHECK(dirty_kilobytes(file.path()) >= 12);
+  CHECK(std::memcmp(memory->view() + kLog, data.data(), data.size()) == 0);
+}
