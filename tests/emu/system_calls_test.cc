@@ -56,7 +56,7 @@ long dirty_kilobytes(const std::string& path) {
   long dirty = 0;
   bool wanted = false;
   for (std::string line; std::getline(maps, line);) {
-    if (line.find("-") < line.find(" ") && line.find(":") > line.find(" ")) {
+    if (line.find('-') < line.find(' ') && line.find(':') > line.find(' ')) {
       wanted = line.find(" rw-s ") != std::string::npos && line.ends_with(path);
     } else if (wanted && line.find("_Dirty:") != std::string::npos) {
       dirty += std::stol(line.substr(line.find(':') + 1));

@@ -391,6 +391,17 @@ TEST_CASE("a stamp that does not grow ends the prefix") {
   CHECK(lsns(pool, pool.scan(), 1) == range(1, 2));
 }
 
+TEST_CASE("a stamp that does not grow from one run to the next ends the prefix") {
+  for (const Stamp stamp : {Stamp{6}, Stamp{7}, Stamp{8}}) {
+    SyntheticPool pool;
+    pool.append_simple(1, 5);
+    pool.append_simple(1, 7);
+    pool.start_run(1, 9);
+    pool.append_simple(1, stamp);
+    CHECK(lsns(pool, pool.scan(), 1) == range(1, stamp == 8 ? 3 : 2));
+  }
+}
+
 TEST_CASE("bytes made up to look like endless records do not stop the scan") {
   SyntheticPool pool(16 << 20, 8 << 20);
   pool.start_run(1, 0, 2048);

@@ -1,5 +1,8 @@
+#include <cerrno>
+
 #include <catch2/catch.hpp>
 
+#include "recovery/durable.h"
 #include "recovery/finish.h"
 #include "recovery/inspect_log.h"
 #include "tests/recovery/support.h"
@@ -64,13 +67,24 @@ TEST_CASE("recovery leaves an open pool of a new generation with empty logs") {
   CHECK(after.fixed.generation == before.generation + 1);
   CHECK(after.fixed.number == before.number + 1);
   CHECK(after.fixed.checkpoint_number == before.checkpoint_number + 1);
-  CHECK(after.fixed.floor == after.fixed.largest_stamp);
+  CHECK(result.report.largest_stamp > before.floor);
+  CHECK(after.fixed.floor == result.report.largest_stamp);
+  CHECK(after.fixed.largest_stamp == after.fixed.floor);
   CHECK(after.fixed.state == static_cast<std::uint32_t>(pool::State::open));
   CHECK(std::all_of(after.heads.begin(), after.heads.end(), [](Lsn lsn) { return lsn == 1; }));
   CHECK(result.superblock.fixed.number == after.fixed.number);
   CHECK(result.report.records == result.report.replayed + result.report.dropped);
   const auto again = recovery::recover(*file, {});
   CHECK(again.report.records == 0);
+}
+
+TEST_CASE("of what recovery does in parallel no failure is lost, whoever succeeds behind it") {
+  emu::Executor executor(1);
+  for (const std::size_t failing : {std::size_t{0}, std::size_t{1}, std::size_t{2}}) {
+    const emu::IoStatus status = recovery::parallel_status(
+        executor, 3, [&](std::size_t i) { return emu::IoStatus{i == failing ? EIO : 0}; });
+    CHECK(status.error == EIO);
+  }
 }
 
 TEST_CASE("a clean pool is left alone by recovery and opened by a new generation") {

@@ -1,4 +1,5 @@
 // Who flushes what: every line of the log by somebody, and in file memory nothing outside its run.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -120,6 +121,25 @@ TEST_CASE("a damaged header of the run that a busy session writes is noticed") {
   CHECK(is_noticed());
   done = true;
   busy.join();
+}
+
+// A disk that lost what a checkpoint wrote of both, and kept the log that was written afterwards.
+TEST_CASE("superblocks that are older than the log are noticed") {
+  OnePool p;
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(); });
+  const std::vector<char> before = read_bytes(p.path.path());
+  p.pool.checkpoint();
+  p.session.run([&](Transaction& tx) { tx.write(cell).value = 1; });
+  std::vector<char> after = read_bytes(p.path.path());
+  pool::Superblock superblock;
+  std::memcpy(&superblock, before.data(), sizeof superblock);
+  std::copy_n(before.begin(), 2 * superblock.copy_bytes, after.begin());
+  TempPath copy;
+  write_bytes(copy.path(), after);
+  const auto error = error_of([&] { return Pool::open(copy.path(), quiet_options()); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::damaged_log);
+  CHECK_THAT(error->what(), Catch::Contains("a log segment started after checkpoint"));
 }
 
 TEST_CASE("every line of the log is flushed by somebody, however threads help each other") {
