@@ -8,6 +8,7 @@
 
 #include "base/scaled.h"
 #include "pool/pool_file.h"
+#include "recovery/finish.h"
 #include "recovery/recover.h"
 #include "sim/describe.h"
 #include "sim/images.h"
@@ -153,7 +154,7 @@ class Crasher : public emu::sim::Watcher {
     Recovered found;
     std::string fault;
     try {
-      fault = recover_and_read(level.machine, found);
+      fault = recover_and_read(level.machine, nested, found);
       if (fault.empty()) fault = ledger_.find_fault(found.state);
       level.machine.watch(nullptr);
       found.was_opened = is_to_open();
@@ -174,12 +175,18 @@ class Crasher : public emu::sim::Watcher {
     return place_.recoveries == 0 || choose_.one_in(lab_.options_.opened_nested_one_in);
   }
 
-  std::string recover_and_read(Machine& machine, Recovered& found) const {
+  // A pool that was closed is left as it is, unless it is watched: then it is opened for use, as if
+  // it were recovered.
+  std::string recover_and_read(Machine& machine, bool watched, Recovered& found) const {
     auto file = pool::PoolFile::open(kPoolName, case_.options, pool::PoolFile::Access::read_write);
     int copy = file->current_copy();
     found.was_clean = file->is_clean();
-    if (!found.was_clean) {
+    if (found.was_clean && watched) {
+      recovery::start_generation(*file);
+    } else if (!found.was_clean) {
       recovery::recover(*file, case_.options.recovery);
+    }
+    if (!found.was_clean || watched) {
       machine.event(Event::end);  // a crash when it is done
       copy = 0;                   // both are equal now
     }
