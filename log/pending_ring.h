@@ -38,7 +38,9 @@ class PendingRing {
         item_capacity_(items),
         dependency_capacity_(dependencies) {}
 
+  // How many items it holds.
   [[nodiscard]] std::uint32_t capacity() const noexcept { return item_capacity_; }
+
   // Whether one more item with `dependencies` fits when everything up to `committed` is done.
   [[nodiscard]] bool has_room(std::uint64_t sealed, std::uint64_t committed,
                               std::uint32_t dependencies) const noexcept;

@@ -38,9 +38,10 @@ inline constexpr base::Stamp kHeld = 2;
 inline constexpr base::Stamp kFirstStamp = 8;  // real stamps are larger than the markers above
 
 struct SessionShared {
-  // Items in flight at most: enough for a few asynchronous groups.
+  // Items in flight at most: enough for a few asynchronous groups. Simulated programs are short,
+  // and are to use each slot of the ring again.
   static constexpr std::uint32_t kItems = 1024;
-  static std::uint32_t most_items() noexcept { return base::scaled(kItems, kItems, 4U); }
+  static std::uint32_t items() noexcept { return base::scaled(kItems, 8U, 4U); }
 
   SessionShared(PoolCore& pool, base::SessionId session, emu::Memory& memory,
                 const pool::Layout& layout, log::SegmentPool& segments, std::uint64_t generation,
@@ -48,7 +49,7 @@ struct SessionShared {
       : core(&pool),
         mark(CommitMark::take(*this)),
         id(session),
-        ring(most_items(), most_items() + 4 * layout.max_sessions),
+        ring(items(), items() + 4 * layout.max_sessions),
         log(memory, layout, segments, session, generation, seed) {}
   // relaxed: the pool's threads are gone.
   ~SessionShared() {
