@@ -36,6 +36,10 @@ enum class Mutant : std::uint8_t {
   helper_trusts_streamed_flush,
   started_flush_is_forgotten,
   full_block_is_appended_to,
+  log_block_not_locked,
+  helper_flushes_unpinned,
+  persisted_raised_before_lsn,
+  withdrawn_before_publish,
   record_vouches_for_itself,
   watermark_above_durable,
   sync_joins_one_under_way,
@@ -66,6 +70,7 @@ enum class Mutant : std::uint8_t {
   checkpoint_swings_newer_versions,
   checkpoint_zeroes_stamps,
   checkpoint_writes_one_superblock,
+  run_recycled_above_floor,
   slab_freed_above_floor,
   // Recovery.
   recovery_replays_not_closed,
@@ -79,6 +84,7 @@ enum class Mutant : std::uint8_t {
   recovery_applies_unflushed_log,
   recovery_trusts_equal_superblocks,
   recovery_does_not_settle_superblocks,
+  opening_does_not_settle_superblocks,
   recovery_overwrites_current_copy,
   // A flush, fence or sync that fails is forgotten.
   failed_sync_is_forgotten,

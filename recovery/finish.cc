@@ -71,7 +71,8 @@ void settle_superblocks(pool::PoolFile& file) {
 // is no better than bytes.
 void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, int sound, bool whole,
                 const SlabPlan* plan, const pool::SuperblockImage& image) {
-  settle_superblocks(file);
+  const bool opens = plan == nullptr;
+  if (!(opens && mutant(Mutant::opening_does_not_settle_superblocks))) settle_superblocks(file);
   const int first = mutant(Mutant::recovery_overwrites_current_copy) ? sound : 1 - sound;
   for (const int copy : {first, 1 - first}) {
     emu::FlushCounts counts;

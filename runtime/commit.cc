@@ -61,9 +61,10 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
     case CommitPolicy::conservative:
       compose_record();
       seal(stamp, durability, /*published=*/false);
-      persist_own();   // step 4
+      persist_own();  // step 4
+      if (mutant(Mutant::withdrawn_before_publish)) release_sealed();
       publish(stamp);  // step 3
-      release_sealed();
+      if (!mutant(Mutant::withdrawn_before_publish)) release_sealed();
       end_reading();
       forget_writes();
       finish_commit(stamp, durability);  // step 5
@@ -305,7 +306,7 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
   // About to flush it ourselves: helpers had better not start the moment they see it.
   if (synchronous) s.flushing.store(true, std::memory_order_relaxed);
   std::unique_lock<emu::SpinLock> blocks(s.log.block_lock(), std::defer_lock);
-  if (pool_->memory().writes_blocks()) blocks.lock();
+  if (pool_->memory().writes_blocks() && !mutant(Mutant::log_block_not_locked)) blocks.lock();
   emu::step(emu::Step::log_store);
   const log::SessionLog::Appended appended =
       s.log.append(record_.data(), static_cast<std::uint32_t>(record_.size()), stamp, streamed);

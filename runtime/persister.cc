@@ -92,7 +92,8 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
   // Pinned, no segment we are about to write can be recycled and reused; the owner's own flushes of
   // mapped lines are harmless then, so the common case does without.
   // (A conservative owner is still pinned by its transaction.)
-  const bool pin = (!owner || memory_.writes_blocks()) && !epochs_.is_pinned(actor.participant);
+  const bool pin = (!owner || memory_.writes_blocks()) && !epochs_.is_pinned(actor.participant) &&
+                   !mutant(Mutant::helper_flushes_unpinned);
   if (pin) epochs_.pin(actor.participant);
   const std::uint64_t from = session.persisted.load(std::memory_order_acquire);
   std::uint64_t upto = 0;
@@ -173,6 +174,10 @@ void Persister::raise_persisted(SessionShared& session, std::uint64_t number, ba
     if (!status.ok() && !mutant(Mutant::failed_sync_is_forgotten)) {
       poison(status.error);
       return;
+    }
+    if (mutant(Mutant::persisted_raised_before_lsn)) {
+      raise_to(session.persisted, number);
+      emu::interleave();
     }
     raise_to(session.persisted_lsn, lsn);
   }
