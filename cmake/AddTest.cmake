@@ -5,8 +5,8 @@
 # Test cases get the label "quick" and the given LABELS. With FULL, the hidden test cases, those
 # tagged [.full], are registered as well, under the label "full" instead; only './dev test --all'
 # runs them. A single test case may take TIMEOUT seconds, 300 unless said otherwise; a hidden one an
-# hour, since a busy machine is no failure. With SIMULATED the test runs on the simulated machine: it
-# is linked with sp3_sim_lab instead of the library.
+# hour, since a busy machine is no failure. With SIMULATED the test runs on the simulated machine:
+# it is linked with sp3_sim_lab instead of the library.
 include(Catch)
 
 # What sanitizers want to be told in the environment of every test.

@@ -61,8 +61,8 @@ struct Case {
 };
 
 // Everything chosen by the seed. From kFirstRichSeed on a seed may also choose a structure and a
-// failing disk; from kFirstVariedSeed on it chooses among all that a case can have. Those below mean
-// what they meant before there were such things.
+// failing disk; from kFirstVariedSeed on it chooses among all that a case can have. Those below
+// mean what they meant before there were such things.
 inline constexpr std::uint64_t kFirstRichSeed = 1'000'000;
 inline constexpr std::uint64_t kFirstVariedSeed = 2'000'000;
 Case case_of(std::uint64_t seed);

@@ -4,8 +4,8 @@
 //
 // An image is counted once, however often it arises; it is checked again only when more has been
 // acknowledged since. Some images go further:
-//   nested      recovery, or the opening of a closed pool, is watched in turn, and crashes at its own
-//               events, to a depth of three
+//   nested      recovery, or the opening of a closed pool, is watched in turn, and crashes at its
+//               own events, to a depth of three
 //   continued   a whole program runs on the recovered pool, with crashes at its events
 //   killed      the process dies and the caches survive; then recovery, with power losses
 //

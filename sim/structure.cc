@@ -102,8 +102,8 @@ void write_ranged(Transaction& t, StructureKind kind, std::uint32_t cell, Value 
   if (cell == 0) resize_ranged(t, kind, object, value);
 }
 
-// What is between the stretches' values must be zero; it is told only if it is not. Of a long object
-// both ends are read.
+// What is between the stretches' values must be zero; it is told only if it is not. Of a long
+// object both ends are read.
 void read_ranged(Transaction& t, const SimRanged& object, Contents& contents) {
   constexpr std::uint64_t kNear = kCount + 64;
   const std::uint64_t length = object.size(t);

@@ -66,8 +66,8 @@ bool may_write(Transaction& t, StructureKind kind, std::uint32_t cell);
 // opened if there is none. Who has one writes without having read the object's header.
 void write_structure(Transaction& t, StructureKind kind, std::uint32_t cell, Value value,
                      std::optional<SimRanged>& handle);
-// Whether a ranged object, seen through a view of the cell's stretch, shows what the cell says. True
-// for all other structures.
+// Whether a ranged object, seen through a view of the cell's stretch, shows what the cell says.
+// True for all other structures.
 bool agrees(Transaction& t, StructureKind kind, std::uint32_t cell, Value value,
             std::optional<SimRanged>& handle);
 // Checks the invariants and reads what is there. What is wrong; empty if nothing.

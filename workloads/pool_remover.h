@@ -8,8 +8,8 @@ namespace sp3::workloads {
 // Removes a file, or a directory with all that is in it, when it is destroyed.
 //
 // From the first one on, SIGINT, SIGTERM and SIGHUP (those that are not ignored) remove what all of
-// them name and then end the process as they would have. SIGKILL cannot be helped. SIGPIPE is blocked:
-// who prints to nobody gets an error instead, which removes on its way out.
+// them name and then end the process as they would have. SIGKILL cannot be helped. SIGPIPE is
+// blocked: who prints to nobody gets an error instead, which removes on its way out.
 // REQUIRES: the first one is made before any other thread is started, so that all have these
 // signals blocked. A child made by fork() has them blocked too, and must leave by _exit() or a
 // signal.

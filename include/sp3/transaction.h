@@ -100,7 +100,8 @@ class Transaction {
     return Ptr<T>::from_offset(detail::tx_root(core_, name, detail::type_info<T>));
   }
 
-  // Binds `name` (1 to 47 bytes, no NUL) to the object, as part of the transaction; null unbinds it.
+  // Binds `name` (1 to 47 bytes, no NUL) to the object, as part of the transaction; null unbinds
+  // it.
   // Errors: invalid_argument as root(); as read() of the object; pool_full for a new name.
   template <Storable T>
   void set_root(std::string_view name, Ptr<T> object) {

@@ -11,8 +11,8 @@
 //       static constexpr std::uint32_t version = 2;   // change it with the meaning of the bytes
 //     };
 //
-// What a container keeps are types of their own, whose default names contain those of its values: such
-// a program tags Queue<Account>::Node and the like too (containers/README.md lists them).
+// What a container keeps are types of their own, whose default names contain those of its values:
+// such a program tags Queue<Account>::Node and the like too (containers/README.md lists them).
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Which instructions a piece of code executes to make its stores durable.
 //
-// What a flush or a fence leaves out shows only when power fails, so it is looked for where it can be
-// seen: the processor stops after each instruction (the trap flag), and a signal handler reads the
-// next one and the address it names.
+// What a flush or a fence leaves out shows only when power fails, so it is looked for where it can
+// be seen: the processor stops after each instruction (the trap flag), and a signal handler reads
+// the next one and the address it names.
 //
 // Thread safety: one trace at a time, of the thread that calls.
 #pragma once

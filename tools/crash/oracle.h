@@ -7,8 +7,8 @@
 //   1. every acknowledged transaction survived, and no thread has more survivors than it can have;
 //   2. each thread's survivors are a prefix of its program;
 //   3. the survivors have a serial order that explains every version written and read and keeps
-//      each thread's order: versions have no gaps (a predecessor is missing), no two writers (a lost
-//      update), and the precedence graph has no cycle;
+//      each thread's order: versions have no gaps (a predecessor is missing), no two writers (a
+//      lost update), and the precedence graph has no cycle;
 //   4. running the survivors in such an order on the model gives exactly the pool's content:
 //      nothing half done, nothing else changed;
 //   5. whatever a read-only transaction reported is still explained.

@@ -20,8 +20,8 @@ namespace {
 constexpr std::uint64_t kPairs = 20'000;
 constexpr std::uint64_t kPairsOfList = 50;  // each of which walks all held ranges
 
-// All that valgrind says. The shell only joins its two outputs: it sees the arguments as words, which
-// may be paths that hold anything.
+// All that valgrind says. The shell only joins its two outputs: it sees the arguments as words,
+// which may be paths that hold anything.
 std::string output_of_valgrind(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {"-c", R"(exec "$0" "$@" 2>&1)", "valgrind"};
   words.insert(words.end(), arguments.begin(), arguments.end());
