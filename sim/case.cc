@@ -30,7 +30,7 @@ void vary(Case& c, emu::sim::Random& choose) {
   c.tight = c.structure == StructureKind::none && choose.one_in(2);
   if (c.structure == StructureKind::ranged && choose.one_in(2)) {
     c.structure = StructureKind::deep_ranged;
-    c.options.geometry.log_size = 32 * 1024;  // a record may make several nodes
+    c.options.geometry.log_size = std::uint64_t{32} * 1024;  // a record may make several nodes
   }
   c.options.recovery.threads = static_cast<std::uint32_t>(1 + choose.below(3));
 }
