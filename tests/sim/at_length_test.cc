@@ -4,6 +4,19 @@
 #include "tests/sim/campaign.h"
 
 namespace sp3::test {
+namespace {
+
+sim::CrashOptions often_nested() {
+  sim::CrashOptions options;
+  options.nested_one_in = 1000;
+  options.continued_killed_one_in = 50;
+  return options;
+}
+
+// Behind those of the quick campaigns.
+Seeds a_hundred_from(std::uint64_t first) { return {first + 1000, first + 1099}; }
+
+}  // namespace
 
 TEST_CASE("power loss at length", "[.full]") {
   const sim::CrashCounts n = crash_all("at length", {10'000, 10'499}, {});
@@ -17,11 +30,8 @@ TEST_CASE("double crashes at length", "[.full]") {
 }
 
 TEST_CASE("varied seeds at length", "[.full]") {
-  sim::CrashOptions options;
-  options.nested_one_in = 1000;
-  options.continued_killed_one_in = 50;
-  const sim::CrashCounts n = crash_all(
-      "varied, at length", {sim::kFirstVariedSeed + 1000, sim::kFirstVariedSeed + 1099}, options);
+  const sim::CrashCounts n =
+      crash_all("varied, at length", a_hundred_from(sim::kFirstVariedSeed), often_nested());
   CHECK(n.images > 500'000 / kLess);
 }
 
@@ -46,11 +56,8 @@ TEST_CASE("each container at length", "[.full]") {
 }
 
 TEST_CASE("structures and failing disks at length", "[.full]") {
-  sim::CrashOptions options;
-  options.nested_one_in = 1000;
-  options.continued_killed_one_in = 50;
-  const sim::CrashCounts n = crash_all(
-      "rich, at length", {sim::kFirstRichSeed + 1000, sim::kFirstRichSeed + 1099}, options);
+  const sim::CrashCounts n =
+      crash_all("rich, at length", a_hundred_from(sim::kFirstRichSeed), often_nested());
   CHECK(n.structures > 100'000 / kLess);
   CHECK(n.failed > 20 / kLess);
 }
