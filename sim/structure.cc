@@ -70,7 +70,8 @@ bool is_counted(Value value) { return value % 2 == 0; }
 constexpr std::uint64_t kLast = 7;  // what that word's entry is called
 std::uint64_t ranged_length(StructureKind kind, Value value) {
   constexpr std::uint64_t kWords = kRangedChunk / sizeof(Value);
-  constexpr std::uint64_t kFurther[] = {0, 128 * kWords, 128 * 128 * kWords};
+  constexpr std::uint64_t kNode = 128;  // chunks, or nodes, that one node of the table names
+  constexpr std::uint64_t kFurther[] = {0, kNode * kWords, kNode * kNode * kWords};
   const std::uint64_t mixed = emu::sim::mix(value);
   if (kind == StructureKind::ranged) return kCount + 1 + mixed % 40;
   return kCount + 2 + mixed % 40 + kFurther[(mixed >> 32) % 3];

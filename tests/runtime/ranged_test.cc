@@ -545,7 +545,7 @@ TEST_CASE("a write to a chunk that was cut off meanwhile goes to nobody's chunk"
     int attempts = 0;
     CHECK(p.code([&](Transaction& tx) {
       ++attempts;
-      const Bytes seen = read(tx, p.object, 3 * kChunk, 8);
+      Bytes seen = read(tx, p.object, 3 * kChunk, 8);
       other.run([&](Transaction& o) {
         if (attempts != 1) return;
         p.object.resize(o, kChunk);
