@@ -8,12 +8,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "tools/cli_fwd.h"
 #include "workloads/machine.h"
 #include "workloads/system.h"
-
-namespace CLI {
-class App;
-}
 
 namespace sp3::tools {
 

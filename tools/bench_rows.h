@@ -10,14 +10,11 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "tools/bench_options.h"
+#include "tools/cli_fwd.h"
 #include "tools/failures.h"
 #include "workloads/runner.h"
 #include "workloads/system.h"
 #include "workloads/workload.h"
-
-namespace CLI {
-class App;
-}
 
 namespace sp3::tools {
 

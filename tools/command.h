@@ -8,12 +8,7 @@
 
 #include <sp3/options.h>
 
-// Parsing their headers takes seconds: who uses them includes them.
-namespace CLI {
-class App;
-class Option;
-class Validator;
-}  // namespace CLI
+#include "tools/cli_fwd.h"
 
 namespace sp3::tools {
 

@@ -10,11 +10,8 @@
 #include <sp3/options.h>
 
 #include "emu/step.h"
+#include "tools/cli_fwd.h"
 #include "tools/crash/operation.h"
-
-namespace CLI {
-class App;
-}
 
 namespace sp3::tools::crash {
 
