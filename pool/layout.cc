@@ -6,7 +6,6 @@
 #include "pool/layout.h"
 
 #include <cstddef>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,8 +25,6 @@ std::uint64_t Layout::max_object() const {
 namespace {
 
 using base::is_power_of_two;
-
-constexpr std::uint64_t kMaxCount = std::numeric_limits<std::uint32_t>::max();
 
 constexpr std::size_t extent_index(ExtentKind kind) { return static_cast<std::size_t>(kind) - 1; }
 

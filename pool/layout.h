@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,8 @@ inline constexpr std::uint64_t kMinPoolSize = std::uint64_t{64} * 1024;
 inline constexpr std::uint64_t kMaxPoolSize = std::uint64_t{1} << 46;
 // One is recycled while the other is written.
 inline constexpr std::uint32_t kMinSegments = 2;
+// Segments, and slabs, are numbered in 32 bits.
+inline constexpr std::uint64_t kMaxCount = std::numeric_limits<std::uint32_t>::max();
 
 struct Layout {
   std::uint64_t size = 0;              // bytes of the file

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -32,7 +31,6 @@ constexpr std::uint64_t kMaxDefaultSessions = 256;  // the library's own include
 constexpr std::uint64_t kDefaultSegments = 64;
 // So many that a few dozen types fit even in a small pool.
 constexpr std::uint64_t kDefaultSlabs = 32;
-constexpr std::uint64_t kMaxCount = std::numeric_limits<std::uint32_t>::max();
 
 [[noreturn]] void refuse(std::string_view option, std::string wanted, std::uint64_t found) {
   ErrorFacts facts;

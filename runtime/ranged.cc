@@ -52,8 +52,6 @@ std::string describe(std::uint64_t begin, std::uint64_t end) {
   return fmt::format("[{}, {})", begin, end);
 }
 
-const detail::TypeInfo& header_type() { return detail::type_info<RangedHeader>; }
-
 }  // namespace
 
 const detail::TypeInfo* ranged_chunk_type(std::uint32_t chunk_bytes) noexcept {
@@ -91,7 +89,7 @@ const RangedHeader& RangedAccess::header(std::uint64_t object) {
       (cursor_.version == kNoVersion || cursor_.header->top != 0)) {
     return *cursor_.header;
   }
-  const auto* header = static_cast<const RangedHeader*>(core_.read(object, header_type()));
+  const auto* header = static_cast<const RangedHeader*>(core_.read(object, ranged_header_type()));
   check_shape(*header, object);
   cursor_ = {.object = object, .header = header};
   return *header;
@@ -106,7 +104,7 @@ const RangedHeader& RangedAccess::held_header(std::uint64_t object) {
   }
   index::Seen& seen = unvalidated_.emplace_back();
   const auto* header =
-      reinterpret_cast<const RangedHeader*>(core_.read_held(object, header_type(), seen));
+      reinterpret_cast<const RangedHeader*>(core_.read_held(object, ranged_header_type(), seen));
   if (checked_.object != object || checked_.version != seen.word0) {
     check_shape(*header, object);
     checked_ = {.object = object, .version = seen.word0};
@@ -175,7 +173,7 @@ std::uint64_t RangedAccess::create(std::uint64_t length, std::uint32_t chunk_byt
                  .found = std::to_string(chunk_bytes)});
   }
   void* storage = nullptr;
-  const std::uint64_t object = core_.make(header_type(), &storage);
+  const std::uint64_t object = core_.make(ranged_header_type(), &storage);
   auto& made = *static_cast<RangedHeader*>(storage);
   made.length = length;
   made.element = element;
@@ -195,7 +193,7 @@ void RangedAccess::destroy(std::uint64_t object) {
   header(object);
   take_whole(object);
   shrink(object, 0);
-  core_.destroy(object, header_type());
+  core_.destroy(object, ranged_header_type());
   cursor_ = {};
 }
 

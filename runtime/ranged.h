@@ -167,6 +167,9 @@ class RangedAccess {
   std::shared_ptr<std::atomic<std::uint64_t>> attempts_;
 };
 
+inline const detail::TypeInfo& ranged_header_type() noexcept {
+  return detail::type_info<detail::RangedHeader>;
+}
 // The type of chunks of that size; null if there are none.
 const detail::TypeInfo* ranged_chunk_type(std::uint32_t chunk_bytes) noexcept;
 // How many levels of nodes a table for `length` bytes has.

@@ -20,7 +20,6 @@ namespace {
 constexpr unsigned kBits = detail::kRangedNodeBits;
 constexpr std::uint64_t kCells = std::uint64_t{1} << kBits;
 
-const detail::TypeInfo& header_type() { return detail::type_info<RangedHeader>; }
 const detail::TypeInfo& node_type() { return detail::type_info<RangedNode>; }
 
 // Chunks below a node of that level; a chunk itself is of level 0.
@@ -111,7 +110,7 @@ std::uint64_t RangedAccess::find_or_make_chunk(std::uint64_t object, std::uint64
   void* storage = nullptr;
   if (offset == 0) {
     offset = core_.make(levels == 0 ? chunk_type : node_type(), &storage);
-    static_cast<RangedHeader*>(core_.write(object, header_type()))->top = offset;
+    static_cast<RangedHeader*>(core_.write(object, ranged_header_type()))->top = offset;
     cursor_ = {};  // the header has a private copy now
   }
   for (std::uint32_t level = levels; level > 0; --level) {
@@ -129,7 +128,7 @@ std::uint64_t RangedAccess::find_or_make_chunk(std::uint64_t object, std::uint64
 }
 
 void RangedAccess::grow(std::uint64_t object, std::uint64_t length) {
-  auto& shape = *static_cast<RangedHeader*>(core_.write(object, header_type()));
+  auto& shape = *static_cast<RangedHeader*>(core_.write(object, ranged_header_type()));
   cursor_ = {};
   shape.length = length;
   const std::uint32_t levels = ranged_levels(length, shape.chunk_bytes);
@@ -153,7 +152,7 @@ void RangedAccess::shrink(std::uint64_t object, std::uint64_t length) {
                 {length / before.chunk_bytes, tail, static_cast<std::uint32_t>(end - length), 0},
                 zeros.data());
   }
-  auto& shape = *static_cast<RangedHeader*>(core_.write(object, header_type()));
+  auto& shape = *static_cast<RangedHeader*>(core_.write(object, ranged_header_type()));
   cursor_ = {};
   const std::uint64_t keep = chunks_of(length, before.chunk_bytes);
   if (drop(shape.top, shape.levels, 0, keep, *ranged_chunk_type(before.chunk_bytes))) shape.top = 0;

@@ -105,10 +105,10 @@ class FlushCosts {
 };
 
 // Why cells and programs could not be measured, by name. The others go on.
-using Failures = std::map<std::string, std::string>;
+using FailedCells = std::map<std::string, std::string>;
 
 void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults& results,
-             Failures& failures) {
+             FailedCells& failures) {
   const std::vector<PlannedRun> runs = runs_left(plan, a.repeat, results);
   const std::size_t total = plan.cells.size() * a.repeat;
   const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
@@ -183,7 +183,7 @@ nlohmann::json rows_of(const PlannedProgram& program, const CompareArguments& a,
 
 // One after the other.
 void run_programs(const ComparePlan& plan, const CompareArguments& a, CompareResults& results,
-                  Failures& failures) {
+                  FailedCells& failures) {
   ProgressBar progress;
   std::size_t done = 0;
   for (const PlannedProgram& program : plan.programs) {
@@ -240,7 +240,7 @@ int run(const CompareArguments& a) {
   if (a.results == "-") throw UsageError("--results: wanted the name of a file, found '-'");
   CompareResults results(a.results, plan, to_json(workloads::describe_machine()),
                          workloads::built_from());
-  Failures failures;
+  FailedCells failures;
   run_all(plan, a, results, failures);
   run_programs(plan, a, results, failures);
   if (failures.empty()) results.finish();

@@ -22,7 +22,7 @@ struct LogArguments {
   std::uint64_t limit = 0;
 };
 
-std::string describe(const recovery::LoggedRecord& r) {
+std::string line_of(const recovery::LoggedRecord& r) {
   std::string line =
       fmt::format("{:>7} {:>8} {:>18}  {:<11} ", r.session, r.lsn, r.stamp, to_string(r.state));
   if (r.state == recovery::RecordState::unreachable) return line;
@@ -57,7 +57,7 @@ int run(const LogArguments& a) {
   const recovery::LogSummary summary =
       recovery::list_log(*file, [&](const recovery::LoggedRecord& record) {
         if (a.limit == 0 || shown < a.limit) {
-          fmt::print("{}\n", describe(record));
+          fmt::print("{}\n", line_of(record));
           ++shown;
         }
       });

@@ -54,7 +54,7 @@ std::string to_text(const nlohmann::json& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-nlohmann::json to_json(const PoolInfo& info) {
+nlohmann::json info_json(const PoolInfo& info) {
   return {{"path", info.path},
           {"uuid", format_uuid(info.uuid)},
           {"format_version", info.format_version},
@@ -78,7 +78,7 @@ nlohmann::json to_json(const PoolInfo& info) {
 int info(const PoolArguments& a) {
   const PoolInfo info = Pool::inspect(a.path);
   if (a.json) {
-    fmt::print("{}\n", to_text(to_json(info)));
+    fmt::print("{}\n", to_text(info_json(info)));
     return kOk;
   }
   fmt::print("path               {}\n", info.path);

@@ -48,7 +48,7 @@ BackgroundCounters& BackgroundCounters::operator-=(const BackgroundCounters& oth
 namespace {
 
 // A system and what is known of it before it is made.
-struct Entry {
+struct Listed {
   SystemInfo info;
   std::unique_ptr<System> (*make)();
   // As why_unsupported() below, of what is particular to the system.
@@ -76,8 +76,8 @@ std::string only_updates(const WorkloadSpec& spec, const SystemOptions&) {
 }
 
 // Adding a system: one entry here.
-const std::vector<Entry>& entries() {
-  static const std::vector<Entry> all = {
+const std::vector<Listed>& listed() {
+  static const std::vector<Listed> all = {
       {{"sp3", "this library: visible first, durable after, acknowledged in order", true, true,
         true},
        make_runtime<CommitPolicy::speculative>,
@@ -128,8 +128,8 @@ const std::vector<Entry>& entries() {
   return all;
 }
 
-const Entry& entry(std::string_view name) {
-  for (const Entry& candidate : entries()) {
+const Listed& find_listed(std::string_view name) {
+  for (const Listed& candidate : listed()) {
     if (candidate.info.name == name) return candidate;
   }
   std::vector<std::string_view> names;
@@ -143,19 +143,19 @@ const Entry& entry(std::string_view name) {
 const std::vector<SystemInfo>& systems() {
   static const std::vector<SystemInfo> infos = [] {
     std::vector<SystemInfo> all;
-    for (const Entry& entry : entries()) all.push_back(entry.info);
+    for (const Listed& entry : listed()) all.push_back(entry.info);
     return all;
   }();
   return infos;
 }
 
-const SystemInfo& system_info(std::string_view name) { return entry(name).info; }
+const SystemInfo& system_info(std::string_view name) { return find_listed(name).info; }
 
-std::unique_ptr<System> make_system(std::string_view name) { return entry(name).make(); }
+std::unique_ptr<System> make_system(std::string_view name) { return find_listed(name).make(); }
 
 std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
                             const SystemOptions& options, unsigned clients) {
-  const Entry& system = entry(name);
+  const Listed& system = find_listed(name);
   if (clients > system.info.most_clients) {
     return fmt::format("{} serves at most {} threads, not {}", name, system.info.most_clients,
                        clients);

@@ -48,10 +48,9 @@ struct Member {
   bool (nlohmann::json::*holds)() const noexcept;
   bool may_be_null = false;
 };
-using nlohmann::json;
-constexpr auto kText = &json::is_string;
-constexpr auto kNumber = &json::is_number;
-constexpr auto kWhole = &json::is_number_unsigned;
+constexpr auto kText = &nlohmann::json::is_string;
+constexpr auto kNumber = &nlohmann::json::is_number;
+constexpr auto kWhole = &nlohmann::json::is_number_unsigned;
 
 // What tables are printed from, and rows made of.
 constexpr Member kOfTransactions[] = {{"section", kText},
@@ -87,7 +86,7 @@ constexpr Member kOfRecoveries[] = {{"section", kText},
                                     {"bytes_per_s", kNumber}};
 
 // What of the members is missing or of another type; empty if nothing is.
-std::string what_is_wrong(const json& found, std::span<const Member> members) {
+std::string what_is_wrong(const nlohmann::json& found, std::span<const Member> members) {
   if (!found.is_object()) return "is no object";
   for (const Member& member : members) {
     const auto value = found.find(member.name);
@@ -98,7 +97,7 @@ std::string what_is_wrong(const json& found, std::span<const Member> members) {
   return {};
 }
 
-std::string what_is_wrong_with_row(const json& row) {
+std::string what_is_wrong_with_row(const nlohmann::json& row) {
   constexpr Member kSpread[] = {{"spread", kNumber}};
   if (row.is_object() && row.contains("recovery_seconds")) return what_is_wrong(row, kOfRecoveries);
   const std::string wrong = what_is_wrong(row, kOfTransactions);
@@ -108,9 +107,9 @@ std::string what_is_wrong_with_row(const json& row) {
 // Runs of cells have a repetition; those of programs are no more than a number of rows.
 bool is_of_program(const std::string& name) { return name.find('#') == std::string::npos; }
 
-void check_members(const std::filesystem::path& path, const json& found) {
+void check_members(const std::filesystem::path& path, const nlohmann::json& found) {
   std::size_t number = 0;
-  for (const json& row : found.at("rows")) {
+  for (const nlohmann::json& row : found.at("rows")) {
     const std::string wrong = what_is_wrong_with_row(row);
     if (!wrong.empty()) refuse_damage(path, fmt::format("row {} {}", number, wrong));
     ++number;

@@ -124,7 +124,7 @@ class Report {
   Clock::time_point last_ = Clock::now();
 };
 
-nlohmann::json to_json(const State& s, const Goal& goal) {
+nlohmann::json state_json(const State& s, const Goal& goal) {
   nlohmann::json json = {{"first_seed", goal.seeds.first},
                          {"next_seed", s.next},
                          {"seeds", s.seeds},
@@ -188,7 +188,7 @@ int run_campaign(const SimArguments& a) {
       fmt::print(out, "{}\n", text);
     }
   }
-  if (!a.json.empty()) write_output(a.json, to_json(state, goal).dump(2) + "\n");
+  if (!a.json.empty()) write_output(a.json, state_json(state, goal).dump(2) + "\n");
   return state.violation ? kFound : kOk;
 }
 
