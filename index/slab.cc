@@ -7,16 +7,17 @@ namespace sp3::index {
 
 Slab::Slab(std::uint32_t slab_number, std::uint64_t offset, std::uint32_t slab_size,
            const pool::SlabRecord& record, const pool::Bitmap& bitmap)
-    : number(slab_number),
-      type(record.type),
+    : type(record.type),
+      data(offset + pool::slab_shape(slab_size, record.slot_size).data),
+      number(slab_number),
       type_size(record.type_size),
       slot_size(record.slot_size),
       slots(pool::slab_shape(slab_size, record.slot_size).slots),
-      data(offset + pool::slab_shape(slab_size, record.slot_size).data),
-      claimed(bitmap),
+      bytes_(static_cast<std::uint64_t>(slots) * slot_size),
       reciprocal_((std::uint64_t{1} << kReciprocalShift) / record.slot_size + 1),
       entries_(static_cast<Entry*>(std::calloc(slots, sizeof(Entry)))),
-      home_(std::make_unique<std::atomic<std::uint64_t>[]>(bitmap.size())) {
+      home_(std::make_unique<std::atomic<std::uint64_t>[]>(bitmap.size())),
+      claimed(bitmap) {
   if (entries_ == nullptr) throw std::bad_alloc();
   for (std::size_t i = 0; i < bitmap.size(); ++i) {
     // relaxed: nobody else sees the slab before it is published.

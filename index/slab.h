@@ -10,25 +10,41 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/align.h"
 #include "index/entry.h"
 #include "pool/format.h"
 #include "pool/slab_directory.h"
 
 namespace sp3::index {
 
-class Slab {
+class alignas(base::kCacheLine) Slab {
  public:
   // `bitmap` says which slots hold objects; `offset` is where the slab starts in the file.
   Slab(std::uint32_t number, std::uint64_t offset, std::uint32_t slab_size,
        const pool::SlabRecord& record, const pool::Bitmap& bitmap);
 
-  const std::uint32_t number;
   const std::uint64_t type;
+  const std::uint64_t data;  // file offset of slot 0
+  const std::uint32_t number;
   const std::uint32_t type_size;
   const std::uint32_t slot_size;
   const std::uint32_t slots;
-  const std::uint64_t data;  // file offset of slot 0
 
+ private:
+  struct Free {
+    void operator()(void* p) const noexcept { std::free(p); }
+  };
+  // distance < 2^32 times a reciprocal < 2^31 + 1 fits 64 bits, and is exact up to distance 2^34.
+  static constexpr unsigned kReciprocalShift = 34;
+
+  // With those above one cache line: all that a read needs.
+  const std::uint64_t bytes_;  // of all slots
+  const std::uint64_t reciprocal_;
+  // calloc: the kernel's zero pages are entries "at home", so an untouched object costs nothing.
+  const std::unique_ptr<Entry[], Free> entries_;
+  const std::unique_ptr<std::atomic<std::uint64_t>[]> home_;
+
+ public:
   [[nodiscard]] pool::ObjectClass object_class() const noexcept {
     return {type, type_size, slot_size};
   }
@@ -37,7 +53,7 @@ class Slab {
   // REQUIRES: offset lies inside this slab.
   [[nodiscard]] std::uint32_t slot_at(std::uint64_t offset) const noexcept {
     const std::uint64_t distance = offset - data;  // wraps to something huge inside the bitmaps
-    if (distance >= static_cast<std::uint64_t>(slots) * slot_size) return slots;
+    if (distance >= bytes_) return slots;
     // Multiplying by the reciprocal is exact for multiples of slot_size, the only ones that pass.
     const std::uint64_t slot = distance * reciprocal_ >> kReciprocalShift;
     return slot * slot_size == distance ? static_cast<std::uint32_t>(slot) : slots;
@@ -61,18 +77,6 @@ class Slab {
   bool listed = false;  // in SlabTable's list of slabs with free slots
 
   [[nodiscard]] std::uint64_t index_bytes() const noexcept { return slots * sizeof(Entry); }
-
- private:
-  // distance < 2^32 times a reciprocal < 2^31 + 1 fits 64 bits, and is exact up to distance 2^34.
-  static constexpr unsigned kReciprocalShift = 34;
-  struct Free {
-    void operator()(void* p) const noexcept { std::free(p); }
-  };
-
-  std::uint64_t reciprocal_;
-  // calloc: the kernel's zero pages are entries "at home", so an untouched object costs nothing.
-  std::unique_ptr<Entry[], Free> entries_;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> home_;
 };
 
 }  // namespace sp3::index

@@ -16,6 +16,8 @@ SlabTable::SlabTable(emu::Memory& memory, const pool::Layout& layout,
                      pool::SlabDirectory::Identity identity, base::EpochDomain& epochs)
     : memory_(memory),
       layout_(layout),
+      slabs_offset_(layout.slabs_offset),
+      slabs_bytes_(layout.slabs_bytes()),
       slab_shift_(static_cast<unsigned>(std::countr_zero(layout.slab_size))),
       epochs_(epochs),
       path_(identity.path),

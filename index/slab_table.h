@@ -43,8 +43,9 @@ class SlabTable {
   // The slot that starts at `offset`, {} if none does. Errors: damaged_metadata on a slab's first
   // touch.
   Place find(std::uint64_t offset) {
-    if (!layout_.in_slabs(offset)) return {};
-    const auto number = static_cast<std::uint32_t>((offset - layout_.slabs_offset) >> slab_shift_);
+    const std::uint64_t distance = offset - slabs_offset_;  // wraps to something huge before them
+    if (distance >= slabs_bytes_) return {};
+    const auto number = static_cast<std::uint32_t>(distance >> slab_shift_);
     Slab* slab = slabs_[number].load(std::memory_order_acquire);
     if (slab == nullptr) [[unlikely]] {
       slab = load(number);
@@ -55,8 +56,9 @@ class SlabTable {
 
   // The same without reading the file: {} as well for a slab that was not touched yet.
   [[nodiscard]] Place find_loaded(std::uint64_t offset) const noexcept {
-    if (!layout_.in_slabs(offset)) return {};
-    Slab* slab = at(static_cast<std::uint32_t>((offset - layout_.slabs_offset) >> slab_shift_));
+    const std::uint64_t distance = offset - slabs_offset_;
+    if (distance >= slabs_bytes_) return {};
+    Slab* slab = at(static_cast<std::uint32_t>(distance >> slab_shift_));
     return slab == nullptr ? Place{} : place_in(*slab, offset);
   }
 
@@ -113,6 +115,9 @@ class SlabTable {
 
   emu::Memory& memory_;
   const pool::Layout layout_;
+  // Of the layout, for find().
+  const std::uint64_t slabs_offset_;
+  const std::uint64_t slabs_bytes_;
   const unsigned slab_shift_;
   base::EpochDomain& epochs_;
   std::string path_;

@@ -44,9 +44,11 @@ struct Layout {
   [[nodiscard]] std::uint64_t slab_offset(std::uint32_t slab) const {
     return slabs_offset + static_cast<std::uint64_t>(slab) * slab_size;
   }
+  [[nodiscard]] std::uint64_t slabs_bytes() const {
+    return static_cast<std::uint64_t>(slabs) * slab_size;
+  }
   [[nodiscard]] bool in_slabs(std::uint64_t offset) const {
-    return offset >= slabs_offset &&
-           offset - slabs_offset < static_cast<std::uint64_t>(slabs) * slab_size;
+    return offset >= slabs_offset && offset - slabs_offset < slabs_bytes();
   }
   // REQUIRES: in_slabs(offset).
   [[nodiscard]] std::uint32_t slab_of(std::uint64_t offset) const {

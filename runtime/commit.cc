@@ -145,7 +145,7 @@ bool SessionCore::take_log_space(std::uint64_t bytes) {
 
 // In address order, so that committers wait for each other without deadlock.
 bool SessionCore::lock_write_set() {
-  std::vector<WriteEntry>& entries = writes_.entries();
+  base::ReusedList<WriteEntry>& entries = writes_.entries();
   if (entries.size() == 1) return lock_one(entries[0]);
   if (entries.size() == 2) {
     const bool ascending = entries[0].offset < entries[1].offset;

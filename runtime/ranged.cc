@@ -352,7 +352,7 @@ bool RangedAccess::note_patched_versions() {
     if (w.locked) {
       if (!mutant(Mutant::patch_completed_as_seen)) w.seen = w.entry().locked_version();
     } else {  // CommitPolicy::ideal
-      w.seen = core_.observe_patiently(w.place);
+      w.seen = core_.observe_patiently(w.entry());
     }
     if (w.seen.destroyed() ||
         (w.seen.at_home() && !w.place.slab->home_holds_object(w.place.slot))) {
@@ -367,8 +367,7 @@ void RangedAccess::complete_patches() noexcept {
   for (WriteEntry& w : core_.writes_.entries()) {
     if (w.mode != WriteMode::patch) continue;
     emu::touch(emu::Line::version, w.offset, emu::Access::load, w.size8);
-    const std::byte* version =
-        w.seen.at_home() ? core_.pool_->memory().view() + w.offset : w.seen.version();
+    const std::byte* version = w.seen.at_home() ? core_.view_ + w.offset : w.seen.version();
     std::uint32_t at = 0;
     for (const log::ByteRun& run : runs_.list(w.runs)) {
       std::memcpy(w.copy + at, version + at, run.begin - at);

@@ -36,6 +36,7 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared)
       owner_(shared),
       persister_(pool_->persister()),
       slabs_(pool_->slabs()),
+      view_(pool_->memory().view()),
       id_(shared_->id),
       locks_at_commit_(pool_->options().locks == LockTiming::commit),
       predecessors_(persister_, shared, pool_->layout().max_sessions),

@@ -141,20 +141,25 @@ class SessionCore {
   [[noreturn]] void fail(ErrorCode code, const char* message, std::uint64_t offset,
                          const std::string& wanted, const std::string& found);
   [[noreturn]] void fail_on_cycle(std::uint64_t offset);
-  [[noreturn]] void fail_to_locate(const index::Place& place, std::uint64_t offset,
+  [[noreturn]] void fail_to_locate(index::Place place, std::uint64_t offset,
                                    const detail::TypeInfo& type);
-  [[noreturn]] void fail_on_free_slot(const index::Place& place, const index::Seen& seen,
-                                      std::uint64_t offset);
+  [[noreturn]] void fail_on_free_slot(index::Entry& entry, index::Seen seen, std::uint64_t offset);
   index::Place locate(std::uint64_t offset, const detail::TypeInfo& type);
-  index::Seen observe(const index::Place& place);
-  index::Seen observe_patiently(const index::Place& place);
+  static bool look_at(index::Place place, std::uint64_t offset, index::Seen& seen);
+  index::Seen observe(index::Place place, std::uint64_t offset);
+  index::Seen observe_patiently(const index::Entry& entry);
   void admit_to_snapshot(const index::Seen& seen);
   void revalidate();
   void revalidate_by_count();
-  const std::byte* bytes_of(const index::Place& place, const index::Seen& seen,
-                            std::uint64_t offset);
+  const std::byte* bytes_of(index::Place place, index::Seen seen, std::uint64_t offset);
+  const std::byte* read_patiently(index::Place place, std::uint64_t offset);
+  const std::byte* accept(index::Place place, index::Seen seen, std::uint64_t offset);
   void refuse() noexcept;
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
+  WriteEntry& open_patiently(index::Place place, std::uint64_t offset, const detail::TypeInfo& type,
+                             WriteMode mode);
+  WriteEntry& open(index::Place place, index::Seen seen, std::uint64_t offset,
+                   const detail::TypeInfo& type, WriteMode mode);
   std::optional<Conflict> try_lock(WriteEntry& entry) {
     emu::touch(emu::Line::entry, entry.offset, emu::Access::exchange);
     std::uint64_t found = 0;
@@ -219,6 +224,7 @@ class SessionCore {
   OwnerSide owner_;
   Persister& persister_;
   index::SlabTable& slabs_;
+  const std::byte* const view_;  // of the pool's memory
   const base::SessionId id_;
   const bool locks_at_commit_;
   Transaction transaction_{*this};
@@ -232,7 +238,7 @@ class SessionCore {
   base::Stamp snapshot_ = 0;    // 0 until more than a few objects are read, or if clocks disagree
   // If clocks disagree: as PoolCore::publishers was when everything read was last compared.
   std::uint64_t compared_at_ = kNeverCompared;
-  std::vector<ReadEntry> reads_;
+  ReadSet reads_;
   WriteSet writes_;
   std::vector<std::uint32_t> lock_order_;
   Predecessors predecessors_;

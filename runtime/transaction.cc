@@ -111,7 +111,7 @@ void SessionCore::fail(ErrorCode code, const char* message, std::uint64_t offset
                .found = found});
 }
 
-void SessionCore::fail_to_locate(const index::Place& place, std::uint64_t offset,
+void SessionCore::fail_to_locate(index::Place place, std::uint64_t offset,
                                  const detail::TypeInfo& type) {
   if (offset == 0) fail(ErrorCode::invalid_pointer, "the pointer is null", 0, "an object", "null");
   if (place.slab == nullptr) {
@@ -130,23 +130,32 @@ inline index::Place SessionCore::locate(std::uint64_t offset, const detail::Type
   return place;
 }
 
-index::Seen SessionCore::observe_patiently(const index::Place& place) {
+index::Seen SessionCore::observe_patiently(const index::Entry& entry) {
   index::Seen seen;
   emu::Spin spin;
-  while (!place.entry().try_read(seen)) {
+  while (!entry.try_read(seen)) {
     if (spin.rounds() >= kLockSpins) conflict(Conflict::locked);
     spin.pause(1 + spin.rounds() / 2);  // the holder needs the line too: look less and less often
   }
   return seen;
 }
 
-inline index::Seen SessionCore::observe(const index::Place& place) {
+// Reads the entry's two words, unless somebody is in the way.
+//
+// Its callers go on with what it saw in one function and, where they had to wait, in another that is
+// never inlined. Where both ways met, the words would meet in memory, and the way to the version goes
+// through the second: that alone was twelve cycles of each read, one after the other down a tree.
+inline bool SessionCore::look_at(index::Place place, std::uint64_t offset, index::Seen& seen) {
   emu::step(emu::Step::entry_read);
-  emu::touch(emu::Line::entry, place.slab->offset_of(place.slot), emu::Access::load);
+  emu::touch(emu::Line::entry, offset, emu::Access::load);
+  return place.entry().try_read(seen);
+}
+
+inline index::Seen SessionCore::observe(index::Place place, std::uint64_t offset) {
   index::Seen seen;
-  if (place.entry().try_read(seen)) [[likely]]
+  if (look_at(place, offset, seen)) [[likely]]
     return seen;
-  return observe_patiently(place);
+  return observe_patiently(place.entry());
 }
 
 // Called with the version in the read or write set already, so that it is validated with the rest.
@@ -184,20 +193,19 @@ void SessionCore::revalidate_by_count() {
 }
 
 // The version's bytes: in DRAM, or at home.
-inline const std::byte* SessionCore::bytes_of(const index::Place& place, const index::Seen& seen,
+inline const std::byte* SessionCore::bytes_of(index::Place place, index::Seen seen,
                                               std::uint64_t offset) {
   emu::touch(emu::Line::version, offset, emu::Access::load, place.slab->type_size);
   if (!seen.at_home() && !seen.destroyed()) return seen.version();
   if (seen.at_home() && place.slab->home_holds_object(place.slot)) [[likely]] {
-    return pool_->memory().view() + offset;
+    return view_ + offset;
   }
-  fail_on_free_slot(place, seen, offset);
+  fail_on_free_slot(place.entry(), seen, offset);
 }
 
-void SessionCore::fail_on_free_slot(const index::Place& place, const index::Seen& seen,
-                                    std::uint64_t offset) {
+void SessionCore::fail_on_free_slot(index::Entry& entry, index::Seen seen, std::uint64_t offset) {
   // What we know about the object is part of what must be consistent.
-  reads_.emplace_back(&place.entry(), offset, seen);
+  reads_.add(entry, offset, seen);
   fail(ErrorCode::destroyed_object, "the object was destroyed, or never made", offset, "an object",
        "a free slot");
 }
@@ -226,14 +234,27 @@ std::byte* SessionCore::copy_of(const WriteEntry& entry, const detail::TypeInfo&
        "an object", "a destroyed one");
 }
 
+// The version that was found becomes part of what must hold together.
+inline const std::byte* SessionCore::accept(index::Place place, index::Seen seen,
+                                            std::uint64_t offset) {
+  reads_.add(place.entry(), offset, seen);
+  admit_to_snapshot(seen);
+  return bytes_of(place, seen, offset);
+}
+
+[[gnu::noinline]] const std::byte* SessionCore::read_patiently(index::Place place,
+                                                               std::uint64_t offset) {
+  return accept(place, observe_patiently(place.entry()), offset);
+}
+
 // The newest version, whatever the transaction has written itself.
 inline const std::byte* SessionCore::read_version(std::uint64_t offset,
                                                   const detail::TypeInfo& type) {
   const index::Place place = locate(offset, type);
-  const index::Seen seen = observe(place);
-  reads_.emplace_back(&place.entry(), offset, seen);
-  admit_to_snapshot(seen);
-  return bytes_of(place, seen, offset);
+  index::Seen seen;
+  if (look_at(place, offset, seen)) [[likely]]
+    return accept(place, seen, offset);
+  return read_patiently(place, offset);
 }
 
 const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
@@ -255,7 +276,7 @@ void SessionCore::prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_w
   if (place.slab == nullptr) return;
   if (for_write) place.entry().prefetch_for_lock();
   const std::byte* at = place.entry().newest_version();
-  if (at == nullptr) at = pool_->memory().view() + offset;
+  if (at == nullptr) at = view_ + offset;
   for (std::uint64_t i = 0; i < std::min(bytes, kMostBytes); i += base::kCacheLine) {
     __builtin_prefetch(at + i);
   }
@@ -280,11 +301,11 @@ std::optional<SessionCore::Conflict> SessionCore::try_lock_patiently(WriteEntry&
   return std::nullopt;
 }
 
-inline WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::TypeInfo& type,
-                                               WriteMode mode) {
-  const index::Place place = locate(offset, type);
-  place.entry().prefetch_for_lock();
-  const index::Seen seen = observe(place);
+// The version that was found is what the write set's new entry replaces.
+[[gnu::always_inline]] inline WriteEntry& SessionCore::open(index::Place place, index::Seen seen,
+                                                            std::uint64_t offset,
+                                                            const detail::TypeInfo& type,
+                                                            WriteMode mode) {
   const std::byte* base = bytes_of(place, seen, offset);
   WriteEntry& entry = writes_.add(offset);
   entry.place = place;
@@ -293,11 +314,27 @@ inline WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detai
   entry.size8 = size8_of(type);
   entry.mode = mode;
   entry.clear_padding = type.clear_padding;
-  if (!mutant(Mutant::read_and_locked_unvalidated)) admit_to_snapshot(entry.seen);
+  if (!mutant(Mutant::read_and_locked_unvalidated)) admit_to_snapshot(seen);
   if (!locks_at_commit_ && pool_->options().policy != CommitPolicy::ideal) {
     if (const std::optional<Conflict> met = try_lock(entry)) conflict(*met);
   }
   return entry;
+}
+
+[[gnu::noinline]] WriteEntry& SessionCore::open_patiently(index::Place place, std::uint64_t offset,
+                                                          const detail::TypeInfo& type,
+                                                          WriteMode mode) {
+  return open(place, observe_patiently(place.entry()), offset, type, mode);
+}
+
+inline WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::TypeInfo& type,
+                                               WriteMode mode) {
+  const index::Place place = locate(offset, type);
+  place.entry().prefetch_for_lock();
+  index::Seen seen;
+  if (look_at(place, offset, seen)) [[likely]]
+    return open(place, seen, offset, type, mode);
+  return open_patiently(place, offset, type, mode);
 }
 
 // The attempt must not go on, whatever the body catches: what asked for room, a container, say, may
@@ -335,7 +372,7 @@ void SessionCore::begin_ranged_operation() {
 const std::byte* SessionCore::read_held(std::uint64_t offset, const detail::TypeInfo& type,
                                         index::Seen& seen) {
   const index::Place place = locate(offset, type);
-  seen = observe(place);
+  seen = observe(place, offset);
   if (seen.stamp() >= snapshot_ && reads_.size() + writes_.size() != 0) revalidate();
   return bytes_of(place, seen, offset);
 }
@@ -410,7 +447,7 @@ void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
   if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
   switch (own->mode) {
     case WriteMode::patch:
-      own->seen = observe(own->place);
+      own->seen = observe(own->place, offset);
       own->mode = WriteMode::destroy;
       admit_to_snapshot(own->seen);
       break;

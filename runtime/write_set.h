@@ -9,18 +9,37 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/reused_list.h"
 #include "index/slab_table.h"
 
 namespace sp3::runtime {
 
 struct ReadEntry {
-  // So that a vector makes it in place: copied from the stack, it would wait for its own stores.
-  ReadEntry(index::Entry* read, std::uint64_t object, const index::Seen& found) noexcept
-      : entry(read), offset(object), seen(found) {}
-
   index::Entry* entry;
   std::uint64_t offset;  // the object's Ptr
   index::Seen seen;      // at the read
+};
+
+class ReadSet {
+ public:
+  // Errors: std::bad_alloc, and then nothing was added.
+  void add(index::Entry& entry, std::uint64_t offset, index::Seen seen) {
+    ReadEntry& read = entries_.append();
+    read.entry = &entry;
+    read.offset = offset;
+    // Word by word: copied at once, it would wait for its own stores.
+    read.seen.word0 = seen.word0;
+    read.seen.word1 = seen.word1;
+  }
+  void clear() noexcept { entries_.clear(); }
+
+  [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  [[nodiscard]] ReadEntry* begin() noexcept { return entries_.begin(); }
+  [[nodiscard]] ReadEntry* end() noexcept { return entries_.end(); }
+
+ private:
+  base::ReusedList<ReadEntry> entries_;
 };
 
 enum class WriteMode : std::uint8_t {
@@ -60,8 +79,8 @@ class WriteSet {
     const bool indexed = entries_.size() >= kScanned;
     if (indexed) [[unlikely]]
       make_room_in_index();
-    WriteEntry& entry = entries_.emplace_back();
-    entry.offset = offset;
+    WriteEntry& entry = entries_.append();
+    entry = WriteEntry{.offset = offset};
     filter_ |= filter_bit(offset);
     if (indexed) [[unlikely]]
       index_last();
@@ -76,8 +95,8 @@ class WriteSet {
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
-  [[nodiscard]] std::vector<WriteEntry>& entries() noexcept { return entries_; }
-  [[nodiscard]] const std::vector<WriteEntry>& entries() const noexcept { return entries_; }
+  [[nodiscard]] base::ReusedList<WriteEntry>& entries() noexcept { return entries_; }
+  [[nodiscard]] const base::ReusedList<WriteEntry>& entries() const noexcept { return entries_; }
 
   // Whether the transaction itself holds the lock on the object at `offset`.
   [[nodiscard]] bool holds_lock(std::uint64_t offset) noexcept {
@@ -99,7 +118,7 @@ class WriteSet {
   void insert(std::size_t position) noexcept;
   void forget_index() noexcept;
 
-  std::vector<WriteEntry> entries_;
+  base::ReusedList<WriteEntry> entries_;
   std::uint64_t filter_ = 0;
   std::vector<std::uint32_t> table_;  // open addressing: position + 1, or 0; size a power of two
   std::size_t indexed_ = 0;           // entries in table_

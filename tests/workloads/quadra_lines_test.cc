@@ -3,6 +3,7 @@
 #include "workloads/systems/quadra/lines.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 #include <vector>
