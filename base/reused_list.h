@@ -1,7 +1,8 @@
-// ReusedList: items appended one after the other and forgotten all at once; its memory is used again.
+// ReusedList: items appended one after the other and forgotten all at once; its memory is used
+// again.
 //
-// As std::vector, but appending is a compare and a store: growing is not inline, and an appended item
-// is not initialised, so whoever appends it assigns all of it.
+// As std::vector, but appending is a compare and a store: growing is not inline, and an appended
+// item is not initialised, so whoever appends it assigns all of it.
 //
 // Thread safety: as an array.
 #pragma once

@@ -142,9 +142,10 @@ index::Seen SessionCore::observe_patiently(const index::Entry& entry) {
 
 // Reads the entry's two words, unless somebody is in the way.
 //
-// Its callers go on with what it saw in one function and, where they had to wait, in another that is
-// never inlined. Where both ways met, the words would meet in memory, and the way to the version goes
-// through the second: that alone was twelve cycles of each read, one after the other down a tree.
+// Its callers go on with what it saw in one function and, where they had to wait, in another that
+// is never inlined. Where both ways met, the words would meet in memory, and the way to the version
+// goes through the second: that alone was twelve cycles of each read, one after the other down a
+// tree.
 inline bool SessionCore::look_at(index::Place place, std::uint64_t offset, index::Seen& seen) {
   emu::step(emu::Step::entry_read);
   emu::touch(emu::Line::entry, offset, emu::Access::load);
