@@ -17,7 +17,7 @@ std::string describe(const std::string& message, const ErrorFacts& facts) {
     separator = ", ";
   };
   if (!facts.path.empty()) add(facts.path);
-  if (facts.has_offset) add("at byte " + std::to_string(facts.offset));
+  if (facts.offset) add("at byte " + std::to_string(*facts.offset));
   if (!facts.wanted.empty()) add("wanted " + facts.wanted);
   if (!facts.found.empty()) add("found " + facts.found);
   return text;

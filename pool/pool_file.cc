@@ -32,7 +32,6 @@ void require_writable(const Superblock& superblock, int copy, const std::string&
   facts.path = path;
   facts.offset =
       static_cast<std::uint64_t>(copy) * superblock.copy_bytes + offsetof(Superblock, ro_compat);
-  facts.has_offset = true;
   facts.wanted = fmt::format("read-only compatible features within {:#x}", kKnownRoCompat);
   facts.found = fmt::format("{:#x}", superblock.ro_compat);
   throw Error(ErrorCode::wrong_version,

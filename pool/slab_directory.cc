@@ -86,7 +86,6 @@ std::string find_contradiction(const SlabRecord& record, std::uint32_t slab_size
   ErrorFacts facts;
   facts.path = path;
   facts.offset = damage.offset;
-  facts.has_offset = true;
   throw Error(ErrorCode::damaged_metadata, damage.what, std::move(facts));
 }
 

@@ -98,7 +98,6 @@ std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& ima
     throw Error(ErrorCode::not_a_pool, "not an sp3 pool", std::move(facts));
   }
   facts.offset = a.offset;
-  facts.has_offset = true;
   if (a.verdict == Verdict::cut_off) {
     facts.found = fmt::format("{} bytes", file_size);
     throw Error(ErrorCode::wrong_size, "the file ends inside its superblock", std::move(facts));
@@ -115,7 +114,6 @@ std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& ima
 void require_known(const SuperblockCopy& copy, const std::string& path) {
   ErrorFacts facts;
   facts.path = path;
-  facts.has_offset = true;
   if (copy.sealed && copy.verdict == Verdict::unknown_version) {
     facts.offset = copy.offset;
     facts.wanted = copy.wanted;

@@ -128,7 +128,6 @@ void require_equal(const pool::PoolFile& file, const pool::SlabDirectory& a,
     facts.path = file.path();
     facts.offset =
         file.layout().directory_offset[0] + std::uint64_t{slab} * sizeof(pool::SlabRecord);
-    facts.has_offset = true;
     throw Error(ErrorCode::damaged_metadata,
                 fmt::format("the copies of the record of slab {} differ in a clean pool", slab),
                 std::move(facts));

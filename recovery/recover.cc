@@ -92,7 +92,6 @@ void Recovery::assess() {
     ErrorFacts facts;
     facts.path = file_.path();
     facts.offset = report.damage.front().offset;
-    facts.has_offset = true;
     throw Error(ErrorCode::damaged_log, report.damage.front().what, std::move(facts));
   }
   if (options_.assessed) options_.assessed(report);

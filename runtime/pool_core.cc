@@ -154,7 +154,7 @@ void PoolCore::ensure_root() {
       // Slot 0 of slab 0, if nothing else was ever made in this pool.
       if (tx.make<RootNode>() == root) return;
       throw Error(ErrorCode::damaged_metadata, "the root directory is missing",
-                  {.path = file_->path(), .offset = root_offset_, .has_offset = true});
+                  {.path = file_->path(), .offset = root_offset_});
     }
   };
   session->run(detail::body_of(body), SessionCore::Durability::synchronous);

@@ -104,11 +104,7 @@ void SessionCore::fail(ErrorCode code, const char* message, std::uint64_t offset
                        const std::string& wanted, const std::string& found) {
   if (!reads_still_hold()) conflict(Conflict::changed);
   throw Error(code, message,
-              {.path = pool_->path(),
-               .offset = offset,
-               .has_offset = true,
-               .wanted = wanted,
-               .found = found});
+              {.path = pool_->path(), .offset = offset, .wanted = wanted, .found = found});
 }
 
 void SessionCore::fail_to_locate(index::Place place, std::uint64_t offset,

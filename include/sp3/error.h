@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -61,13 +62,12 @@ enum class ErrorCode : std::uint8_t {
 // The name of the code as it is written above, for logs and tests.
 const char* to_string(ErrorCode code) noexcept;
 
-// What is known about an error. Empty or zero members are not known or do not apply.
+// What is known about an error. Empty members are not known or do not apply.
 struct ErrorFacts {
-  std::string path{};        // the file
-  std::uint64_t offset = 0;  // bytes from the start of the file, if has_offset
-  bool has_offset = false;
-  std::string wanted{};  // what the library needed
-  std::string found{};   // what it met instead
+  std::string path{};                     // the file
+  std::optional<std::uint64_t> offset{};  // bytes from the start of the file
+  std::string wanted{};                   // what the library needed
+  std::string found{};                    // what it met instead
 };
 
 class Error : public std::runtime_error {

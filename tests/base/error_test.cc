@@ -24,7 +24,6 @@ TEST_CASE("an error tells its message and every known fact in one line") {
   ErrorFacts facts;
   facts.path = "a.pool";
   facts.offset = 4096;
-  facts.has_offset = true;
   facts.wanted = "magic 1";
   facts.found = "magic 2";
   const Error error(ErrorCode::not_a_pool, "not a pool", facts);

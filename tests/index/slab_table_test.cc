@@ -190,7 +190,7 @@ TEST_CASE("a damaged bitmap is found when its slab is first touched, and says wh
     REQUIRE(error);
     CHECK(error->code() == ErrorCode::damaged_metadata);
     CHECK(error->facts().path == f.path.string());
-    CHECK(error->facts().has_offset);
+    CHECK(error->facts().offset.has_value());
     CHECK(code_of([&] { return f.take(info<A>, 1); }) == "damaged_metadata");
   }
 }

@@ -234,7 +234,7 @@ TEST_CASE("unknown features are treated as their kind demands") {
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::wrong_version);
   CHECK_THAT(error->what(), Catch::Contains("0x40"));
-  CHECK(error->facts().has_offset);
+  CHECK(error->facts().offset.has_value());
 
   edit_superblocks(temp, [](Superblock& s) { s.incompat = 0x20; });
   CHECK(code_at(temp.path()) == "wrong_version");

@@ -152,7 +152,7 @@ TEST_CASE("what is not a pool is told from what is damaged") {
   const auto damage = error_of([&] { return choose(damaged); });
   REQUIRE(damage);
   CHECK(damage->code() == ErrorCode::damaged_superblock);
-  CHECK(damage->facts().has_offset);
+  CHECK(damage->facts().offset.has_value());
 }
 
 TEST_CASE("a pool cut short anywhere is of wrong size or no pool") {
