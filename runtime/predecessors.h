@@ -24,7 +24,11 @@ class Predecessors {
       : persister_(persister), own_(own), known_committed_(sessions) {}
 
   void clear() noexcept;
-  void add(const index::Seen& seen);
+  void add(const index::Seen& seen) {
+    add_stamp_only(seen);
+    if (seen.stamp() > known_committed_[seen.session()]) [[unlikely]]
+      add_unless_committed({seen.stamp(), seen.session()});
+  }
   // One that nobody will wait for: but versions of an object must still grow.
   void add_stamp_only(const index::Seen& seen) noexcept {
     newest_ = std::max(newest_, seen.stamp());
@@ -40,12 +44,13 @@ class Predecessors {
   [[nodiscard]] bool all_committed() const noexcept { return own_stamp_ == 0 && others_.empty(); }
 
  private:
-  bool is_committed(base::Tid tid) noexcept;
+  void add_unless_committed(base::Tid tid);
+  void add_own(base::Stamp stamp) noexcept;
 
   const Persister& persister_;
   const SessionShared& own_;
   // Of each session, a stamp up to which all is known to be committed: spares a look at a line that
-  // its owner writes with every transaction.
+  // its owner writes with every transaction. Zero for a version that was there from the start.
   base::ZeroedArray<base::Stamp> known_committed_;
   std::vector<base::Tid> others_;
   base::Stamp newest_ = 0;
