@@ -250,7 +250,7 @@ TEST_CASE("numbers that no writer has time to reach are refused in both copies")
   for (const std::size_t field :
        {offsetof(Superblock, number), offsetof(Superblock, generation),
         offsetof(Superblock, checkpoint_number), offsetof(Superblock, floor)}) {
-    for (const std::uint64_t beyond : {0, 1}) {
+    for (const std::uint64_t beyond : {std::uint64_t{0}, std::uint64_t{1}}) {
       INFO("field at " << field << ", " << beyond << " beyond what is possible");
       Bytes file = two.before;
       const std::uint64_t value = kMostCount - 1 + 2 * beyond;
