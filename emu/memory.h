@@ -73,6 +73,17 @@ struct MemoryOptions {
   bool write_through = true;       // file: the log goes past the page cache if it can
 };
 
+// The whole lines of a range; none: both are its end.
+struct WholeLines {
+  WholeLines(std::uint64_t offset, std::size_t bytes)
+      : begin(base::round_up(offset, base::kCacheLine)),
+        end(base::round_down(offset + bytes, base::kCacheLine)) {
+    if (begin >= end) begin = end = offset + bytes;
+  }
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
 // log_flush of the file kind writes whole blocks of this size.
 inline constexpr std::uint64_t kFileBlock = 4096;
 
@@ -119,6 +130,12 @@ class Memory {
   // Homes and metadata (not the log region). Every aligned 8-byte word that is covered whole is
   // stored at once, never torn.
   void store(std::uint64_t offset, const void* source, std::size_t bytes) noexcept;
+  // store() and flush() in one, for homes that nobody reads until the fence: on mapped kinds whole
+  // lines go past the cache (unless clflush or none was chosen), so that a cold home is not read
+  // first. Before the fence other threads may see them later than what was stored afterwards.
+  void store_through(std::uint64_t offset, const void* source, std::size_t bytes,
+                     FlushCounts& counts) noexcept;
+  [[nodiscard]] bool stores_past_cache() const noexcept { return stores_past_cache_; }
   // An aligned 8-byte store that is never torn.
   void store_word(std::uint64_t offset, std::uint64_t value) noexcept;
   // Hints for a pass over many homes; wrong ones cost time only. prefetch_store asks for one line
@@ -186,6 +203,7 @@ class Memory {
   FlushInstruction per_line_ = FlushInstruction::none;
   bool needs_sfence_ = true;
   bool writes_blocks_ = false;
+  bool stores_past_cache_ = false;
   LatencyTicks latency_;
   std::byte* writable_ = nullptr;  // null if the descriptor is read-only
   const std::byte* view_ = nullptr;

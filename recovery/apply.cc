@@ -10,18 +10,16 @@ namespace sp3::recovery {
 using base::Mutant;
 using base::mutant;
 
-void apply_write(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write) noexcept {
-  emu::step(emu::Step::recovery_replay);
+namespace {
+
+void note_allocation(SlabPlan& plan, const log::WriteView& write) noexcept {
   if (write.kind == log::WriteKind::make) plan.set(write.slot);
   if (write.kind == log::WriteKind::destroy) plan.clear(write.slot);
-  for_each_store(write, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-    memory.store(offset, bytes.data(), bytes.size());
-  });
 }
 
-void flush_write(emu::Memory& memory, const log::WriteView& write,
-                 emu::FlushCounts& counts) noexcept {
-  const bool whole = write.kind != log::WriteKind::delta;
+// Flushes what a delta stored.
+void flush_runs(emu::Memory& memory, const log::WriteView& write,
+                emu::FlushCounts& counts) noexcept {
   // Runs that share a line, or follow it, are flushed as one.
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -36,9 +34,32 @@ void flush_write(emu::Memory& memory, const log::WriteView& write,
     begin = first;
     end = first + words.size();
   });
-  if (mutant(whole ? Mutant::no_flush_replayed_object : Mutant::no_flush_replayed_last_words))
-    return;
+  if (mutant(Mutant::no_flush_replayed_last_words)) return;
   if (begin != end) memory.flush(begin, end - begin, counts);
+}
+
+}  // namespace
+
+void apply_write(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write) noexcept {
+  emu::step(emu::Step::recovery_replay);
+  note_allocation(plan, write);
+  for_each_store(write, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+    memory.store(offset, bytes.data(), bytes.size());
+  });
+}
+
+void apply_write_through(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write,
+                         emu::FlushCounts& counts) noexcept {
+  const bool whole = replaces_home(write);
+  if (!whole || mutant(Mutant::no_flush_replayed_object)) {
+    apply_write(memory, plan, write);
+    if (!whole) flush_runs(memory, write, counts);
+    return;
+  }
+  emu::step(emu::Step::recovery_replay);
+  note_allocation(plan, write);
+  const std::span<const std::byte> object = write.object();
+  memory.store_through(write.slot, object.data(), object.size(), counts);
 }
 
 }  // namespace sp3::recovery

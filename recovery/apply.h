@@ -14,6 +14,11 @@
 
 namespace sp3::recovery {
 
+// Whether the write brings a whole object.
+inline bool replaces_home(const log::WriteView& write) {
+  return write.kind == log::WriteKind::image || write.kind == log::WriteKind::make;
+}
+
 // Asks for the first lines of a write entry, and for what apply_write stores to.
 inline void ask_for_log(const std::byte* at) {
   __builtin_prefetch(at);
@@ -23,6 +28,12 @@ inline void ask_for_home(const emu::Memory& memory, const log::WriteView& write)
   constexpr std::uint64_t kMost = 512;  // of a larger object the hardware fetches the rest in time
   const std::uint64_t bytes = write.payload.size() < kMost ? write.payload.size() : kMost;
   for (std::uint64_t i = 0; i < bytes; i += base::kCacheLine) memory.prefetch_store(write.slot + i);
+}
+// For apply_write_through, which reads nothing of a home that is replaced whole, line by line.
+inline void ask_for_home_through(const emu::Memory& memory, const log::WriteView& write) {
+  const bool whole_lines = memory.stores_past_cache() && replaces_home(write) &&
+                           (write.slot | write.object().size()) % base::kCacheLine == 0;
+  if (!whole_lines) ask_for_home(memory, write);
 }
 
 // Calls visit(offset, bytes) for each stretch of home that the write replaces.
@@ -47,8 +58,8 @@ void for_each_store(const log::WriteView& write, Visitor&& visit) {
 // Stores the new bytes and notes what is allocated.
 void apply_write(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write) noexcept;
 
-// Flushes what apply_write stored.
-void flush_write(emu::Memory& memory, const log::WriteView& write,
-                 emu::FlushCounts& counts) noexcept;
+// The same, and flushed: durable at the caller's next fence with `counts`.
+void apply_write_through(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write,
+                         emu::FlushCounts& counts) noexcept;
 
 }  // namespace sp3::recovery

@@ -1,13 +1,14 @@
 // Merge: the writes of one shard in the order of their stamps, out of lists that are sorted
 // already.
 //
-// Each session's writes come in stamp order, so a heap of sessions gives the whole shard's order:
-// O(log sessions) per write, nothing for a single session, no sorting and no copy.
+// Each session's writes come in stamp order, so a tournament of the sessions gives the whole
+// shard's order without sorting and without a copy. Who wins cannot be foretold, so matches are
+// played without jumps: a jump foretold wrongly costs as much as several matches.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "base/mutant.h"
@@ -20,33 +21,41 @@ class Merge {
   // Of shard `shard` of all stretches. REQUIRES: `preparation` outlives this.
   Merge(const Preparation& preparation, std::uint32_t shard);
 
-  [[nodiscard]] bool empty() const { return heap_.empty(); }
+  [[nodiscard]] bool empty() const { return winner().key == kNone; }
   // The next write and the prefix it is from. REQUIRES: !empty().
-  [[nodiscard]] const WriteRef& front() const { return *heap_.front().at; }
-  [[nodiscard]] std::size_t prefix() const { return heap_.front().prefix; }
+  [[nodiscard]] const WriteRef& front() const { return *streams_[winner().stream].at; }
+  [[nodiscard]] std::size_t prefix() const { return streams_[winner().stream].prefix; }
+  // REQUIRES: !empty().
   void pop();
 
  private:
   // The rest of one prefix's writes.
   struct Stream {
-    base::Stamp stamp = 0;  // of *at
     std::size_t prefix = 0;
     const WriteRef* at = nullptr;
     const WriteRef* end = nullptr;  // of the stretch
     std::size_t stretch = 0;        // the one `at` is in
-    // Equal stamps never meet on one object; the prefix makes the order definite all the same.
-    friend bool operator<(const Stream& a, const Stream& b) {
-      if (base::mutant(base::Mutant::recovery_replays_unordered)) return a.prefix < b.prefix;
-      return a.stamp != b.stamp ? a.stamp < b.stamp : a.prefix < b.prefix;
-    }
   };
+  struct Contender {
+    std::uint64_t key = kNone;  // the stamp of the stream's next write
+    std::size_t stream = 0;
+  };
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};  // above all stamps
+  static_assert(kNone > base::kMaxStamp);
 
+  [[nodiscard]] const Contender& winner() const { return tree_[1]; }
+  [[nodiscard]] std::uint64_t key(const Stream& stream) const {
+    return base::mutant(base::Mutant::recovery_replays_unordered) ? stream.prefix
+                                                                  : stream.at->stamp;
+  }
   bool open_stretch(Stream& stream, std::size_t stretch) const;
-  void sift_down(std::size_t at);
+  void play(std::size_t match);
 
   const Preparation& preparation_;
   const std::uint32_t shard_;
-  std::vector<Stream> heap_;  // the smallest in front
+  std::vector<Stream> streams_;  // in the order of their prefixes
+  // The winner of match i, between the winners 2i and 2i+1; the last half are the streams.
+  std::vector<Contender> tree_;
 };
 
 inline Merge::Merge(const Preparation& preparation, std::uint32_t shard)
@@ -56,9 +65,21 @@ inline Merge::Merge(const Preparation& preparation, std::uint32_t shard)
     if (i != 0 && stretches[i].prefix == stretches[i - 1].prefix) continue;
     Stream stream;
     stream.prefix = stretches[i].prefix;
-    if (open_stretch(stream, i)) heap_.push_back(stream);
+    if (open_stretch(stream, i)) streams_.push_back(stream);
   }
-  for (std::size_t i = heap_.size(); i-- > 0;) sift_down(i);
+  const std::size_t leaves = std::bit_ceil(streams_.size());
+  tree_.resize(2 * leaves);
+  for (std::size_t i = 0; i < streams_.size(); ++i) tree_[leaves + i] = {key(streams_[i]), i};
+  for (std::size_t match = leaves; match-- > 1;) play(match);
+}
+
+// Equal stamps never meet on one object; the smaller prefix wins, which makes the order definite
+// all the same.
+inline void Merge::play(std::size_t match) {
+  const Contender& left = tree_[2 * match];
+  const Contender& right = tree_[2 * match + 1];
+  const bool right_wins = right.key < left.key;
+  tree_[match] = {right_wins ? right.key : left.key, right_wins ? right.stream : left.stream};
 }
 
 // Goes to the first write at or behind the start of `stretch`; false if the prefix has none.
@@ -69,7 +90,6 @@ inline bool Merge::open_stretch(Stream& stream, std::size_t stretch) const {
     if (writes.empty()) continue;
     stream.at = writes.data();
     stream.end = writes.data() + writes.size();
-    stream.stamp = stream.at->stamp;
     stream.stretch = stretch;
     return true;
   }
@@ -77,25 +97,12 @@ inline bool Merge::open_stretch(Stream& stream, std::size_t stretch) const {
 }
 
 inline void Merge::pop() {
-  Stream& top = heap_.front();
-  if (++top.at != top.end) {
-    top.stamp = top.at->stamp;
-  } else if (!open_stretch(top, top.stretch + 1)) {
-    heap_.front() = heap_.back();
-    heap_.pop_back();
-  }
-  sift_down(0);
-}
-
-inline void Merge::sift_down(std::size_t at) {
-  for (;;) {
-    std::size_t child = 2 * at + 1;
-    if (child >= heap_.size()) return;
-    if (child + 1 < heap_.size() && heap_[child + 1] < heap_[child]) ++child;
-    if (!(heap_[child] < heap_[at])) return;
-    std::swap(heap_[at], heap_[child]);
-    at = child;
-  }
+  const std::size_t which = winner().stream;
+  Stream& stream = streams_[which];
+  const bool more = ++stream.at != stream.end || open_stretch(stream, stream.stretch + 1);
+  std::size_t at = tree_.size() / 2 + which;
+  tree_[at].key = more ? key(stream) : kNone;
+  while ((at /= 2) != 0) play(at);
 }
 
 }  // namespace sp3::recovery

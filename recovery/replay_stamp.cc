@@ -1,9 +1,10 @@
 // Replay in stamp order, shard by shard.
 //
-// A home is written where memory is cold: the time goes into waiting for it. So each shard runs a
-// little ahead of itself: when a write leaves the merge its log bytes are asked for, and when they
-// have come, its home is. The flush follows each store at once while the lines are in the cache;
-// one fence at the end of the shard retires them all.
+// A home is written where memory is cold: the time goes into waiting for it. Objects that are
+// replaced whole go past the cache, which waits for nothing. For the rest each shard runs a little
+// ahead of itself: when a write leaves the merge its log bytes are asked for, and when they have
+// come, its home is; the flush follows each store at once while the lines are in the cache. One
+// fence at the end of the shard retires them all.
 #include <mutex>
 
 #include "base/mutant.h"
@@ -39,11 +40,9 @@ emu::IoStatus replay_shard(const ReplayContext& context, std::uint32_t number,
     merge.pop();
     return true;
   };
-  const auto ask = [&](const std::byte* at) { ask_for_home(context.memory, view_of(at)); };
+  const auto ask = [&](const std::byte* at) { ask_for_home_through(context.memory, view_of(at)); };
   const auto act = [&](const std::byte* at) {
-    const log::WriteView write = view_of(at);
-    apply_write(context.memory, context.plan, write);
-    flush_write(context.memory, write, counts);
+    apply_write_through(context.memory, context.plan, view_of(at), counts);
     if (++applied % kProgressEvery == 0) progress(kProgressEvery);
   };
   run_ahead<const std::byte*>(next, ask, act);

@@ -319,8 +319,12 @@ void Checkpointer::write_batch_home() {
     breathe();
     emu::step(emu::Step::checkpoint_home);
     if (!c.seen.destroyed()) {
-      memory.store(c.offset, batch_.data() + c.copy, c.size8);
-      if (!mutant(Mutant::no_flush_home)) memory.flush(c.offset, c.size8, actor_.counts);
+      const std::byte* const copy = batch_.data() + c.copy;
+      if (mutant(Mutant::no_flush_home)) {
+        memory.store(c.offset, copy, c.size8);
+      } else {
+        memory.store_through(c.offset, copy, c.size8, actor_.counts);
+      }
       bytes_.add(c.size8);
     }
     if (c.place.slab->home_holds_object(c.place.slot) == c.seen.destroyed()) {

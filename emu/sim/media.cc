@@ -100,17 +100,18 @@ void Media::list(std::uint32_t unit) {
 }
 
 // A store that changes nothing can make no difference later: its word has that value already, once
-// all before it is there, and a later piece of its group does not rest on it.
+// all before it is there, and a later piece of its group does not rest on it. But one past the
+// cache writes back what the cache holds of its line, so its fence makes that durable as well.
 inline void Media::store_word(Core core, std::uint64_t word, std::uint64_t value,
                               std::uint64_t mask, bool non_temporal) {
   std::uint64_t before = 0;
   std::memcpy(&before, now_.data() + word * 8, 8);
   const std::uint64_t after = merge(before, value, mask);
-  if (after == before) return;
-  std::memcpy(now_.data() + word * 8, &after, 8);
   const auto number = static_cast<std::uint32_t>(word * 8 / unit_);
   const auto place = static_cast<std::uint16_t>(word - std::uint64_t{number} * (unit_ / 8));
   Unit& unit = units_[number];
+  if (after == before && !(non_temporal && !unit.pieces.empty())) return;
+  std::memcpy(now_.data() + word * 8, &after, 8);
   CoreState& state = core_state(core);
   const bool same = !unit.group_closed && !unit.pieces.empty() && unit.pieces.back().core == core &&
                     unit.group_epoch == state.fences;

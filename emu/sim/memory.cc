@@ -97,6 +97,28 @@ void Memory::store(std::uint64_t offset, const void* source, std::size_t bytes) 
   media_.store(core(), offset, source, bytes, false);
 }
 
+void Memory::store_through(std::uint64_t offset, const void* source, std::size_t bytes,
+                           FlushCounts& counts) noexcept {
+  if (!stores_past_cache()) {
+    store(offset, source, bytes);
+    flush(offset, bytes, counts);
+    return;
+  }
+  SP3_CHECK(!read_only_);
+  const auto* const from = static_cast<const std::byte*>(source);
+  const WholeLines lines(offset, bytes);
+  const auto store_part = [&](std::uint64_t begin, std::uint64_t end, bool past_cache) {
+    media_.store(core(), begin, from + (begin - offset), end - begin, past_cache);
+  };
+  store_event(offset, bytes);
+  store_part(offset, lines.begin, false);
+  store_part(lines.begin, lines.end, true);
+  store_part(lines.end, offset + bytes, false);
+  flush_lines(offset, bytes, true, counts);
+  media_.flush(core(), offset, lines.begin - offset, false);
+  media_.flush(core(), lines.end, offset + bytes - lines.end, false);
+}
+
 void Memory::store_word(std::uint64_t offset, std::uint64_t value) noexcept {
   SP3_CHECK(offset % 8 == 0);
   store(offset, &value, sizeof value);

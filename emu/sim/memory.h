@@ -29,6 +29,12 @@ class Memory {
   [[nodiscard]] bool writes_blocks() const noexcept { return writes_blocks_; }
 
   void store(std::uint64_t offset, const void* source, std::size_t bytes) noexcept;
+  void store_through(std::uint64_t offset, const void* source, std::size_t bytes,
+                     FlushCounts& counts) noexcept;
+  [[nodiscard]] bool stores_past_cache() const noexcept {
+    return !writes_blocks_ && chosen_ != FlushInstruction::clflush &&
+           chosen_ != FlushInstruction::none;
+  }
   void store_word(std::uint64_t offset, std::uint64_t value) noexcept;
   void prefetch_store(std::uint64_t /*offset*/) const noexcept {}
   void populate(std::uint64_t /*offset*/, std::size_t /*bytes*/) noexcept {}

@@ -27,6 +27,8 @@ enum class LatencyModel : std::uint8_t {
   yield,  // as fence, but the waiting thread offers its core to others until the time has come
 };
 
+// What flushes the log and metadata. Checkpoints and recovery store whole lines of objects past the
+// caches in any case, except with clflush and none.
 enum class FlushInstruction : std::uint8_t {
   automatic,  // the best that CPUID offers: clwb, clflushopt, clflush
   clflush,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -56,6 +58,22 @@ std::vector<Executed> flushes(FlushInstruction flush, const std::byte* at, std::
   return wanted;
 }
 
+// The streaming stores of [at, at + bytes), whole lines, and the fence.
+std::vector<Executed> streams(const std::byte* at, std::size_t bytes) {
+  std::vector<Executed> wanted;
+  for (std::size_t i = 0; i < bytes; i += 16) wanted.push_back({Persisting::stream, at + i});
+  wanted.push_back({Persisting::sfence, nullptr});
+  return wanted;
+}
+
+// The same instructions, those before the fence by address: the parts of a line may come in any
+// order.
+std::vector<Executed> ordered(std::vector<Executed> executed) {
+  const auto fence = std::ranges::find(executed, Persisting::sfence, &Executed::what);
+  std::ranges::sort(executed.begin(), fence, {}, &Executed::at);
+  return executed;
+}
+
 }  // namespace
 
 TEST_CASE("every line of a range is flushed, and fenced, by the instructions that were chosen") {
@@ -91,26 +109,59 @@ TEST_CASE("what is streamed needs a fence alone, and nothing else goes without a
   const auto data = pattern(192, 3);
   FlushCounts counts;
   const std::byte* const log = memory->log_view(kLog);
-  auto streamed = sp3::test::trace([&] {
+  const auto streamed = sp3::test::trace([&] {
     memory->log_store(kLog, data.data(), data.size(), true);
     (void)memory->log_flush(kLog, data.size(), true, counts);
     (void)memory->fence(counts);
   });
-  REQUIRE_FALSE(streamed.empty());
-  CHECK(streamed.back().what == Persisting::sfence);
-  streamed.pop_back();
-  std::ranges::sort(streamed, {}, &Executed::at);  // the parts of a line may come in any order
-  std::vector<Executed> wanted;
-  for (std::size_t at = 0; at < data.size(); at += 16) {
-    wanted.push_back({Persisting::stream, log + at});
-  }
-  CHECK(streamed == wanted);
+  CHECK(ordered(streamed) == streams(log, data.size()));
   const auto stored = sp3::test::trace([&] {
     memory->log_store(kLog, data.data(), data.size(), false);
     (void)memory->log_flush(kLog, data.size(), false, counts);
     (void)memory->fence(counts);
   });
   CHECK(stored == flushes(best_flush(), log, data.size(), true));
+}
+
+TEST_CASE("of what is stored through, whole lines are streamed and the rest is flushed") {
+  const auto flush = GENERATE(FlushInstruction::clflushopt, FlushInstruction::clwb,
+                              FlushInstruction::non_temporal);
+  if (!cpu_has(flush)) return;
+  const ScratchFile file;
+  const auto memory = map(file, flush);
+  const auto data = pattern(200, 3);
+  const std::byte* const home = memory->view() + kHome;
+  const std::byte* const stored = memory->log_view(kLog) - kLog + kHome;
+  const auto executed = [&](std::uint64_t before, std::size_t bytes) {
+    FlushCounts counts;
+    auto found = ordered(sp3::test::trace([&] {
+      memory->store_through(kHome + before, data.data(), bytes, counts);
+      (void)memory->fence(counts);
+    }));
+    CHECK(std::memcmp(home + before, data.data(), bytes) == 0);
+    return found;
+  };
+  const auto part = flush == FlushInstruction::non_temporal ? best_flush() : flush;
+  CHECK(executed(0, 128) == streams(stored, 128));
+  CHECK(executed(8, 48) == flushes(part, stored, 64, true));
+  CHECK(executed(32, 64) == flushes(part, stored, 128, true));
+  std::vector<Executed> mixed = flushes(part, stored, 64, false);
+  std::ranges::copy(streams(stored + 64, 64), std::back_inserter(mixed));
+  mixed.insert(mixed.end() - 1, {as_executed(part), stored + 128});
+  CHECK(executed(32, 100) == mixed);
+}
+
+TEST_CASE("what is stored through is flushed alone where streaming was not chosen") {
+  const ScratchFile file;
+  const auto memory = map(file, FlushInstruction::clflush);
+  const auto data = pattern(128, 3);
+  FlushCounts counts;
+  const std::byte* const stored = memory->log_view(kLog) - kLog + kHome;
+  const auto executed = sp3::test::trace([&] {
+    memory->store_through(kHome, data.data(), data.size(), counts);
+    (void)memory->fence(counts);
+  });
+  CHECK(executed == flushes(FlushInstruction::clflush, stored, data.size(), false));
 }
 
 TEST_CASE("where caches are flushed by a power loss, the fence is left") {

@@ -199,6 +199,32 @@ TEST_CASE("stores of any alignment and size write exactly their bytes") {
   CHECK(word == 0x0123456789ABCDEF);
 }
 
+TEST_CASE(
+    "stores through the cache, or past it, write exactly their bytes and count each line once") {
+  const ScratchFile file;
+  const auto data = pattern(200, 4);
+  const std::vector<std::byte> zeros(400);
+  for (const auto instruction : available()) {
+    const auto memory = file.map(emulated(instruction));
+    for (const std::uint64_t offset : {4096U, 4097U, 4104U, 4152U, 4159U}) {
+      for (const std::size_t bytes : {0U, 1U, 63U, 64U, 65U, 128U, 136U, 191U}) {
+        memory->store(4000, zeros.data(), zeros.size());
+        FlushCounts counts;
+        memory->store_through(offset, data.data() + 1, bytes, counts);
+        REQUIRE(memory->fence(counts).ok());
+        std::vector<std::byte> expected(400);
+        std::memcpy(expected.data() + (offset - 4000), data.data() + 1, bytes);
+        INFO(to_string(instruction) << " offset " << offset << " bytes " << bytes);
+        REQUIRE(std::memcmp(memory->view() + 4000, expected.data(), expected.size()) == 0);
+        FlushCounts flushed;
+        memory->flush(offset, bytes, flushed);
+        REQUIRE(counts.lines == flushed.lines);
+        REQUIRE(counts.fences == (bytes == 0 ? 0 : 1));
+      }
+    }
+  }
+}
+
 TEST_CASE("model line charges at least its latency for every line") {
   const ScratchFile file;
   const auto memory =

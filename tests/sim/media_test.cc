@@ -137,6 +137,15 @@ TEST_CASE("non-temporal stores need their own core's fence and no flush") {
   CHECK(images(media, {0}) == Set{{1}});
 }
 
+TEST_CASE("a non-temporal store of what the cache holds makes it durable") {
+  Lines media;
+  media.set(0, 1, 0);
+  media.set(0, 1, 1, true);
+  CHECK(images(media, {0}) == Set{{0}, {1}});
+  media.fence(1);
+  CHECK(images(media, {0}) == Set{{1}});
+}
+
 TEST_CASE("between two flushes or fences a line's stores reach the media in their order") {
   for (const bool by_flush : {true, false}) {
     Lines media;
