@@ -10,14 +10,20 @@
 //      began anew in its place was lost and its first record was not; in what the old one claims
 //      besides there may be others' runs by then.
 //   5. judge: what lies beyond each end is searched for witnesses.
+//
+// Steps 2 to 4 are repeated until nothing is taken out; what was walked is not walked again. All
+// reading, and each round, draws on one allowance (log/read_allowance.h). When it is spent, what
+// has been found is all there is, and that is damage.
 #include "log/log_scanner.h"
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <mutex>
 
 #include <fmt/format.h>
 
+#include "base/damage_list.h"
 #include "base/mutant.h"
 #include "emu/threads.h"
 
@@ -27,7 +33,7 @@ namespace {
 // Consecutive runs of one session, by first LSN, from the run that holds its head on.
 struct Candidates {
   std::vector<SegmentRun> runs;
-  std::vector<RunWalk> walks;
+  std::vector<const RunWalk*> walks;
 };
 
 // The runs of a session's prefix, as indices into Candidates.
@@ -40,7 +46,13 @@ class Scan {
  public:
   Scan(const LogSource& source, Stamp floor, std::span<const Lsn> heads, emu::Executor& executor,
        const ScanProgress& progress)
-      : source_(source), floor_(floor), heads_(heads), executor_(executor), progress_(progress) {}
+      : source_(source),
+        floor_(floor),
+        heads_(heads),
+        executor_(executor),
+        progress_(progress),
+        allowance_((kMostPasses + source.layout.max_sessions) * source.layout.log_bytes),
+        walks_(source.layout.segments) {}
 
   ScanResult run() {
     search_ = find_runs(source_, executor_);
@@ -48,21 +60,25 @@ class Scan {
       group();
       walk_all();
       chain_all();
-    } while (take_out_covered());
+    } while (take_out_covered() && !allowance_.is_spent());
     judge_all();
+    for (const auto& walk : walks_) result_.bytes_scanned += walk ? walk->position : 0;
     join_all();
     result_.newest = search_.newest;
+    result_.bytes_read = allowance_.used();
     return std::move(result_);
   }
 
  private:
   void group();
   void walk_all();
+  void walk_all(const std::vector<SegmentRun>& runs);
   void chain_all();
   Chain chain(SessionId session, const Candidates& candidates) const;
   bool take_out_covered();
   void judge_all();
-  Beyond look_beyond_end(std::size_t index) const;
+  std::vector<FileRange> beyond_end(std::size_t index) const;
+  Beyond look_beyond_end(std::size_t index);
   void judge(std::size_t index, Beyond& beyond);
   void join_all();
   void join(std::size_t index);
@@ -74,8 +90,11 @@ class Scan {
   emu::Executor& executor_;
   const ScanProgress& progress_;
 
+  ReadAllowance allowance_;
   RunSearch search_;
-  std::vector<Candidates> candidates_;  // one per entry of result_.sessions, as is chains_
+  std::vector<std::unique_ptr<RunWalk>> walks_;  // by the run's first segment
+  std::uint64_t walked_ = 0;                     // bytes of the runs among them
+  std::vector<Candidates> candidates_;           // one per entry of result_.sessions, as is chains_
   std::vector<Chain> chains_;
   std::vector<Lsn> durable_;  // per session: its log was durable up to here
   ScanResult result_;
@@ -106,28 +125,43 @@ void Scan::group() {
   }
 }
 
+// Walks what was not walked before.
 void Scan::walk_all() {
-  std::vector<std::pair<std::size_t, std::size_t>> tasks;
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    candidates_[i].walks.resize(candidates_[i].runs.size());
-    for (std::size_t j = 0; j < candidates_[i].runs.size(); ++j) {
-      tasks.emplace_back(i, j);
-      total += candidates_[i].runs[j].bytes;
+  std::vector<SegmentRun> unread;
+  for (const Candidates& candidates : candidates_) {
+    for (const SegmentRun& run : candidates.runs) {
+      if (!walks_[run.segment]) unread.push_back(run);
     }
   }
+  walk_all(unread);
+  for (Candidates& candidates : candidates_) {
+    candidates.walks.clear();
+    for (const SegmentRun& run : candidates.runs) {
+      candidates.walks.push_back(walks_[run.segment].get());
+    }
+  }
+}
+
+void Scan::walk_all(const std::vector<SegmentRun>& runs) {
+  const std::uint64_t used = allowance_.used();
+  std::uint64_t total = walked_;
+  for (const SegmentRun& run : runs) total += run.bytes;
+  const auto walk = [&](const SegmentRun& run) {
+    walks_[run.segment] =
+        std::make_unique<RunWalk>(walk_run(source_, run, heads_[run.session], floor_, allowance_));
+  };
   emu::Mutex mutex;
-  std::uint64_t done = 0;
-  executor_.parallel_for(tasks.size(), [&](std::size_t task) {
-    Candidates& candidates = candidates_[tasks[task].first];
-    const std::size_t j = tasks[task].second;
-    const SegmentRun& run = candidates.runs[j];
-    candidates.walks[j] = walk_run(source_, run, heads_[run.session], floor_);
+  executor_.parallel_for(runs.size(), [&](std::size_t i) {
+    walk(runs[i]);
     const std::lock_guard lock(mutex);
-    result_.bytes_scanned += candidates.walks[j].position;
-    done += run.bytes;
-    if (progress_) progress_(done, total);
+    walked_ += runs[i].bytes;
+    if (progress_) progress_(walked_, total);
   });
+  if (!allowance_.is_spent()) return;
+  // What was read in time depends on the threads. What is replayed must not: a recovery that was
+  // killed must be followed by one that chooses the same records.
+  allowance_.set_used(used);
+  for (const SegmentRun& run : runs) walk(run);
 }
 
 void Scan::chain_all() {
@@ -148,9 +182,9 @@ Chain Scan::chain(SessionId session, const Candidates& candidates) const {
     std::size_t best = i;
     std::size_t end = i;
     for (; end < runs.size() && runs[end].first_lsn == runs[i].first_lsn; ++end) {
-      if (candidates.walks[end].next_lsn > candidates.walks[best].next_lsn) best = end;
+      if (candidates.walks[end]->next_lsn > candidates.walks[best]->next_lsn) best = end;
     }
-    const RunWalk& walk = candidates.walks[best];
+    const RunWalk& walk = *candidates.walks[best];
     const Lsn first_lsn = runs[i].first_lsn;
     i = end;
     const bool starts = chain.runs.empty();
@@ -175,35 +209,29 @@ bool Scan::take_out_covered() {
       return base::mutant(base::Mutant::recovery_hides_unread_headers) ? run->bytes
                                                                        : walk->position;
     }
-    [[nodiscard]] bool covers(std::uint64_t offset) const {
-      const std::uint64_t at = offset - run->offset;
-      return offset > run->offset && at < reach() && !walk->is_in_gap(at);
-    }
   };
+  const std::uint64_t segment_size = source_.layout.segment_size;
   // Those that reach beyond their first segment.
   std::vector<Live> live;
   for (std::size_t i = 0; i < chains_.size(); ++i) {
     for (const std::size_t run : chains_[i].runs) {
-      const Live l{&candidates_[i].runs[run], &candidates_[i].walks[run]};
-      if (l.walk->records.empty() || l.reach() <= source_.layout.segment_size) continue;
+      const Live l{&candidates_[i].runs[run], candidates_[i].walks[run]};
+      if (l.walk->records.empty() || l.reach() <= segment_size) continue;
       live.push_back(l);
     }
   }
   std::ranges::sort(live, {}, [](const Live& l) { return l.run->offset; });
-  const std::size_t before = search_.runs.size();
-  std::vector<Live> outer;  // of those so far, what reaches furthest
+  std::vector<bool> hidden(source_.layout.segments);
   for (const Live& l : live) {
-    if (std::ranges::any_of(outer, [&](const Live& o) { return o.covers(l.run->offset); })) {
-      continue;
+    if (hidden[l.run->segment]) continue;
+    for (std::uint64_t at = segment_size; at < l.reach(); at += segment_size) {
+      if (!l.walk->is_in_gap(at)) hidden[l.run->segment + at / segment_size] = true;
     }
-    std::erase_if(outer, [&](const Live& o) { return o.run->offset + o.reach() <= l.run->offset; });
-    outer.push_back(l);
-    const auto inside = [&](std::uint32_t segment) {
-      return l.covers(source_.layout.segment_offset(segment));
-    };
-    std::erase_if(search_.runs, [&](const SegmentRun& other) { return inside(other.segment); });
-    std::erase_if(search_.bad, [&](const BadHeader& bad) { return inside(bad.segment); });
   }
+  const std::size_t before = search_.runs.size();
+  std::erase_if(search_.runs, [&](const SegmentRun& run) { return hidden[run.segment]; });
+  std::erase_if(search_.bad, [&](const BadHeader& bad) { return hidden[bad.segment]; });
+  allowance_.use(before * sizeof(SegmentHeader));
   return search_.runs.size() != before;
 }
 
@@ -219,7 +247,9 @@ void Scan::note(const Beyond& beyond) {
 void Scan::judge_all() {
   durable_.assign(heads_.size(), 0);
   for (const Candidates& candidates : candidates_) {
-    for (const RunWalk& walk : candidates.walks) note({0, {}, walk.last_stamp, 0, walk.watermarks});
+    for (const RunWalk* walk : candidates.walks) {
+      note({0, {}, walk->last_stamp, 0, walk->watermarks});
+    }
   }
   std::vector<Beyond> beyond(candidates_.size());
   executor_.parallel_for(beyond.size(), [&](std::size_t i) { beyond[i] = look_beyond_end(i); });
@@ -228,8 +258,15 @@ void Scan::judge_all() {
     Lsn& durable = durable_[result_.sessions[i].session];
     durable = std::max(durable, beyond[i].persisted_upto);
   }
+  if (allowance_.is_spent()) {
+    base::add_damage(
+        result_, {source_.layout.log_offset,
+                  fmt::format("the log is not read to its end: its runs overlap as those of no log "
+                              "that was written, and {} times its size has been read",
+                              kMostPasses + source_.layout.max_sessions)});
+  }
   for (const BadHeader& bad : search_.bad) {
-    result_.damage.push_back({source_.layout.segment_offset(bad.segment), bad.what});
+    base::add_damage(result_, {source_.layout.segment_offset(bad.segment), bad.what});
   }
   for (std::size_t i = 0; i < beyond.size(); ++i) judge(i, beyond[i]);
   // Sessions of which not even a run is left.
@@ -239,26 +276,43 @@ void Scan::judge_all() {
         [](const LogPrefix& log, std::size_t wanted) { return log.session < wanted; });
     const bool found = known != result_.sessions.end() && known->session == session;
     if (found || durable_[session] < heads_[session]) continue;
-    result_.damage.push_back(
-        {source_.layout.log_offset,
-         fmt::format("the log of session {} is gone: it was durable from record {} to {}", session,
-                     heads_[session], durable_[session])});
+    base::add_damage(
+        result_, {source_.layout.log_offset,
+                  fmt::format("the log of session {} is gone: it was durable from record {} to {}",
+                              session, heads_[session], durable_[session])});
   }
 }
 
-Beyond Scan::look_beyond_end(std::size_t index) const {
+// Where witnesses may be, in file order. Runs that overlap, of which a session that began some and
+// left them empty may have many, make one range: it is searched once.
+std::vector<FileRange> Scan::beyond_end(std::size_t index) const {
   const Candidates& candidates = candidates_[index];
   const Chain& chain = chains_[index];
-  const Lsn missing = chain.next_lsn;
-  Beyond beyond;
-  if (!chain.runs.empty()) {
-    const std::size_t last = chain.runs.back();
-    look_beyond(source_, candidates.runs[last], candidates.walks[last].position, missing, beyond);
-  }
+  std::vector<FileRange> ranges;
   for (std::size_t j = 0; j < candidates.runs.size(); ++j) {
-    const bool searched = !chain.runs.empty() && chain.runs.back() == j;
-    if (searched || candidates.runs[j].first_lsn < missing) continue;
-    look_beyond(source_, candidates.runs[j], sizeof(SegmentHeader), missing, beyond);
+    const SegmentRun& run = candidates.runs[j];
+    const bool last = !chain.runs.empty() && chain.runs.back() == j;
+    if (!last && run.first_lsn < chain.next_lsn) continue;
+    const std::uint64_t from = last ? candidates.walks[j]->position : sizeof(SegmentHeader);
+    ranges.push_back({run.offset + from, run.bytes - from});
+  }
+  std::ranges::sort(ranges, {}, &FileRange::offset);
+  std::vector<FileRange> apart;
+  for (const FileRange& range : ranges) {
+    if (apart.empty() || apart.back().end() <= range.offset) {
+      apart.push_back(range);
+    } else if (range.end() > apart.back().end()) {
+      apart.back().length = range.end() - apart.back().offset;
+    }
+  }
+  return apart;
+}
+
+Beyond Scan::look_beyond_end(std::size_t index) {
+  Beyond beyond;
+  for (const FileRange& range : beyond_end(index)) {
+    look_beyond(source_, result_.sessions[index].session, range, chains_[index].next_lsn,
+                allowance_, beyond);
   }
   return beyond;
 }
@@ -273,7 +327,7 @@ void Scan::judge(std::size_t index, Beyond& beyond) {
   bool begun = beyond.largest_stamp != 0;
   if (!chain.runs.empty()) {
     const SegmentRun& run = candidates_[index].runs[chain.runs.back()];
-    const RunWalk& walk = candidates_[index].walks[chain.runs.back()];
+    const RunWalk& walk = *candidates_[index].walks[chain.runs.back()];
     log.end_offset = run.offset + walk.position;
     contradiction = walk.contradiction;
     for (const std::uint64_t at : {walk.position, base::round_up(walk.position, kFileBlock)}) {
@@ -287,13 +341,13 @@ void Scan::judge(std::size_t index, Beyond& beyond) {
   const std::uint64_t at = log.end_offset != 0 ? log.end_offset : source_.layout.log_offset;
   if (!contradiction.empty()) {
     log.end = PrefixEnd::damaged;
-    result_.damage.push_back({at, fmt::format("session {}: {}", log.session, contradiction)});
+    base::add_damage(result_, {at, fmt::format("session {}: {}", log.session, contradiction)});
   } else if (durable_[log.session] >= log.next_lsn) {
     log.end = PrefixEnd::damaged;
-    result_.damage.push_back(
-        {at, fmt::format("session {}: record {} cannot be read, but the log was "
-                         "durable up to record {}",
-                         log.session, log.next_lsn, durable_[log.session])});
+    base::add_damage(result_,
+                     {at, fmt::format("session {}: record {} cannot be read, but the log was "
+                                      "durable up to record {}",
+                                      log.session, log.next_lsn, durable_[log.session])});
   }
 }
 
@@ -306,12 +360,13 @@ void Scan::join_all() {
 
 void Scan::join(std::size_t index) {
   LogPrefix& log = result_.sessions[index];
-  Candidates& candidates = candidates_[index];
+  const Candidates& candidates = candidates_[index];
   std::size_t records = 0;
-  for (const std::size_t run : chains_[index].runs) records += candidates.walks[run].records.size();
+  for (const std::size_t run : chains_[index].runs)
+    records += candidates.walks[run]->records.size();
   log.records.reserve(records);
   for (const std::size_t run : chains_[index].runs) {
-    RunWalk walk = std::move(candidates.walks[run]);
+    const RunWalk walk = std::move(*walks_[candidates.runs[run].segment]);
     log.ranges.push_back({candidates.runs[run].offset, walk.position});
     if (walk.records.empty()) continue;
     if (log.records.empty()) log.first_lsn = walk.first_lsn;

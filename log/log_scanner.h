@@ -33,11 +33,6 @@ enum class PrefixEnd : std::uint8_t {
   damaged,  // a durable record is missing; what is there of it is listed in ScanResult::damage
 };
 
-struct FileRange {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-};
-
 struct LogPrefix {
   SessionId session = 0;
   // The prefix above the floor; record i has LSN first_lsn + i.
@@ -56,15 +51,22 @@ struct LogPrefix {
 
 struct ScanResult {
   std::vector<LogPrefix> sessions;  // by session; those with any run, record or damage
-  std::vector<Damage> damage;
-  Stamp largest_stamp = 0;  // in any intact record met, those beyond the prefixes included
-  Newest newest;            // in any intact header of a run
-  std::uint64_t bytes_scanned = 0;
+  std::vector<Damage> damage;       // the first of it, as base/damage_list.h has it
+  std::uint64_t more_damage = 0;
+  Stamp largest_stamp = 0;          // in any intact record met, those beyond the prefixes included
+  Newest newest;                    // in any intact header of a run
+  std::uint64_t bytes_scanned = 0;  // of runs, from their headers to where their records end
+  std::uint64_t bytes_read = 0;     // whatever for, and as often as it was read
 };
+
+inline constexpr std::uint64_t kMostPasses = 16;
 
 // Bytes walked so far and in all. Called by one thread at a time.
 using ScanProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
+// Takes time in the size of the log, whatever its bytes are: at most kMostPasses plus
+// layout.max_sessions times that much is read, more than a log that was written ever needs. One that
+// needs more is damaged.
 // REQUIRES: source.layout describes source.file; heads has one LSN per session. Reads only.
 ScanResult scan_logs(const LogSource& source, Stamp floor, std::span<const Lsn> heads,
                      emu::Executor& executor, const ScanProgress& progress = {});

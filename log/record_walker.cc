@@ -4,7 +4,7 @@
 
 namespace sp3::log {
 
-std::optional<RecordView> RecordWalker::record_at(std::uint64_t position) const {
+std::optional<RecordView> RecordWalker::record_at(std::uint64_t position) {
   if (position >= run_.size()) return std::nullopt;
   const std::byte* begin = run_.data() + position;
   const std::uint64_t available = run_.size() - position;
@@ -14,6 +14,7 @@ std::optional<RecordView> RecordWalker::record_at(std::uint64_t position) const 
   if (header->lsn != next_lsn_ && !base::mutant(base::Mutant::recovery_ignores_lsn)) {
     return std::nullopt;
   }
+  bytes_read_ += header->length;
   return read_record(begin, available, seed_, options_.verify);
 }
 

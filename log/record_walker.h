@@ -48,9 +48,11 @@ class RecordWalker {
   [[nodiscard]] std::uint64_t position() const { return position_; }
   // The stamp of the last record, 0 before the first.
   [[nodiscard]] Stamp last_stamp() const { return last_stamp_; }
+  // Of all records read so far, those included that were not accepted.
+  [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  std::optional<RecordView> record_at(std::uint64_t position) const;
+  std::optional<RecordView> record_at(std::uint64_t position);
 
   std::span<const std::byte> run_;
   std::uint32_t seed_;
@@ -58,6 +60,7 @@ class RecordWalker {
   Lsn next_lsn_;
   Stamp last_stamp_ = 0;
   std::uint64_t position_ = sizeof(SegmentHeader);
+  std::uint64_t bytes_read_ = 0;
 };
 
 // One run of a live log.

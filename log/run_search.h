@@ -30,6 +30,13 @@ struct LogSource {
   }
 };
 
+struct FileRange {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+
+  [[nodiscard]] std::uint64_t end() const { return offset + length; }
+};
+
 struct SegmentRun {
   std::uint64_t offset = 0;  // of the SegmentHeader in the file
   std::uint64_t bytes = 0;

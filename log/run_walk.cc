@@ -18,27 +18,28 @@ std::span<const std::byte> bytes_of(const LogSource& source, const SegmentRun& r
   return {source.file + run.offset, run.bytes};
 }
 
-// Calls visit(position, record) for intact records at 64-byte positions from `position` on whose
-// header passes `wanted`, until it returns false.
+// Calls visit(offset, record) for intact records at 64-byte positions of `where` whose header
+// passes `wanted`, until it returns false.
 template <class Wanted, class Visitor>
-void search(const LogSource& source, const SegmentRun& run, std::uint64_t position, Wanted&& wanted,
-            Visitor&& visit) {
-  const std::span<const std::byte> bytes = bytes_of(source, run);
-  const std::uint32_t seed = source.seed_of(run.session);
-  std::uint64_t budget = kChecksumFactor * run.bytes;
-  while (position < bytes.size()) {
-    const std::byte* begin = bytes.data() + position;
-    const std::uint64_t available = bytes.size() - position;
+void search(const LogSource& source, SessionId session, FileRange where, Reading& reading,
+            Wanted&& wanted, Visitor&& visit) {
+  const std::uint32_t seed = source.seed_of(session);
+  std::uint64_t budget = kChecksumFactor * where.length;
+  std::uint64_t offset = where.offset;
+  while (offset < where.end() && reading.add(kRecordAlignment)) {
+    const std::byte* begin = source.file + offset;
+    const std::uint64_t available = where.end() - offset;
     const auto header = peek_header(begin, available);
     if (header && wanted(*header) && header->length <= budget) {
       budget -= header->length;
+      reading.add(header->length);
       if (const auto record = read_record(begin, available, seed)) {
-        if (!visit(position, *record)) return;
-        position += record->padded_length();
+        if (!visit(offset, *record)) return;
+        offset += record->padded_length();
         continue;
       }
     }
-    position += kRecordAlignment;
+    offset += kRecordAlignment;
   }
 }
 
@@ -95,14 +96,21 @@ void take(const LogSource& source, SessionId run_session, const RecordView& reco
 
 }  // namespace
 
-RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp floor) {
+RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp floor,
+                 ReadAllowance& allowance) {
   RunWalk walk;
+  Reading reading(allowance);
   RecordWalker walker(bytes_of(source, run), run.first_lsn, source.seed_of(run.session));
   bool searched = false;
+  bool more = reading.may_begin();
   for (;;) {
     walk.next_lsn = walker.next_lsn();
     walk.position = walker.position();
-    if (const auto record = walker.next()) {
+    if (!more) break;
+    const std::uint64_t before = walker.bytes_read();
+    const auto record = walker.next();
+    more = reading.add(walker.bytes_read() - before);
+    if (record) {
       walk.contradiction = find_contradiction(source, *record);
       if (!walk.contradiction.empty()) break;
       take(source, run.session, *record, head, floor, walk);
@@ -113,10 +121,10 @@ RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp
     searched = true;
     std::uint64_t found = 0;
     search(
-        source, run, walker.position(),
-        [&](const RecordHeader& header) { return header.lsn == head; },
-        [&](std::uint64_t position, const RecordView&) {
-          found = position;
+        source, run.session, {run.offset + walker.position(), run.bytes - walker.position()},
+        reading, [&](const RecordHeader& header) { return header.lsn == head; },
+        [&](std::uint64_t offset, const RecordView&) {
+          found = offset - run.offset;
           return false;
         });
     if (found == 0) break;
@@ -127,10 +135,12 @@ RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp
   return walk;
 }
 
-void look_beyond(const LogSource& source, const SegmentRun& run, std::uint64_t position, Lsn lsn,
-                 Beyond& beyond) {
+void look_beyond(const LogSource& source, SessionId session, FileRange where, Lsn lsn,
+                 ReadAllowance& allowance, Beyond& beyond) {
+  Reading reading(allowance);
+  if (!reading.may_begin()) return;
   search(
-      source, run, position, [&](const RecordHeader& header) { return header.lsn > lsn; },
+      source, session, where, reading, [&](const RecordHeader& header) { return header.lsn > lsn; },
       [&](std::uint64_t, const RecordView& record) {
         if (record.kind() == RecordKind::transaction) {
           ++beyond.records;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "log/read_allowance.h"
 #include "log/record_reader.h"
 #include "log/run_search.h"
 
@@ -57,8 +58,9 @@ struct RunWalk {
 
 // Walks `run` from its first record. Records below `head` are passed over; if the chain breaks
 // before `head`, it is taken up again at the record with exactly that LSN: what was lost was not
-// needed.
-RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp floor);
+// needed. Goes on for as long as the allowance lasts.
+RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp floor,
+                 ReadAllowance& allowance);
 
 // Records behind the end of a prefix, which tell whether it ended by a torn write or by damage.
 struct Beyond {
@@ -75,9 +77,9 @@ struct Beyond {
   std::vector<Watermark> watermarks;
 };
 
-// Adds every intact record of the run's session with an LSN above `lsn` at any 64-byte position
-// of the run from `position` on. Linear in the size of the run, whatever its bytes are.
-void look_beyond(const LogSource& source, const SegmentRun& run, std::uint64_t position, Lsn lsn,
-                 Beyond& beyond);
+// Adds every intact record of the session with an LSN above `lsn` at any 64-byte position of
+// `where`. Linear in the size of that, whatever its bytes are.
+void look_beyond(const LogSource& source, SessionId session, FileRange where, Lsn lsn,
+                 ReadAllowance& allowance, Beyond& beyond);
 
 }  // namespace sp3::log

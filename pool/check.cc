@@ -21,6 +21,8 @@
 
 #include <fmt/format.h>
 
+#include "base/damage_list.h"
+
 namespace sp3::pool {
 namespace {
 
@@ -69,8 +71,8 @@ void check_superblocks(const PoolFile& file, CheckReport& report) {
     const std::byte* const b = view + layout.superblock_bytes;
     if (found.image.fixed.number == file.superblock().fixed.number &&
         std::memcmp(a, b, layout.superblock_bytes) != 0) {
-      report.damage.push_back({layout.superblock_offset(other),
-                               "the superblock copies have the same number and differ"});
+      base::add_damage(report, {layout.superblock_offset(other),
+                                "the superblock copies have the same number and differ"});
     }
     return;
   }
@@ -78,20 +80,32 @@ void check_superblocks(const PoolFile& file, CheckReport& report) {
   const auto inexplicable = find_inexplicable(
       view + offset, view + layout.superblock_offset(file.current_copy()), layout);
   if (found.sealed || inexplicable) {
-    report.damage.push_back({found.sealed ? found.offset : offset + *inexplicable,
-                             fmt::format("superblock copy {} is damaged: {}, wanted {}, found {}",
-                                         name, found.what, found.wanted, found.found)});
+    base::add_damage(report, {found.sealed ? found.offset : offset + *inexplicable,
+                              fmt::format("superblock copy {} is damaged: {}, wanted {}, found {}",
+                                          name, found.what, found.wanted, found.found)});
   }
 }
 
+// Slabs of which a copy's record is damaged, which makes them free in what is read of that copy.
+using DamagedRecords = std::unordered_set<std::uint32_t>;
+
 // Counts what copy `copy` describes; returns the sound part of its directory.
-SlabDirectory check_slabs(const PoolFile& file, int copy, CheckReport& report, bool count) {
+SlabDirectory check_slabs(const PoolFile& file, int copy, CheckReport& report,
+                          DamagedRecords& damaged, bool count) {
+  std::vector<Damage> found;
   SlabDirectory directory =
-      SlabDirectory::load_sound(file.memory(), file.layout(), file.identity(), copy, report.damage);
+      SlabDirectory::load_sound(file.memory(), file.layout(), file.identity(), copy, found);
+  for (Damage& damage : found) {
+    const std::uint64_t at = damage.offset - file.layout().directory_offset[copy];
+    damaged.insert(static_cast<std::uint32_t>(at / sizeof(SlabRecord)));
+    base::add_damage(report, std::move(damage));
+  }
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     const SlabRecord& record = directory.record(slab);
     if (record.type == 0) continue;
-    const auto bitmap = directory.load_sound_bitmap(file.memory(), slab, copy, report.damage);
+    found.clear();
+    const auto bitmap = directory.load_sound_bitmap(file.memory(), slab, copy, found);
+    for (Damage& damage : found) base::add_damage(report, std::move(damage));
     if (!count) continue;
     ++report.slabs;
     if (bitmap) report.objects += record.live;
@@ -100,21 +114,16 @@ SlabDirectory check_slabs(const PoolFile& file, int copy, CheckReport& report, b
 }
 
 void check_equal(const PoolFile& file, const SlabDirectory& current, const SlabDirectory& other,
-                 CheckReport& report) {
-  // A record that is damaged in either copy has been reported, and is free in that directory.
-  std::unordered_set<std::uint64_t> reported;
-  for (const Damage& damage : report.damage) reported.insert(damage.offset);
-  const auto offset_of = [&file](std::uint32_t slab, int copy) {
-    return file.layout().directory_offset[copy] + std::uint64_t{slab} * sizeof(SlabRecord);
-  };
+                 const DamagedRecords& reported, CheckReport& report) {
+  const std::uint64_t directory = file.layout().directory_offset[1 - file.current_copy()];
   for (std::uint32_t slab = 0; slab < current.size(); ++slab) {
     const SlabRecord& wanted = current.record(slab);
     const SlabRecord& found = other.record(slab);
     if (std::memcmp(&wanted, &found, sizeof wanted) == 0) continue;
-    if (reported.contains(offset_of(slab, 0)) || reported.contains(offset_of(slab, 1))) continue;
-    report.damage.push_back(
-        {offset_of(slab, 1 - file.current_copy()),
-         fmt::format("the copies of the record of slab {} differ in a clean pool", slab)});
+    if (reported.contains(slab)) continue;
+    base::add_damage(
+        report, {directory + std::uint64_t{slab} * sizeof(SlabRecord),
+                 fmt::format("the copies of the record of slab {} differ in a clean pool", slab)});
   }
 }
 
@@ -124,10 +133,11 @@ CheckReport check(const PoolFile& file) {
   CheckReport report;
   report.clean = file.is_clean();
   check_superblocks(file, report);
-  const SlabDirectory current = check_slabs(file, file.current_copy(), report, true);
+  DamagedRecords damaged;
+  const SlabDirectory current = check_slabs(file, file.current_copy(), report, damaged, true);
   if (report.clean && file.copies_equal()) {
-    const SlabDirectory other = check_slabs(file, 1 - file.current_copy(), report, false);
-    check_equal(file, current, other, report);
+    const SlabDirectory other = check_slabs(file, 1 - file.current_copy(), report, damaged, false);
+    check_equal(file, current, other, damaged, report);
   }
   return report;
 }

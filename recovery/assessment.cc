@@ -6,12 +6,17 @@
 
 #include <fmt/format.h>
 
+#include "base/damage_list.h"
 #include "emu/clock.h"
 
 namespace sp3::recovery {
 namespace {
 
 constexpr std::size_t kMostDropped = 1000;
+
+// Of cut(), besides one for each session. What one round takes away may have vouched for a record
+// before it, and so on: one of the next round's. A log could be made so that each round finds one.
+constexpr std::uint64_t kMostRounds = 16;
 
 void list(std::vector<DroppedRecord>& to, base::SessionId session, base::Lsn lsn, base::Stamp stamp,
           std::string reason) {
@@ -43,7 +48,8 @@ void Assessment::scan(const PhaseProgress& progress) {
 }
 
 void Assessment::cut() {
-  for (;;) {
+  const std::uint64_t most = kMostRounds + scan_.sessions.size();
+  for (std::uint64_t round = 1;; ++round) {
     cut_ = compute_cut(scan_.sessions);
     const std::uint64_t start = emu::ticks();
     preparation_ = prepare(selection(), plan_, shards_, executor_);
@@ -55,14 +61,16 @@ void Assessment::cut() {
       const BadRecord*& known = first[bad.prefix];
       if (known == nullptr || bad.record < known->record) known = &bad;
     }
-    for (const auto& [prefix, bad] : first) end_at(*bad);
+    // In the rounds beyond, a session loses all, and has nothing that a further one could find.
+    for (const auto& [prefix, bad] : first) end_at(*bad, round <= most ? bad->record : 0);
   }
 }
 
-void Assessment::end_at(const BadRecord& bad) {
+void Assessment::end_at(const BadRecord& bad, std::uint64_t kept) {
   log::LogPrefix& prefix = scan_.sessions[bad.prefix];
-  scan_.damage.push_back({bad.offset, bad.what});
-  for (std::uint64_t i = bad.record; i < prefix.records.size(); ++i) {
+  base::add_damage(scan_, {bad.offset, bad.what});
+  const base::Lsn contradicts = prefix.first_lsn + bad.record;
+  for (std::uint64_t i = kept; i < prefix.records.size(); ++i) {
     const auto record = log::trusted_record(source().file + prefix.records[i].offset);
     if (record.kind() != log::RecordKind::transaction) {
       --prefix.watermark_records;
@@ -71,15 +79,15 @@ void Assessment::end_at(const BadRecord& bad) {
     ++disowned_;
     list(disowned_records_, prefix.session, prefix.first_lsn + i, prefix.records[i].stamp,
          i == bad.record ? "it contradicts the slab it writes to"
-                         : fmt::format("it follows record {}, which contradicts its slab",
-                                       prefix.first_lsn + bad.record));
+         : i > bad.record
+             ? fmt::format("it follows record {}, which contradicts its slab", contradicts)
+             : fmt::format("record {} contradicts its slab, like too many before", contradicts));
   }
-  prefix.records.resize(bad.record);
-  prefix.next_lsn = prefix.first_lsn + bad.record;
+  prefix.records.resize(kept);
+  prefix.next_lsn = prefix.first_lsn + kept;
   prefix.end = log::PrefixEnd::damaged;
-  std::erase_if(prefix.dependencies, [&](const log::DependencyRef& dependency) {
-    return dependency.record() >= bad.record;
-  });
+  std::erase_if(prefix.dependencies,
+                [&](const log::DependencyRef& dependency) { return dependency.record() >= kept; });
 }
 
 base::Stamp Assessment::largest_stamp() const {
@@ -94,7 +102,7 @@ void Assessment::describe(RecoveryReport& report) const {
   report.bytes_replayed = preparation_.bytes;
   report.replayed = preparation_.transactions;
   report.records = disowned_;
-  report.damage = scan_.damage;
+  base::add_all_damage(scan_, report);
   report.dropped_records = disowned_records_;
   for (std::size_t i = 0; i < scan_.sessions.size(); ++i) {
     const log::LogPrefix& prefix = scan_.sessions[i];

@@ -38,7 +38,8 @@ class Assessment {
   [[nodiscard]] std::uint64_t preparation_ticks() const { return preparation_ticks_; }
 
   [[nodiscard]] const std::vector<log::LogPrefix>& prefixes() const { return scan_.sessions; }
-  [[nodiscard]] const std::vector<Damage>& damage() const { return scan_.damage; }
+  // The scan, with the damage that cut() found added to its own.
+  [[nodiscard]] const log::ScanResult& found() const { return scan_; }
   [[nodiscard]] const Cut& chosen() const { return cut_; }
   [[nodiscard]] const Preparation& preparation() const { return preparation_; }
   [[nodiscard]] SlabPlan& plan() { return plan_; }
@@ -55,7 +56,7 @@ class Assessment {
   void describe(RecoveryReport& report) const;
 
  private:
-  void end_at(const BadRecord& bad);
+  void end_at(const BadRecord& bad, std::uint64_t kept);
 
   pool::PoolFile& file_;
   const std::uint32_t shards_;

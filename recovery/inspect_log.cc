@@ -1,5 +1,6 @@
 #include "recovery/inspect_log.h"
 
+#include "base/damage_list.h"
 #include "emu/executor.h"
 #include "recovery/assessment.h"
 
@@ -74,7 +75,7 @@ LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedR
   Assessment assessment(file, directory, 1, executor);
   assessment.scan(no_progress);
   assessment.cut();
-  summary.damage = assessment.damage();
+  base::add_all_damage(assessment.found(), summary);
   for (std::size_t i = 0; i < assessment.prefixes().size(); ++i) {
     visit_prefix(assessment, i, [&](const LoggedRecord& record) {
       ++summary.records;
@@ -97,7 +98,7 @@ void check_log(pool::PoolFile& file, CheckReport& report) {
   for (const log::LogPrefix& prefix : assessment.prefixes()) {
     report.records += prefix.records.size() - prefix.watermark_records;
   }
-  report.damage.insert(report.damage.end(), assessment.damage().begin(), assessment.damage().end());
+  base::add_all_damage(assessment.found(), report);
 }
 
 }  // namespace sp3::recovery

@@ -42,7 +42,8 @@ struct LoggedRecord {
 struct LogSummary {
   bool clean = false;  // the pool was closed: no record will be replayed
   std::uint64_t records = 0;
-  std::vector<Damage> damage;
+  std::vector<Damage> damage;  // the first of it
+  std::uint64_t more_damage = 0;
 };
 
 // Calls visit for each record above the floor that the log holds, by session and LSN.

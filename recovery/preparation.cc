@@ -127,6 +127,7 @@ Preparation prepare(const Selection& selection, SlabPlan& plan, std::uint32_t sh
         carved = true;
         if (plan.carve(carving.write)) continue;
         const std::size_t prefix = result.stretches[i].prefix;
+        if (!clashes.empty() && clashes.back().prefix == prefix) continue;  // the first ends it
         const log::LogPrefix& log = selection.prefixes[prefix];
         clashes.push_back(
             {prefix, carving.record, log.records[carving.record].offset,

@@ -102,6 +102,12 @@ void require_output() {
   throw std::runtime_error("standard output could not be written");
 }
 
+void print_damage(std::FILE* to, const std::string& before, const std::vector<Damage>& damage,
+                  std::uint64_t more_damage) {
+  for (const Damage& d : damage) fmt::print(to, "{}at {}: {}\n", before, d.offset, d.what);
+  if (more_damage != 0) fmt::print(to, "{}... and {} more\n", before, more_damage);
+}
+
 std::uint64_t parse_size(const std::string& text) {
   std::uint64_t number = 0;
   const char* end = text.data() + text.size();

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <sp3/options.h>
+#include <sp3/report.h>
 
 #include "tools/cli_fwd.h"
 
@@ -38,6 +40,10 @@ void add_sim_command(CLI::App& app, int& exit_code);
 
 // Parses and runs; what is thrown becomes one line on standard error and an exit code.
 int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept;
+
+// A line for each place, with `before` in front.
+void print_damage(std::FILE* to, const std::string& before, const std::vector<Damage>& damage,
+                  std::uint64_t more_damage);
 
 // Throws if something that was printed did not get to where standard output leads.
 void require_output();

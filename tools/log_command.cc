@@ -39,8 +39,7 @@ std::string line_of(const recovery::LoggedRecord& r) {
 }
 
 int report_damage(const LogArguments& a, const recovery::LogSummary& summary, std::FILE* to) {
-  for (const Damage& d : summary.damage)
-    fmt::print(to, "{}: at {}: {}\n", a.path, d.offset, d.what);
+  print_damage(to, a.path + ": ", summary.damage, summary.more_damage);
   return summary.damage.empty() ? kOk : kFound;
 }
 

@@ -108,14 +108,16 @@ int check(const PoolArguments& a) {
     for (const Damage& d : report.damage)
       damage.push_back({{"offset", d.offset}, {"what", d.what}});
     const nlohmann::json result = {
-        {"path", a.path},        {"sound", report.sound()},   {"clean", report.clean},
-        {"slabs", report.slabs}, {"objects", report.objects}, {"records", report.records},
-        {"damage", damage}};
+        {"path", a.path},        {"sound", report.sound()},          {"clean", report.clean},
+        {"slabs", report.slabs}, {"objects", report.objects},        {"records", report.records},
+        {"damage", damage},      {"more_damage", report.more_damage}};
     fmt::print("{}\n", to_text(result));
   } else {
-    for (const Damage& d : report.damage) fmt::print("{}: at {}: {}\n", a.path, d.offset, d.what);
+    print_damage(stdout, a.path + ": ", report.damage, report.more_damage);
     fmt::print("{}: {}, {}; {} slabs, {} objects, {} log records\n", a.path,
-               report.sound() ? "sound" : fmt::format("{} places damaged", report.damage.size()),
+               report.sound()
+                   ? "sound"
+                   : fmt::format("{} places damaged", report.damage.size() + report.more_damage),
                report.clean ? "closed cleanly" : "not closed", report.slabs, report.objects,
                report.records);
   }
@@ -151,8 +153,7 @@ void print_losses(const RecoveryReport& report) {
     fmt::print("dropped            ... and {} more\n",
                report.dropped - report.dropped_records.size());
   }
-  for (const Damage& d : report.damage)
-    fmt::print("lost               at {}: {}\n", d.offset, d.what);
+  print_damage(stdout, "lost               ", report.damage, report.more_damage);
 }
 
 int recover(const PoolArguments& a) {

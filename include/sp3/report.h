@@ -46,15 +46,17 @@ struct RecoveryReport {
   double flush_seconds = 0;
   double total_seconds = 0;
   std::vector<DroppedRecord> dropped_records;  // the first 1000
-  std::vector<Damage> damage;                  // empty unless accept_loss was given
+  std::vector<Damage> damage;                  // empty unless accept_loss was given; the first 1000
+  std::uint64_t more_damage = 0;               // places that `damage` leaves out
 };
 
 struct CheckReport {
   bool clean = false;       // closed cleanly (not the same as sound)
   std::uint64_t slabs = 0;  // carved slabs checked
   std::uint64_t objects = 0;
-  std::uint64_t records = 0;  // complete log records found
-  std::vector<Damage> damage;
+  std::uint64_t records = 0;      // complete log records found
+  std::vector<Damage> damage;     // the first 1000
+  std::uint64_t more_damage = 0;  // places that `damage` leaves out
   [[nodiscard]] bool sound() const noexcept { return damage.empty(); }
 };
 

@@ -1,0 +1,56 @@
+// ReadAllowance: how much a scan may read in all.
+//
+// Runs that overlap are read once for each of them. In a log that was written they are few: what is
+// live does not overlap, and of what is history a session's head leaves one run. In a log that was
+// made up every segment may claim all that follow, and reading would take time by the square of
+// their number.
+//
+// Thread safety: all members by any thread. Each reader counts in a Reading of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace sp3::log {
+
+class ReadAllowance {
+ public:
+  explicit ReadAllowance(std::uint64_t bytes) : bytes_(bytes) {}
+
+  // Relaxed, all of them: a sum that is known a little later lets a little more be read.
+  void use(std::uint64_t bytes) { used_.fetch_add(bytes, std::memory_order_relaxed); }
+  void set_used(std::uint64_t bytes) { used_.store(bytes, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool is_spent() const { return used() > bytes_; }
+
+ private:
+  const std::uint64_t bytes_;
+  std::atomic<std::uint64_t> used_{0};
+};
+
+// What one reader reads, told to the allowance in portions.
+class Reading {
+ public:
+  explicit Reading(ReadAllowance& allowance) : allowance_(allowance) {}
+  ~Reading() { allowance_.use(bytes_); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+  // Returns whether anything more may be read.
+  bool add(std::uint64_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ < kPortion) return true;
+    allowance_.use(std::exchange(bytes_, 0));
+    return may_begin();
+  }
+  [[nodiscard]] bool may_begin() const { return !allowance_.is_spent(); }
+
+ private:
+  static constexpr std::uint64_t kPortion = std::uint64_t{64} * 1024;
+
+  ReadAllowance& allowance_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace sp3::log
