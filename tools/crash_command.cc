@@ -36,6 +36,7 @@ struct CrashArguments {
   std::string path;
   unsigned threads = 0;
   std::uint64_t entries = 200;
+  unsigned deadline_seconds = 120;
   bool keep = false;
   bool quiet = false;
 };
@@ -55,6 +56,10 @@ void check(const CrashArguments& a) {
   }
   if (a.entries < 2 || a.entries > 5000) {
     throw UsageError(fmt::format("--entries: wanted 2 to 5000, found {}", a.entries));
+  }
+  if (a.deadline_seconds == 0 || a.deadline_seconds > workloads::kMostSeconds) {
+    throw UsageError(fmt::format("--deadline: wanted 1 to {}, found {}", workloads::kMostSeconds,
+                                 a.deadline_seconds));
   }
   if (a.durability != "both" && a.durability != "sync" && a.durability != "async") {
     throw UsageError("--durability: wanted sync, async or both, found '" + a.durability + "'");
@@ -96,6 +101,7 @@ std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
       o.asynchronous = durabilities[(i + pass) % durabilities.size()];
       o.memory = memory;
       o.range_lock = parse_range_lock(a.range_lock);
+      o.deadline = std::chrono::seconds(a.deadline_seconds);
       o.seed = rng.next();
       o.plan.workload = kinds[i];
       o.plan.entries = a.entries;
@@ -152,9 +158,9 @@ class CrashTest {
   int run() {
     fmt::print(
         "crash-test --rounds {} --seed {} --workload {} --durability {} --strategy {} --memory {} "
-        "--range-lock {} --entries {} --threads {}\n",
+        "--range-lock {} --entries {} --threads {} --deadline {}\n",
         a_.rounds, a_.seed, a_.workloads, a_.durability, a_.strategy, a_.memory, a_.range_lock,
-        a_.entries, a_.threads);
+        a_.entries, a_.threads, a_.deadline_seconds);
     for (unsigned round = 0; round < a_.rounds; ++round) {
       const std::size_t index = round % arenas_.size();
       if (!arenas_[index]) continue;  // it failed before
@@ -242,6 +248,9 @@ void add_crash_command(CLI::App& app, int& exit_code) {
   test->add_option("--threads", a->threads, "of a victim; 0: 1 to 4, by seed")
       ->capture_default_str();
   test->add_option("--entries", a->entries, "array slots or keys")->capture_default_str();
+  test->add_option("--deadline", a->deadline_seconds,
+                   "seconds of silence after which a victim hangs, which is a violation")
+      ->capture_default_str();
   test->add_flag("--keep", a->keep, "leave the pools when done");
   test->add_flag("--quiet", a->quiet, "print only violations and the summary");
   test->callback([a, &exit_code] {

@@ -4,8 +4,10 @@
 usage: cli_test.py SP3
 """
 
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +23,20 @@ def process_state(pid):
             return file.read().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return None
+
+
+def children(parent, argument, threads):
+    """The children of a process that have this argument and so many threads."""
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8") as file:
+                if int(file.read().rpartition(")")[2].split()[1]) != parent:
+                    continue
+            with open(f"/proc/{name}/cmdline", encoding="utf-8") as file:
+                if argument in file.read().split("\0") and len(os.listdir(f"/proc/{name}/task")) >= threads:
+                    yield int(name)
+        except (OSError, ValueError):
+            continue  # no process, or gone
 
 
 class CliTest(CommandTest):
@@ -174,6 +190,7 @@ class CliTest(CommandTest):
             ["lockbench", "--lock", "bare", "--buckets", "0"],
             ["lockbench", "--lock", "bare", "--buckets", "3"],
             ["crash-test", "--durability", "never"], ["crash-test", "--threads", "99"],
+            ["crash-test", "--deadline", "0"], ["crash-test", "--deadline", "100000"],
             ["crash-test", "--workload", "heap"], ["crash-test", "--path", "/nowhere"],
         ):
             with self.subTest(arguments=arguments):
@@ -270,6 +287,35 @@ class CliTest(CommandTest):
             self.assertIn(b"standard output", process.stderr.read())
             self.assertEqual(process.wait(timeout=60), ERROR)
         self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_a_victim_that_hangs_is_a_violation(self):
+        """In each kind of round, whose victims are stopped until one was not about to die anyhow:
+        when the pool is made, when transactions run, when what was recovered is told, and when it
+        is closed."""
+        # As victim.h numbers them; who runs transactions in four threads has more than five.
+        for mode, threads, where in ((0, 1, "making the pool"), (1, 6, "running, its threads 0, 1, 2, 3"),
+                                     (2, 1, ""), (3, 1, "")):
+            with self.subTest(mode=mode), subprocess.Popen(
+                    [self.SP3, "crash-test", "--rounds", "400", "--seed", "5", "--workload", "sps",
+                     "--durability", "sync", "--threads", "4", "--deadline", "3", "--quiet"],
+                    stdout=subprocess.PIPE, text=True, cwd=self.directory.name) as process:
+                stopped = set()
+                try:
+                    while process.poll() is None:
+                        for victim in children(process.pid, f"--mode={mode}", threads):
+                            with contextlib.suppress(ProcessLookupError):
+                                os.kill(victim, signal.SIGSTOP)
+                                stopped.add(victim)
+                finally:
+                    process.kill()
+                said = process.stdout.read()
+                self.assertEqual(process.returncode, FOUND, said)
+                self.assertRegex(said, r"(?m)^round +\d+ .* VIOLATION$")
+                found = re.search(rf"(?m)^  The victim hangs {where}.*: nothing for 3 s; seed \d+, "
+                                  r"process (\d+) with .* T", said)
+                self.assertIsNotNone(found, said)
+                self.assertIn(int(found[1]), stopped)
+                self.assertIsNone(process_state(found[1]))
 
     def test_a_pool_that_cannot_be_made_is_no_violation(self):
         said = self.sp3("crash-test", "--rounds", "1", "--memory", "dax", "--path", ".", code=ERROR)

@@ -21,8 +21,6 @@ namespace {
 
 using KillStep = emu::Step;
 
-constexpr auto kPatience = std::chrono::seconds(60);  // for a victim that should be doing something
-
 constexpr std::array kCommitSteps = {
     KillStep::epoch_pin,       KillStep::commit_reserve,   KillStep::commit_lock,
     KillStep::commit_announce, KillStep::commit_stamp,     KillStep::commit_validate,
@@ -52,6 +50,12 @@ Arm pick(workloads::Rng& rng, const std::array<KillStep, N>& steps, std::uint64_
 
 std::string describe(const Arm& arm) {
   return fmt::format("{} x{}", emu::step_name(arm.step), arm.countdown);
+}
+
+// Whether a thread that runs transactions says so.
+bool is_of_a_thread(MessageKind kind) {
+  return kind == MessageKind::acknowledged || kind == MessageKind::observed ||
+         kind == MessageKind::observed_front;
 }
 
 Outcome outcome_of(const Message& m) { return {m.sequence, m.values[0], m.values[1]}; }
@@ -303,27 +307,54 @@ Arena::Life Arena::follow(const VictimOptions& options, double lifetime_ms, Roun
   Receiver receiver(oracle_, result);
   Life& life = receiver.life();
   bool killed = false;
-  Clock::time_point deadline = Clock::now() + kPatience;
+  Watch watch(options_.deadline, Clock::now());
   for (Message message;;) {
-    const VictimProcess::Event event = process.next(message, deadline);
+    const VictimProcess::Event event = process.next(message, watch.until());
+    const Clock::time_point now = Clock::now();
     if (event == VictimProcess::Event::end) break;
     if (event == VictimProcess::Event::timeout) {
-      if (!killed && (!life.told || options.mode == VictimMode::close)) {
-        result.violations.emplace_back("The victim hangs.");
+      const Watch::Verdict verdict = watch.judge(now);
+      // A thread that has told of a violation says nothing more.
+      if (verdict == Watch::Verdict::wait && result.violations.empty()) continue;
+      if (verdict == Watch::Verdict::hangs) {
+        result.violations.push_back(describe_hang(options, life, watch, process.pid()));
       }
       process.kill();
       killed = true;
-      deadline = Clock::now() + kPatience;
+      watch.killed(now);
       continue;
     }
+    watch.heard(now);
     const bool was_told = life.told;
     if (receiver.receive(message) && options.mode == VictimMode::run) {
-      deadline = Clock::now() + std::chrono::microseconds(static_cast<long>(lifetime_ms * 1000));
+      watch.runs(options.plan.threads,
+                 std::chrono::microseconds(static_cast<long>(lifetime_ms * 1000)), now);
     }
-    if (!was_told && life.told && options.mode == VictimMode::tell) deadline = Clock::now();
+    if (is_of_a_thread(message.kind)) watch.heard_of(message.thread, now);
+    if (!was_told && life.told && options.mode == VictimMode::tell) watch.is_done(now);
   }
-  judge_end(options, killed, process.wait(), life, result);
+  // It has closed the pipe, and has only to end.
+  std::optional<int> status = process.wait_until(Clock::now() + options_.deadline);
+  if (!status) {
+    result.violations.push_back(describe_hang(options, life, watch, process.pid()));
+    process.kill();
+    killed = true;
+    status = process.wait();
+  }
+  judge_end(options, killed, *status, life, result);
   return life;
+}
+
+std::string Arena::describe_hang(const VictimOptions& options, const Life& life, const Watch& watch,
+                                 pid_t pid) const {
+  std::string where = "before it told what is in the pool";
+  const std::vector<unsigned> silent = watch.silent_threads();
+  if (options.mode == VictimMode::create) where = "making the pool";
+  if (life.told) where = "running or closing";
+  if (!silent.empty()) where = fmt::format("running, its threads {}", fmt::join(silent, ", "));
+  if (life.closed) where = "after it closed the pool";
+  return fmt::format("The victim hangs {}: nothing for {} s; seed {}, process {} with {}.", where,
+                     options_.deadline.count(), options.run_seed, pid, process_state(pid));
 }
 
 // Whether the victim's end is one of those that were arranged.

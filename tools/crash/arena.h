@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "tools/crash/oracle.h"
 #include "tools/crash/process.h"
 #include "tools/crash/victim.h"
+#include "tools/crash/watch.h"
 #include "workloads/pool_remover.h"
 #include "workloads/rng.h"
 
@@ -23,6 +25,7 @@ struct ArenaOptions {
   MemoryKind memory = MemoryKind::emulated;
   std::optional<RangeLockKind> range_lock;  // of ranged objects; none: either, for each victim anew
   std::uint64_t seed = 1;                   // for how and when to kill
+  std::chrono::seconds deadline{120};       // a victim that is silent for so long hangs
 };
 
 struct RoundResult {
@@ -68,8 +71,11 @@ class Arena {
   class Receiver;
 
   VictimOptions victim(VictimMode mode, RecoveryStrategy strategy);
-  // Follows a victim until it is gone; kills it `lifetime_ms` after it is ready (told, for `tell`).
+  // Follows a victim until it is gone; kills it `lifetime_ms` after it is ready (told, for `tell`),
+  // and where it hangs.
   Life follow(const VictimOptions& options, double lifetime_ms, RoundResult& result);
+  [[nodiscard]] std::string describe_hang(const VictimOptions& options, const Life& life,
+                                          const Watch& watch, pid_t pid) const;
   void judge_end(const VictimOptions& options, bool killed, int status, Life& life,
                  RoundResult& result);
   void arm_running(VictimOptions& options, RoundResult& result);

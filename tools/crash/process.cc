@@ -5,10 +5,12 @@
 #include <csignal>
 #include <cstring>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/start_program.h"
@@ -63,6 +65,20 @@ VictimProcess::Event VictimProcess::next(Message& message, Clock::time_point dea
 
 void VictimProcess::kill() noexcept {
   if (pid_ > 0) ::kill(pid_, SIGKILL);
+}
+
+std::optional<int> VictimProcess::wait_until(Clock::time_point deadline) noexcept {
+  // Nearly always it is gone at the first look, or about to be.
+  while (pid_ > 0) {
+    int status = 0;
+    if (::waitpid(pid_, &status, WNOHANG) > 0) {
+      pid_ = -1;
+      return status;
+    }
+    if (Clock::now() >= deadline) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return 0;
 }
 
 int VictimProcess::wait() noexcept {

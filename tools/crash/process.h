@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include <sys/types.h>
 
@@ -30,6 +31,9 @@ class VictimProcess {
   void kill() noexcept;
   // The status as of waitpid(2). Blocks until the victim is gone.
   int wait() noexcept;
+  // The same; nothing if it is still there at the deadline.
+  std::optional<int> wait_until(Clock::time_point deadline) noexcept;
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
  private:
   pid_t pid_ = -1;
