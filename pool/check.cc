@@ -21,6 +21,7 @@
 
 #include <fmt/format.h>
 
+#include "base/assert.h"
 #include "base/damage_list.h"
 
 namespace sp3::pool {
@@ -140,6 +141,17 @@ CheckReport check(const PoolFile& file) {
     check_equal(file, current, other, damaged, report);
   }
   return report;
+}
+
+void require_metadata(const PoolFile& file) {
+  SP3_ASSERT(file.is_clean());
+  const SlabDirectory directory = file.load_directory();
+  const int copy = file.current_copy();
+  for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
+    if (directory.record(slab).type == 0) continue;
+    (void)(file.copies_equal() ? directory.load_either_bitmap(file.memory(), slab, copy)
+                               : directory.load_bitmap(file.memory(), slab, copy));
+  }
 }
 
 }  // namespace sp3::pool

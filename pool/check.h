@@ -13,4 +13,9 @@ namespace sp3::pool {
 // being written) is not damage. Takes time in the number of slabs, not in their contents.
 CheckReport check(const PoolFile& file);
 
+// Verifies that opening a closed pool, and whoever works in it then, finds all metadata in one copy
+// or the other: opening reads no bitmaps, which are read when they are needed.
+// Errors: damaged_metadata. REQUIRES: file.is_clean().
+void require_metadata(const PoolFile& file);
+
 }  // namespace sp3::pool

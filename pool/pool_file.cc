@@ -121,16 +121,18 @@ PoolInfo PoolFile::description() const {
   return info;
 }
 
-PoolInfo PoolFile::info() const {
-  PoolInfo info = description();
+SlabDirectory PoolFile::load_directory() const {
   std::vector<Damage> damage;
   auto directory = SlabDirectory::load_sound(*memory_, layout_, identity(), choice_.copy, damage);
-  if (!damage.empty()) {
-    // Equal superblocks of a closed pool vouch for the other copy as well; opening goes by it too.
-    const bool either = is_clean() && copies_equal();
-    directory = SlabDirectory::load(*memory_, layout_, identity(),
-                                    either ? 1 - choice_.copy : choice_.copy);
-  }
+  if (damage.empty()) return directory;
+  const bool either = is_clean() && copies_equal();
+  return SlabDirectory::load(*memory_, layout_, identity(),
+                             either ? 1 - choice_.copy : choice_.copy);
+}
+
+PoolInfo PoolFile::info() const {
+  PoolInfo info = description();
+  const SlabDirectory directory = load_directory();
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     const SlabRecord& record = directory.record(slab);
     if (record.type == 0) continue;

@@ -57,6 +57,11 @@ class PoolFile {
   }
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
 
+  // The directory to go by: the current copy or, if that is damaged in a closed pool with equal
+  // superblocks, which vouch for both, the other. Opening goes by the same.
+  // Errors: damaged_metadata.
+  [[nodiscard]] SlabDirectory load_directory() const;
+
   // What inspect() tells, as of opening. Reads the directory for the counts.
   // Errors: damaged_metadata.
   [[nodiscard]] PoolInfo info() const;

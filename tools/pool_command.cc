@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "pool/check.h"
 #include "tools/command.h"
 #include "tools/progress_bar.h"
 
@@ -162,6 +163,12 @@ int recover(const PoolArguments& a) {
   options.recovery.strategy = parse_strategy(a.strategy);
   options.recovery.threads = a.threads;
   options.recovery.accept_loss = a.accept_loss;
+  // A recovery verifies what it goes by; of a closed pool, opening leaves bitmaps to whoever needs
+  // them.
+  if (const auto file = pool::PoolFile::open(a.path, Options{}, pool::PoolFile::Access::read_only);
+      file->is_clean()) {
+    pool::require_metadata(*file);
+  }
   auto bar = std::make_unique<ProgressBar>();
   options.recovery.progress = [&bar](const Progress& p) {
     if (bar) bar->show(p.phase, p.done, p.total);

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -546,6 +547,36 @@ class CliTest(CommandTest):
         self.assertIn("no room", said)
         self.assertIn("wanted", said)
         self.assertIn("found", said)
+
+    def test_recover_says_that_a_closed_pool_is_damaged(self):
+        self.sp3("crash-test", "--rounds", "1", "--seed", "3", "--workload", "rbtree", "--keep",
+                 "--durability", "sync", "--path", self.directory.name)
+        [name] = [f for f in os.listdir(self.directory.name) if f.endswith(".pool")]
+        pool = os.path.join(self.directory.name, name)
+        self.sp3("pool", "recover", pool)
+        with open(pool, "rb") as file:
+            sound = bytearray(file.read())
+        # As docs/DATA_LAYOUT.md has it: the extents of a superblock, the records of a directory.
+        (_, _, directory, _), (_, _, slabs, _) = (
+            struct.unpack_from("<IIQQ", sound, 112 + 24 * extent) for extent in (1, 3))
+        slab_size = struct.unpack_from("<I", sound, 108)[0]
+        number, bitmap, bitmap_bytes = next(
+            (n, slabs + n * slab_size, -(-slab_size // slot // 512) * 64) for n, (kind, slot, live) in
+            ((n, struct.unpack_from("<Q4xII", sound, directory + 32 * n)) for n in range(1, 100))
+            if kind != 0 and live != 0)
+        for copies, code in (((0,), OK), ((0, 1), ERROR)):
+            damaged = sound.copy()
+            for copy in copies:
+                damaged[bitmap + copy * bitmap_bytes] ^= 1
+            with open(pool, "wb") as file:
+                file.write(damaged)
+            self.assertIn("1 places" if copies == (0,) else "2 places",
+                          self.sp3("pool", "check", pool, code=FOUND).stdout)
+            result = self.sp3("pool", "recover", pool, code=code)
+            if code == ERROR:
+                self.assertRegex(result.stderr, rf"^sp3: the bitmap of slab {number} .*, at byte {bitmap + bitmap_bytes}\n$")
+                with open(pool, "rb") as file:
+                    self.assertEqual(file.read(), damaged)
 
     def test_crash_test_kills_recovers_and_leaves_a_log_to_look_at(self):
         result = self.sp3("crash-test", "--rounds", "4", "--seed", "3", "--workload", "rbtree,queue",
