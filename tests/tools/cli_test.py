@@ -4,40 +4,15 @@
 usage: cli_test.py SP3
 """
 
-import contextlib
 import json
 import os
-import re
 import signal
 import struct
 import subprocess
 import sys
 import time
 
-from command_line import ERROR, FOUND, OK, USAGE, CommandTest, main
-
-
-def process_state(pid):
-    """As in /proc/PID/stat; None where there is no such process."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return None
-
-
-def children(parent, argument, threads):
-    """The children of a process that have this argument and so many threads."""
-    for name in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{name}/stat", encoding="utf-8") as file:
-                if int(file.read().rpartition(")")[2].split()[1]) != parent:
-                    continue
-            with open(f"/proc/{name}/cmdline", encoding="utf-8") as file:
-                if argument in file.read().split("\0") and len(os.listdir(f"/proc/{name}/task")) >= threads:
-                    yield int(name)
-        except (OSError, ValueError):
-            continue  # no process, or gone
+from command_line import ERROR, FOUND, OK, USAGE, CommandTest, main, process_state
 
 
 class CliTest(CommandTest):
@@ -278,61 +253,6 @@ class CliTest(CommandTest):
             with self.subTest(command=command):
                 self.assertEqual(
                     self.end_while_it_has_a_pool(signal_number, *command, "--entries", "300"), [])
-
-    def test_a_crash_test_that_nobody_reads_leaves_no_pool(self):
-        with subprocess.Popen([self.SP3, "crash-test", "--rounds", "10000", "--path", "."],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              cwd=self.directory.name) as process:
-            process.stdout.readline()
-            process.stdout.close()
-            self.assertIn(b"standard output", process.stderr.read())
-            self.assertEqual(process.wait(timeout=60), ERROR)
-        self.assertEqual(os.listdir(self.directory.name), [])
-
-    def test_a_victim_that_hangs_is_a_violation(self):
-        """In each kind of round, whose victims are stopped until one was not about to die anyhow:
-        when the pool is made, when transactions run, when what was recovered is told, and when it
-        is closed."""
-        # As victim.h numbers them; who runs transactions in four threads has more than five.
-        for mode, threads, where in ((0, 1, "making the pool"), (1, 6, "running, its threads 0, 1, 2, 3"),
-                                     (2, 1, ""), (3, 1, "")):
-            with self.subTest(mode=mode), subprocess.Popen(
-                    [self.SP3, "crash-test", "--rounds", "400", "--seed", "5", "--workload", "sps",
-                     "--durability", "sync", "--threads", "4", "--deadline", "3", "--quiet"],
-                    stdout=subprocess.PIPE, text=True, cwd=self.directory.name) as process:
-                stopped = set()
-                try:
-                    while process.poll() is None:
-                        for victim in children(process.pid, f"--mode={mode}", threads):
-                            with contextlib.suppress(ProcessLookupError):
-                                os.kill(victim, signal.SIGSTOP)
-                                stopped.add(victim)
-                finally:
-                    process.kill()
-                said = process.stdout.read()
-                self.assertEqual(process.returncode, FOUND, said)
-                self.assertRegex(said, r"(?m)^round +\d+ .* VIOLATION$")
-                found = re.search(rf"(?m)^  The victim hangs {where}.*: nothing for 3 s; seed \d+, "
-                                  r"process (\d+) with .* T", said)
-                self.assertIsNotNone(found, said)
-                self.assertIn(int(found[1]), stopped)
-                self.assertIsNone(process_state(found[1]))
-
-    def test_a_pool_that_cannot_be_made_is_no_violation(self):
-        said = self.sp3("crash-test", "--rounds", "1", "--memory", "dax", "--path", ".", code=ERROR)
-        self.assertIn("not on persistent memory", said.stderr)
-        self.assertNotIn("VIOLATION", said.stdout)
-
-    def test_a_crash_test_without_room_kills_nobody(self):
-        small = ["unshare", "-rm", "sh", "-c",
-                 'mount -t tmpfs -o size=20m none "$PWD" && cd "$PWD" && exec "$0" "$@"']
-        where = {"cwd": self.directory.name, "capture_output": True, "text": True, "check": False}
-        if subprocess.run([*small, "true"], **where).returncode != OK:
-            self.skipTest("no file system can be mounted")
-        result = subprocess.run([*small, self.SP3, "crash-test", "--rounds", "1", "--path", "."], **where)
-        self.assertEqual(result.returncode, ERROR, result.stdout)
-        self.assertRegex(result.stderr, "^sp3: there is no room .*, wanted 32 MiB, found 20 MiB\n$")
-        self.assertNotIn("round", result.stdout)
 
     def test_bench_does_not_overwrite(self):
         self.create()
@@ -577,27 +497,6 @@ class CliTest(CommandTest):
                 self.assertRegex(result.stderr, rf"^sp3: the bitmap of slab {number} .*, at byte {bitmap + bitmap_bytes}\n$")
                 with open(pool, "rb") as file:
                     self.assertEqual(file.read(), damaged)
-
-    def test_crash_test_kills_recovers_and_leaves_a_log_to_look_at(self):
-        result = self.sp3("crash-test", "--rounds", "4", "--seed", "3", "--workload", "rbtree,queue",
-                          "--durability", "async", "--keep", "--path", self.directory.name)
-        self.assertIn("0 violations", result.stdout)
-        self.assertIn("--seed 3", result.stdout)
-        crashed = [f for f in os.listdir(self.directory.name) if f.endswith(".crashed")]
-        self.assertEqual(len(crashed), 2)
-        for name in crashed:
-            pool = os.path.join(self.directory.name, name)
-            self.assertIn("records", self.sp3("log", pool, "--limit", "5").stdout)
-            records = [line for line in self.sp3("log", pool).stdout.splitlines()[1:-1]
-                       if "watermark" not in line]
-            graph = self.sp3("log", pool, "--dot", "-").stdout
-            self.assertTrue(graph.startswith("digraph"))
-            self.assertEqual(graph.count("[label="), len(records))
-            if len({line.split()[0] for line in records}) < len(records):
-                self.assertIn("->", graph)  # from a session's record to its next
-            self.sp3("pool", "check", pool)
-            self.sp3("pool", "recover", pool, "--strategy", "dag", "--threads", "2")
-            self.assertTrue(json.loads(self.sp3("pool", "info", pool, "--json").stdout)["clean"])
 
     def test_report_is_run_from_where_the_tool_is(self):
         missing = os.path.join(self.directory.name, "missing.json")

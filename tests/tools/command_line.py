@@ -20,6 +20,15 @@ BENCH_FIELDS = {
 }
 
 
+def process_state(pid):
+    """As in /proc/PID/stat; None where there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return None
+
+
 class CommandTest(unittest.TestCase):
     SP3 = ""  # the program
 
