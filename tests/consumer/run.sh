@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs a built sp3 into a temporary prefix, moves that, and uses it from an outside project:
-# first with find_package, then with pkg-config. The move shows that no path is baked in.
+# first with find_package, then with pkg-config. The move shows that no path is baked in, and the
+# space in the new name that none is taken for two words.
 set -euo pipefail
 
 if [[ $# -ne 4 ]]; then
@@ -14,8 +15,8 @@ trap 'rm -rf "$work"' EXIT
 
 echo "== install"
 "$cmake" --install "$build" --prefix "$work/first" > "$work/install.log"
-mv "$work/first" "$work/prefix"
-prefix=$work/prefix
+mv "$work/first" "$work/the prefix"
+prefix="$work/the prefix"
 
 echo "== every public header is installed"
 headers() { (cd "$1" && find sp3 -name '*.h' | LC_ALL=C sort); }
@@ -37,10 +38,10 @@ export PKG_CONFIG_PATH=${pc%/*}
 if [[ $linkage == static ]]; then
   flags=$(pkg-config --static --cflags --libs sp3)
 else
-  flags="$(pkg-config --cflags --libs sp3) -Wl,-rpath,$libdir"
+  flags="$(pkg-config --cflags --libs sp3) -Wl,-rpath,${libdir@Q}"
 fi
-# shellcheck disable=SC2086  # the flags are words
-"$cxx" -std=c++20 -O2 "$program/main.cc" -o "$work/by-pkg-config" $flags
+# pkg-config's output is a piece of a shell's command line.
+eval "${cxx@Q} -std=c++20 -O2 ${program@Q}/main.cc -o ${work@Q}/by-pkg-config $flags"
 "$work/by-pkg-config" "$work/by-pkg-config.pool"
 
 if [[ -x $prefix/bin/sp3-sim ]]; then
