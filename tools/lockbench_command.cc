@@ -156,14 +156,19 @@ std::vector<Row> make_rows(const LockbenchArguments& a) {
   base.options.granule = 1024;  // the benchmark's ranges
   base.options.buckets = a.buckets;
   base.options.max_height = a.max_height;
+  const std::vector<std::string> workloads = split_list("--workload", a.workloads);
+  const std::vector<unsigned> all_threads = parse_thread_list(a.threads);
+  const std::vector<unsigned> one_thread{1};
   std::vector<Row> rows;
-  for (const std::string& name : split_list("--workload", a.workloads)) {
+  for (const std::string& name : workloads) {
     base.workload = parse_enum("--workload", name, LockWorkload::overlap);
-    for (const unsigned threads : parse_thread_list(a.threads)) {
+    // One thread, whatever the others are run with; but who asks for it alone asks in vain.
+    const bool alone = base.workload == LockWorkload::uncontended;
+    if (alone && workloads.size() == 1 && all_threads != one_thread) {
+      throw UsageError("--threads: 'uncontended' means one thread");
+    }
+    for (const unsigned threads : alone ? one_thread : all_threads) {
       base.threads = threads;
-      if (base.workload == LockWorkload::uncontended && base.threads != 1) {
-        throw UsageError("--threads: 'uncontended' means one thread");
-      }
       for (const LockRun& point : points_of(base, a)) add_rows(rows, point, a);
     }
   }
@@ -372,7 +377,8 @@ void add_lockbench_command(CLI::App& app, int& exit_code) {
       ->add_option("--workload", a->workloads,
                    "a list of W1, W2, uncontended, height, shared, overlap")
       ->capture_default_str();
-  bench->add_option("--threads", a->threads, "a list of numbers")->capture_default_str();
+  bench->add_option("--threads", a->threads, "a list of numbers; uncontended runs with one")
+      ->capture_default_str();
   bench->add_option("--held", a->held, "uncontended: ranges that are held (default: 0,256,65536)");
   bench
       ->add_option(

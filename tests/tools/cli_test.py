@@ -160,6 +160,7 @@ class CliTest(CommandTest):
             ["lockbench", "--lock", "nope"], ["lockbench", "--workload", "W3"],
             ["lockbench", "--repeat", "0"], ["lockbench", "--threads", "0"],
             ["lockbench", "--workload", "uncontended", "--held", "70000"],
+            ["lockbench", "--workload", "uncontended", "--threads", "1,2"],
             # They would wait for each other for ever: each thread holds up to 15 and wants another.
             ["lockbench", "--workload", "W2", "--slots", "16", "--threads", "2"],
             ["lockbench", "--workload", "W2", "--lock", "bare", "--buckets", "64", "--threads", "2"],
@@ -343,6 +344,12 @@ class CliTest(CommandTest):
             self.assertEqual(row["memory_per_held_bytes"] is not None, row["held"] != 0)
             if row["held"] != 0:
                 self.assertLess(row["memory_per_held_bytes"], 1 << 20)
+
+        rows = json.loads(self.sp3(
+            "lockbench", "--lock", "grid", "--workload", "uncontended,W1", "--held", "0", "--threads",
+            "2,3", "--pairs", "20", "--repeat", "1", "--json", "-").stdout)
+        self.assertEqual([(row["workload"], row["threads"]) for row in rows],
+                         [("uncontended", 1), ("W1", 2), ("W1", 3)])
 
     def test_what_bare_cannot_hold_is_said_and_left_out(self):
         arguments = ["--workload", "uncontended", "--held", "65536", "--pairs", "20", "--repeat", "1"]
