@@ -17,6 +17,7 @@ import argparse
 import collections
 import json
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,7 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads no more ends it, without a word
     try:
         sys.exit(main())
     except FileNotFoundError as error:

@@ -22,6 +22,7 @@ import hashlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -238,12 +239,16 @@ def main():
     start = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         futures = [(pool.submit(check, jar, i, m), m) for i, m in work]
-        for future, mutant in futures:
-            result = future.result()
-            print_row(result, options.markdown, mutant.violates if mutant else "clean")
-            if options.trace and not result.expected:
-                print(result.output)
-            results.append(result)
+        try:
+            for future, mutant in futures:
+                result = future.result()
+                print_row(result, options.markdown, mutant.violates if mutant else "clean")
+                if options.trace and not result.expected:
+                    print(result.output)
+                results.append(result)
+        except BrokenPipeError:
+            pool.shutdown(wait=False, cancel_futures=True)  # nobody wants to know the rest
+            raise
     clean = [r for r in results if r.kind == "instance"]
     killed = [r for r in results if r.kind == "mutant"]
     print(f"\n{sum(r.expected for r in clean)} of {len(clean)} instances clean, "
@@ -252,5 +257,16 @@ def main():
     return 0 if results and all(r.expected for r in results) else 1
 
 
+def end_by_sigpipe():
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGPIPE)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Not at once: the signal would leave model checkers behind that nobody waits for.
+        end_by_sigpipe()
+    sys.exit(code)

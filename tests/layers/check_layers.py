@@ -13,6 +13,7 @@ Prints one "file:line: what and why" for each violation and exits with 1 if ther
 """
 
 import re
+import signal
 import sys
 from pathlib import Path, PurePosixPath
 
@@ -187,4 +188,5 @@ def main(arguments):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads no more ends it, without a word
     sys.exit(main(sys.argv[1:]))

@@ -5,6 +5,7 @@ Usage: check_example.py REPOSITORY
 
 import pathlib
 import re
+import signal
 import sys
 
 LONGEST = 30  # lines: a complete program that still fits on a page
@@ -29,4 +30,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads no more ends it, without a word
     sys.exit(main())

@@ -16,6 +16,7 @@ Prints one line for each violation and exits with 1 if there is any.
 import importlib.util
 import pathlib
 import re
+import signal
 import sys
 
 
@@ -152,4 +153,5 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads no more ends it, without a word
     sys.exit(main())

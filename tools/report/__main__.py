@@ -5,6 +5,7 @@ usage: ./dev report RESULTS... [--out DIRECTORY] [--title TITLE]
 
 import argparse
 import pathlib
+import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -120,4 +121,5 @@ def main(arguments):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads no more ends it, without a word
     sys.exit(main(sys.argv[1:]))
