@@ -10,9 +10,6 @@
 namespace sp3::tools {
 namespace {
 
-// Debian's own interpreter sees Debian's packages, whatever python3 comes first in the path.
-constexpr const char* kDebiansPython = "/usr/bin/python3";
-
 [[noreturn]] void draw(std::vector<std::string> arguments) {
   const std::filesystem::path report = program_beside(SP3_REPORT_BESIDE_TOOL);
   if (!std::filesystem::exists(report)) {
@@ -20,9 +17,7 @@ constexpr const char* kDebiansPython = "/usr/bin/python3";
                                          report.lexically_normal().string()));
   }
   arguments.insert(arguments.begin(), {"-B", report.lexically_normal().string()});
-  const bool debian = std::filesystem::exists(kDebiansPython);
-  hand_over(debian ? kDebiansPython : "python3", arguments,
-            "drawing needs Python 3 and matplotlib");
+  hand_over("python3", arguments, "drawing needs Python 3 and matplotlib");
 }
 
 }  // namespace

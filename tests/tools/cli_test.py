@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import time
+import unittest
 
 from command_line import ERROR, FOUND, OK, USAGE, CommandTest, main, process_state
 
@@ -508,6 +509,16 @@ class CliTest(CommandTest):
     def test_report_is_run_from_where_the_tool_is(self):
         missing = os.path.join(self.directory.name, "missing.json")
         self.assertIn("missing.json", self.sp3("report", missing, code=USAGE).stderr)
+
+    @unittest.skipUnless(os.access("/usr/bin/python3", os.X_OK), "no interpreter of Debian's")
+    def test_reports_are_drawn_by_debians_python(self):
+        """Which sees Debian's matplotlib, whatever comes first in the path."""
+        tools = os.path.join(self.directory.name, "bin")
+        os.mkdir(tools)
+        os.symlink(sys.executable, os.path.join(tools, "python3"))
+        where = {"env": os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONVERBOSE": "1"}}
+        said = self.sp3("report", "missing.json", code=USAGE, **where).stderr
+        self.assertIn("code object from '/usr/lib/python3", said)
 
 
 if __name__ == "__main__":

@@ -315,12 +315,10 @@ class Page(html.parser.HTMLParser):
 
 
 def python_with_matplotlib():
-    for python in ("/usr/bin/python3", sys.executable):
-        if not pathlib.Path(python).exists():
-            continue
-        command = [python, "-c", "import matplotlib"]
-        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-            return python
+    python = "/usr/bin/python3" if pathlib.Path("/usr/bin/python3").exists() else sys.executable
+    command = [python, "-c", "import matplotlib"]
+    if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+        return python
     return None
 
 

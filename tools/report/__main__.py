@@ -4,9 +4,15 @@ usage: ./dev report RESULTS... [--out DIRECTORY] [--title TITLE]
 """
 
 import argparse
+import os
 import pathlib
 import signal
 import sys
+
+# Debian's own interpreter sees Debian's packages, whatever python3 comes first in the path.
+DEBIANS_PYTHON = "/usr/bin/python3"
+if __name__ == "__main__" and sys.executable != DEBIANS_PYTHON and os.access(DEBIANS_PYTHON, os.X_OK):
+    os.execv(DEBIANS_PYTHON, [DEBIANS_PYTHON, "-B", *sys.argv])
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
