@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <sp3/detail/export.h>
+
 namespace sp3 {
 
 enum class ErrorCode : std::uint8_t {
@@ -60,17 +62,17 @@ enum class ErrorCode : std::uint8_t {
 };
 
 // The name of the code as it is written above, for logs and tests.
-const char* to_string(ErrorCode code) noexcept;
+SP3_API const char* to_string(ErrorCode code) noexcept;
 
 // What is known about an error. Empty members are not known or do not apply.
-struct ErrorFacts {
+struct SP3_API ErrorFacts {
   std::string path{};                     // the file
   std::optional<std::uint64_t> offset{};  // bytes from the start of the file
   std::string wanted{};                   // what the library needed
   std::string found{};                    // what it met instead
 };
 
-class Error : public std::runtime_error {
+class SP3_API Error : public std::runtime_error {
  public:
   // what() is one line made of the message and all known facts.
   Error(ErrorCode code, const std::string& message, ErrorFacts facts = {});
@@ -85,7 +87,7 @@ class Error : public std::runtime_error {
 
 // Thrown by Transaction::cancel(): the transaction has had no effect. It leaves run() like any
 // exception of the user's own code.
-class Cancelled : public std::runtime_error {
+class SP3_API Cancelled : public std::runtime_error {
  public:
   Cancelled() : std::runtime_error("transaction cancelled") {}
 };

@@ -8,6 +8,8 @@
 #include <functional>
 #include <optional>
 
+#include <sp3/detail/export.h>
+
 namespace sp3 {
 
 // Where the pool's bytes live and what makes them durable.
@@ -137,12 +139,12 @@ struct Options {
   std::optional<std::array<std::uint8_t, 16>> expect_uuid;  // open only this very pool
 };
 
-const char* to_string(MemoryKind) noexcept;
-const char* to_string(LatencyModel) noexcept;
-const char* to_string(FlushInstruction) noexcept;
-const char* to_string(CommitPolicy) noexcept;
-const char* to_string(LockTiming) noexcept;
-const char* to_string(RangeLockKind) noexcept;
-const char* to_string(RecoveryStrategy) noexcept;
+SP3_API const char* to_string(MemoryKind) noexcept;
+SP3_API const char* to_string(LatencyModel) noexcept;
+SP3_API const char* to_string(FlushInstruction) noexcept;
+SP3_API const char* to_string(CommitPolicy) noexcept;
+SP3_API const char* to_string(LockTiming) noexcept;
+SP3_API const char* to_string(RangeLockKind) noexcept;
+SP3_API const char* to_string(RecoveryStrategy) noexcept;
 
 }  // namespace sp3

@@ -18,6 +18,7 @@
 #include <memory>
 
 #include <sp3/detail/core.h>
+#include <sp3/detail/export.h>
 #include <sp3/options.h>
 #include <sp3/report.h>
 #include <sp3/session.h>
@@ -25,7 +26,7 @@
 
 namespace sp3 {
 
-class Pool {
+class SP3_API Pool {
  public:
   // Makes a new pool file of `size` bytes, mode 0600, all its space reserved on disk, and opens it.
   // Errors: already_exists, is_a_directory, not_found (the directory), permission_denied, no_space,

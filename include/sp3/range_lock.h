@@ -42,6 +42,7 @@
 #include <utility>
 #include <vector>
 
+#include <sp3/detail/export.h>
 #include <sp3/error.h>
 
 namespace sp3 {
@@ -74,7 +75,7 @@ constexpr bool conflict(const Range& a, RangeMode mode_a, const Range& b, RangeM
 
 // What locks share: memory for their nodes, and the epochs by which it is reclaimed. Locks that one
 // set of threads uses (all ranged objects of a pool) share a domain.
-class RangeLockDomain {
+class SP3_API RangeLockDomain {
  public:
   // `owners`: how many there may be at a time; each costs a cache line.
   explicit RangeLockDomain(std::size_t owners = 1024);
@@ -100,7 +101,7 @@ class RangeLockDomain {
 
 // Who holds a range: a session, a transaction, a thread. `token` is the user's own name for it; it
 // is what introspection reports.
-class RangeOwner {
+class SP3_API RangeOwner {
  public:
   // Errors: Error{invalid_argument} if the domain has no room for another owner.
   explicit RangeOwner(std::uint64_t token = 0,
@@ -211,7 +212,7 @@ struct RangeWaiter {
 //
 // Errors of all acquisitions: Error{invalid_range} for begin >= end; Error{invalid_argument} for an
 // owner of another domain; std::bad_alloc.
-class BlockingRangeLock {
+class SP3_API BlockingRangeLock {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -361,7 +362,7 @@ class BlockingRangeLock {
   const std::chrono::nanoseconds nested_wait_;
 };
 
-class SkiplistRangeLock final : public BlockingRangeLock {
+class SP3_API SkiplistRangeLock final : public BlockingRangeLock {
  public:
   explicit SkiplistRangeLock(const RangeLockOptions& options = {});
   // REQUIRES: nothing is held; anything else ends the process (close() tells by an error instead).
@@ -377,7 +378,7 @@ class SkiplistRangeLock final : public BlockingRangeLock {
   std::unique_ptr<rangelock::OrderedCore> core_;
 };
 
-class GridRangeLock final : public BlockingRangeLock {
+class SP3_API GridRangeLock final : public BlockingRangeLock {
  public:
   // Errors: Error{invalid_argument} for a granule or a number of buckets that is not a power of
   // two.

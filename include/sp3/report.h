@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <sp3/detail/export.h>
 #include <sp3/options.h>
 
 namespace sp3 {
@@ -79,6 +80,6 @@ struct PoolInfo {
 };
 
 // The UUID as 8-4-4-4-12 lower-case hexadecimal digits.
-std::string format_uuid(const std::array<std::uint8_t, 16>& uuid);
+SP3_API std::string format_uuid(const std::array<std::uint8_t, 16>& uuid);
 
 }  // namespace sp3

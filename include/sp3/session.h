@@ -18,6 +18,7 @@
 #include <utility>
 
 #include <sp3/detail/core.h>
+#include <sp3/detail/export.h>
 #include <sp3/statistics.h>
 #include <sp3/ticket.h>
 #include <sp3/transaction.h>
@@ -29,7 +30,7 @@ template <class F>
 concept TransactionBody =
     std::is_invocable_v<F&, Transaction&> && !std::is_nothrow_invocable_v<F&, Transaction&>;
 
-class Session {
+class SP3_API Session {
  public:
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

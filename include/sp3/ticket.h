@@ -9,11 +9,12 @@
 #include <utility>
 
 #include <sp3/detail/core.h>
+#include <sp3/detail/export.h>
 
 namespace sp3 {
 
 // A ticket need not be waited for: [[maybe_unused]].
-class [[maybe_unused]] Ticket {
+class [[maybe_unused]] SP3_API Ticket {
  public:
   Ticket() noexcept = default;
   Ticket(Ticket&& other) noexcept

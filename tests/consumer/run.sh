@@ -5,7 +5,7 @@
 set -euo pipefail
 
 if [[ $# -ne 4 ]]; then
-  echo "usage: run.sh CMAKE BUILD_DIR CXX static|shared" >&2
+  echo "usage: run.sh CMAKE BUILD_DIR CXX static|shared|hidden" >&2
   exit 2
 fi
 cmake=$1 build=$2 cxx=$3 linkage=$4
@@ -24,6 +24,18 @@ diff <(headers "$program/../../../include") <(headers "$prefix/include") || {
   echo "list the header in include/CMakeLists.txt" >&2
   exit 1
 }
+
+if [[ $linkage == hidden ]]; then
+  echo "== nothing internal is exported"
+  library=$(find "$prefix" -name libsp3.so)
+  # Without parameters, which may be of internal types.
+  inside=$(nm -D --defined-only --format=just-symbols "$library" | c++filt --no-params |
+    grep -E '(^|[ <(])sp3::(base|emu|pool|log|index|rangelock|recovery|runtime)::' || true)
+  if [[ -n $inside ]]; then
+    echo "$inside" >&2
+    exit 1
+  fi
+fi
 
 echo "== find_package"
 "$cmake" -S "$program" -B "$work/by-cmake" -G Ninja \

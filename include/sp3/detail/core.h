@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <sp3/detail/export.h>
 #include <sp3/type.h>
 
 namespace sp3 {
@@ -22,16 +23,17 @@ struct CommitMark;
 namespace detail {
 
 // The untyped transaction. `core` is the session that runs it.
-const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
-void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
-void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
-                 bool for_write) noexcept;
+SP3_API const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
+SP3_API void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
+SP3_API void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
+                         bool for_write) noexcept;
 // Returns the new object's offset; *storage is its zeroed private copy.
-std::uint64_t tx_make(runtime::SessionCore& core, const TypeInfo& type, void** storage);
-void tx_destroy(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
-std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name, const TypeInfo& type);
-void tx_set_root(runtime::SessionCore& core, std::string_view name, std::uint64_t offset,
-                 const TypeInfo& type);
+SP3_API std::uint64_t tx_make(runtime::SessionCore& core, const TypeInfo& type, void** storage);
+SP3_API void tx_destroy(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
+SP3_API std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name,
+                              const TypeInfo& type);
+SP3_API void tx_set_root(runtime::SessionCore& core, std::string_view name, std::uint64_t offset,
+                         const TypeInfo& type);
 
 // The user's function, with its type erased: call(context, tx).
 struct Body {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <sp3/detail/core.h>
+#include <sp3/detail/export.h>
 #include <sp3/type.h>
 
 namespace sp3::detail {
@@ -56,26 +57,26 @@ struct RangedViewData {
   std::uint32_t number = 0;   // the session's, of its range
 };
 
-std::uint64_t ranged_create(runtime::SessionCore& core, std::uint64_t length,
-                            std::uint32_t chunk_bytes, std::uint64_t element);
-void ranged_open(runtime::SessionCore& core, std::uint64_t object, std::uint64_t element);
-void ranged_destroy(runtime::SessionCore& core, std::uint64_t object);
-std::uint64_t ranged_size(runtime::SessionCore& core, std::uint64_t object);
-void ranged_read(runtime::SessionCore& core, std::uint64_t object, std::uint64_t offset,
-                 std::span<std::byte> to);
-void ranged_write(runtime::SessionCore& core, std::uint64_t object, std::uint64_t offset,
-                  std::span<const std::byte> from);
-void ranged_lock(runtime::SessionCore& core, std::uint64_t object, std::uint64_t begin,
-                 std::uint64_t end);
-void ranged_fill(runtime::SessionCore& core, std::uint64_t object, std::uint64_t begin,
-                 std::uint64_t end);
-void ranged_resize(runtime::SessionCore& core, std::uint64_t object, std::uint64_t length);
-RangedViewData ranged_view(runtime::SessionCore& core, std::uint64_t object, std::uint64_t begin,
-                           std::uint64_t end);
-std::string ranged_check(runtime::SessionCore& core, std::uint64_t object);
+SP3_API std::uint64_t ranged_create(runtime::SessionCore& core, std::uint64_t length,
+                                    std::uint32_t chunk_bytes, std::uint64_t element);
+SP3_API void ranged_open(runtime::SessionCore& core, std::uint64_t object, std::uint64_t element);
+SP3_API void ranged_destroy(runtime::SessionCore& core, std::uint64_t object);
+SP3_API std::uint64_t ranged_size(runtime::SessionCore& core, std::uint64_t object);
+SP3_API void ranged_read(runtime::SessionCore& core, std::uint64_t object, std::uint64_t offset,
+                         std::span<std::byte> to);
+SP3_API void ranged_write(runtime::SessionCore& core, std::uint64_t object, std::uint64_t offset,
+                          std::span<const std::byte> from);
+SP3_API void ranged_lock(runtime::SessionCore& core, std::uint64_t object, std::uint64_t begin,
+                         std::uint64_t end);
+SP3_API void ranged_fill(runtime::SessionCore& core, std::uint64_t object, std::uint64_t begin,
+                         std::uint64_t end);
+SP3_API void ranged_resize(runtime::SessionCore& core, std::uint64_t object, std::uint64_t length);
+SP3_API RangedViewData ranged_view(runtime::SessionCore& core, std::uint64_t object,
+                                   std::uint64_t begin, std::uint64_t end);
+SP3_API std::string ranged_check(runtime::SessionCore& core, std::uint64_t object);
 // REQUIRES: the attempt that the view belongs to is in progress.
-void ranged_close_view(runtime::SessionCore& core, std::uint32_t number) noexcept;
-[[noreturn]] void ranged_view_expired();
+SP3_API void ranged_close_view(runtime::SessionCore& core, std::uint32_t number) noexcept;
+[[noreturn]] SP3_API void ranged_view_expired();
 
 }  // namespace sp3::detail
 
