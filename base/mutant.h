@@ -86,6 +86,9 @@ enum class Mutant : std::uint8_t {
   recovery_does_not_settle_superblocks,
   opening_does_not_settle_superblocks,
   recovery_overwrites_current_copy,
+  recovery_does_not_mend,
+  recovery_trusts_mended_metadata,
+  opening_does_not_mend,
   // A flush, fence or sync that fails is forgotten.
   failed_sync_is_forgotten,
   failed_checkpoint_fence_is_forgotten,
@@ -116,6 +119,8 @@ enum class Mutant : std::uint8_t {
   no_fence_replay_by_dag,
   no_flush_found_superblocks,
   no_fence_found_superblocks,
+  no_flush_mended_metadata,
+  no_fence_mended_metadata,
   no_fence_recovered_metadata_first,
   no_fence_recovered_superblock_first,
   no_fence_recovered_metadata_second,

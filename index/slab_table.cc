@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <new>
 #include <string>
 #include <utility>
@@ -54,13 +55,32 @@ Slab* SlabTable::load_locked(std::uint32_t number) {
   if (Slab* slab = slabs_[number].load(std::memory_order_relaxed)) return slab;
   if (is_free_[number]) return nullptr;
   const pool::SlabRecord& record = directory_.record(number);
+  pool::Bitmap bitmap = directory_.load_either_bitmap(memory_, number, kCopy);
+  mend(number);
   auto slab = std::make_unique<Slab>(number, layout_.slab_offset(number), layout_.slab_size, record,
-                                     directory_.load_either_bitmap(memory_, number, kCopy));
+                                     std::move(bitmap));
   // Loaded by a reader, it may still be in the list of slabs with free slots from opening.
   slab->listed = record.live < slab->slots;
   index_bytes_ += slab->index_bytes();
   slabs_[number].store(slab.get(), std::memory_order_release);  // pairs with find's acquire
   return slab.release();
+}
+
+// (P14) Opening has not read the bitmaps. A checkpoint overwrites copy A of one that has changed,
+// and goes by copy B if power fails meanwhile: both must be as good by then.
+void SlabTable::mend(std::uint32_t number) {
+  if (base::mutant(base::Mutant::opening_does_not_mend)) return;
+  emu::FlushCounts counts;
+  for (const int copy : {0, 1}) {
+    if (directory_.is_damaged(memory_, copy, number)) {
+      directory_.mend(memory_, copy, number, counts);
+    }
+  }
+  if (base::mutant(base::Mutant::no_fence_mended_metadata)) return;
+  const emu::IoStatus status = memory_.fence(counts);
+  if (status.ok()) return;
+  throw Error(ErrorCode::io_error, "a bitmap that was mended could not be made durable",
+              {.path = path_, .found = std::strerror(status.error)});
 }
 
 Slab* SlabTable::carve_locked(const detail::TypeInfo& type, std::uint64_t slot_size) {

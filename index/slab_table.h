@@ -2,8 +2,10 @@
 //
 // Thread safety: find() by any pinned thread; allocation by any thread (a mutex, taken once per
 //   batch of slots, never per transaction); checkpoint's calls by the checkpointer.
-// Invariant: a slab's DRAM side exists before anything in it is changed, so what was loaded lazily
-//   from the file is never out of date.
+// Invariants:
+//   1. A slab's DRAM side exists before anything in it is changed, so what was loaded lazily from
+//      the file is never out of date.
+//   2. Of a slab that has a DRAM side both copies of the bitmap were whole (P14).
 #pragma once
 
 #include <atomic>
@@ -108,6 +110,7 @@ class SlabTable {
 
   Slab* load(std::uint32_t number);
   Slab* load_locked(std::uint32_t number);
+  void mend(std::uint32_t number);
   Slab* carve_locked(const detail::TypeInfo& type, std::uint64_t slot_size);
   void list_locked(Slab& slab) noexcept;
   static bool is_quiet(Slab& slab, base::Stamp floor) noexcept;

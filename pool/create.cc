@@ -62,6 +62,7 @@ std::unique_ptr<PoolFile> PoolFile::create(const std::filesystem::path& path, st
   pool->choice_.image = first_image(layout, file.path());
   pool->choice_.copy = 1;  // as read_superblocks chooses between equal copies
   pool->choice_.both_equal = true;
+  pool->choice_.other = SuperblockChoice::Other::vouches;
   format(*pool->memory_, layout, pool->choice_.image, file.path());
 
   file.publish();

@@ -121,18 +121,14 @@ PoolInfo PoolFile::description() const {
   return info;
 }
 
-SlabDirectory PoolFile::load_directory() const {
-  std::vector<Damage> damage;
-  auto directory = SlabDirectory::load_sound(*memory_, layout_, identity(), choice_.copy, damage);
-  if (damage.empty()) return directory;
-  const bool either = is_clean() && copies_equal();
-  return SlabDirectory::load(*memory_, layout_, identity(),
-                             either ? 1 - choice_.copy : choice_.copy);
+SlabDirectory PoolFile::directory() const {
+  return both_vouch() ? SlabDirectory::load_either(*memory_, layout_, identity(), choice_.copy)
+                      : SlabDirectory::load(*memory_, layout_, identity(), choice_.copy);
 }
 
 PoolInfo PoolFile::info() const {
   PoolInfo info = description();
-  const SlabDirectory directory = load_directory();
+  const SlabDirectory directory = this->directory();
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     const SlabRecord& record = directory.record(slab);
     if (record.type == 0) continue;

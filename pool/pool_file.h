@@ -52,15 +52,24 @@ class PoolFile {
   // The copy the superblock was read from, and whether the other equals it.
   [[nodiscard]] int current_copy() const noexcept { return choice_.copy; }
   [[nodiscard]] bool copies_equal() const noexcept { return choice_.both_equal; }
+  // Whether the other superblock vouches for the same metadata, so that what one copy of the
+  // directory has lost may be taken from the other.
+  [[nodiscard]] bool both_vouch() const noexcept {
+    return choice_.other == SuperblockChoice::Other::vouches;
+  }
+  // Whether a bitmap of the other copy that fits the current record may be taken for a damaged one.
+  // Not if the other superblock is older: if it were the record that never got to media, the old
+  // bitmap would pass for the truth.
+  [[nodiscard]] bool shares_bitmaps() const noexcept {
+    return choice_.other != SuperblockChoice::Other::older;
+  }
+  // The directory to go by: the current copy's, damaged records taken from the other if both vouch.
+  // Errors: damaged_metadata.
+  [[nodiscard]] SlabDirectory directory() const;
   [[nodiscard]] SlabDirectory::Identity identity() const {
     return {superblock().fixed.uuid, path_};
   }
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
-
-  // The directory to go by: the current copy or, if that is damaged in a closed pool with equal
-  // superblocks, which vouch for both, the other. Opening goes by the same.
-  // Errors: damaged_metadata.
-  [[nodiscard]] SlabDirectory load_directory() const;
 
   // What inspect() tells, as of opening. Reads the directory for the counts.
   // Errors: damaged_metadata.

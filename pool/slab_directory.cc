@@ -131,6 +131,19 @@ SlabDirectory SlabDirectory::load(const emu::Memory& memory, const Layout& layou
   return directory;
 }
 
+SlabDirectory SlabDirectory::load_either(const emu::Memory& memory, const Layout& layout,
+                                         Identity identity, int copy) {
+  SlabDirectory directory = read(memory, layout, std::move(identity), copy);
+  for (std::uint32_t slab = 0; slab < layout.slabs; ++slab) {
+    const auto damage = directory.find_damage(slab, copy);
+    if (!damage) continue;
+    std::memcpy(&directory.records_[slab], memory.view() + directory.record_offset(slab, 1 - copy),
+                sizeof(SlabRecord));
+    if (directory.find_damage(slab, 1 - copy)) throw_damage(*damage, directory.identity_.path);
+  }
+  return directory;
+}
+
 SlabDirectory SlabDirectory::load_sound(const emu::Memory& memory, const Layout& layout,
                                         Identity identity, int copy, std::vector<Damage>& damage) {
   SlabDirectory directory = read(memory, layout, std::move(identity), copy);
@@ -191,10 +204,8 @@ Bitmap SlabDirectory::load_either_bitmap(const emu::Memory& memory, std::uint32_
   Bitmap bitmap = read_bitmap(memory, slab, copy);
   const auto damage = find_bitmap_damage(slab, copy, bitmap);
   if (!damage) return bitmap;
-  const bool same = std::memcmp(memory.view() + record_offset(slab, 1 - copy), &records_[slab],
-                                sizeof(SlabRecord)) == 0;
   bitmap = read_bitmap(memory, slab, 1 - copy);
-  if (!same || find_bitmap_damage(slab, 1 - copy, bitmap)) throw_damage(*damage, identity_.path);
+  if (find_bitmap_damage(slab, 1 - copy, bitmap)) throw_damage(*damage, identity_.path);
   return bitmap;
 }
 
@@ -238,6 +249,33 @@ void SlabDirectory::store(emu::Memory& memory, int copy, std::uint32_t slab, Sla
     memory.flush(record_offset(slab, copy), sizeof record, counts);
   }
   records_[slab] = record;
+}
+
+bool SlabDirectory::is_damaged(const emu::Memory& memory, int copy, std::uint32_t slab) const {
+  const SlabRecord& record = records_[slab];
+  const std::byte* const found = memory.view() + record_offset(slab, copy);
+  if (std::memcmp(found, &record, sizeof record) != 0) return true;
+  return record.type != 0 && find_bitmap_damage(slab, copy, read_bitmap(memory, slab, copy));
+}
+
+void SlabDirectory::mend(emu::Memory& memory, int copy, std::uint32_t slab,
+                         emu::FlushCounts& counts) const {
+  const SlabRecord& record = records_[slab];
+  const bool flushes = !base::mutant(base::Mutant::no_flush_mended_metadata);
+  if (record.live != 0) {
+    const Bitmap bitmap = load_either_bitmap(memory, slab, copy);
+    const SlabShape shape = slab_shape(layout_.slab_size, record.slot_size);
+    const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(copy);
+    if (std::memcmp(memory.view() + at, bitmap.data(), shape.bitmap_bytes) != 0) {
+      memory.store(at, bitmap.data(), shape.bitmap_bytes);
+    }
+    if (flushes) memory.flush_found(at, shape.bitmap_bytes, counts);
+  }
+  const std::uint64_t at = record_offset(slab, copy);
+  if (std::memcmp(memory.view() + at, &record, sizeof record) != 0) {
+    memory.store(at, &record, sizeof record);
+  }
+  if (flushes) memory.flush_found(at, sizeof record, counts);
 }
 
 void SlabDirectory::format(emu::Memory& memory, const Layout& layout, const Identity& identity,

@@ -1,6 +1,6 @@
 // SlabDirectory: what each slab holds, and which of its slots, as last made durable.
 //
-// Thread safety: const members by any thread; store() by one thread (checkpoint or recovery).
+// Thread safety: const members by any thread, but store() and mend() by one thread at a time.
 // Invariant: copy X of the directory and of every bitmap agree with superblock X (pool/format.h).
 #pragma once
 
@@ -34,6 +34,12 @@ class SlabDirectory {
   static SlabDirectory load(const emu::Memory& memory, const Layout& layout, Identity identity,
                             int copy);
 
+  // The same, but where a record of that copy is damaged the other copy's will do, if it is sound.
+  // REQUIRES: PoolFile::both_vouch(). The other copy may have been rewritten
+  // in part since: then its record is of a state that replaying the log leads to as well.
+  static SlabDirectory load_either(const emu::Memory& memory, const Layout& layout,
+                                   Identity identity, int copy);
+
   [[nodiscard]] const SlabRecord& record(std::uint32_t slab) const { return records_[slab]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(records_.size()); }
 
@@ -46,10 +52,8 @@ class SlabDirectory {
   // record(slab).type != 0.
   [[nodiscard]] Bitmap load_bitmap(const emu::Memory& memory, std::uint32_t slab, int copy) const;
 
-  // The same, but where that copy is damaged the other will do, if its record is the same and it
-  // holds the bytes that this seals. REQUIRES: the superblocks are equal. Otherwise the other copy
-  // may be older, and a record that never got to media would pass with the old bitmap for the
-  // truth.
+  // The same, but where that copy is damaged the other will do, if it holds the bytes that the
+  // record seals. REQUIRES: PoolFile::shares_bitmaps().
   [[nodiscard]] Bitmap load_either_bitmap(const emu::Memory& memory, std::uint32_t slab,
                                           int copy) const;
 
@@ -65,6 +69,15 @@ class SlabDirectory {
   // objects of such a size are written to it.
   void store(emu::Memory& memory, int copy, std::uint32_t slab, SlabRecord record,
              std::span<const std::uint64_t> bitmap, emu::FlushCounts& counts);
+
+  // Whether copy `copy` of the slab's record or bitmap is not what this directory has.
+  [[nodiscard]] bool is_damaged(const emu::Memory& memory, int copy, std::uint32_t slab) const;
+
+  // Where it is damaged, stores what load_either and load_either_bitmap take for it. Flushes record
+  // and bitmap in any case: a process that was killed as it mended them may have left them in
+  // caches. Does not fence. REQUIRES: as load_either_bitmap. Errors: damaged_metadata (nothing was
+  // stored).
+  void mend(emu::Memory& memory, int copy, std::uint32_t slab, emu::FlushCounts& counts) const;
 
   // Writes a directory copy of free slabs (pool creation): stores and flushes.
   static void format(emu::Memory& memory, const Layout& layout, const Identity& identity, int copy,

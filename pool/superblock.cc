@@ -142,6 +142,11 @@ void require_size(const SuperblockCopy& copy, std::uint64_t file_size, const std
               std::move(facts));
 }
 
+bool seal_equal_metadata(const Superblock& a, const Superblock& b) {
+  return a.copy_bytes == b.copy_bytes && a.uuid == b.uuid &&
+         a.checkpoint_number == b.checkpoint_number && a.floor == b.floor;
+}
+
 // Copy B when A cannot say where it is. Prefers an intact one; else the first that bears the magic.
 SuperblockCopy search_copy_b(const std::byte* prefix, std::uint64_t prefix_bytes) {
   SuperblockCopy best;
@@ -243,6 +248,11 @@ SuperblockChoice read_superblocks(const std::byte* prefix, std::uint64_t prefix_
   choice.both_equal = a_intact && b_intact && a.image.fixed.copy_bytes == copy_bytes &&
                       b.image.fixed.copy_bytes == copy_bytes &&
                       std::memcmp(prefix, prefix + copy_bytes, copy_bytes) == 0;
+  if (!a_intact || !b_intact) {
+    choice.other = SuperblockChoice::Other::torn;
+  } else if (seal_equal_metadata(chosen.image.fixed, other.image.fixed)) {
+    choice.other = SuperblockChoice::Other::vouches;
+  }
   choice.image = std::move(chosen.image);
   return choice;
 }

@@ -34,6 +34,16 @@ struct SuperblockChoice {
   SuperblockImage image;    // the current one: the valid copy with the larger number
   int copy = 0;             // which copy that is
   bool both_equal = false;  // the other copy is valid and identical
+  // What the other copy says of its metadata.
+  enum class Other : std::uint8_t {
+    // Valid, it seals the same metadata, of which every change has a checkpoint's number: it is
+    // identical, or an opening was cut short between the two.
+    vouches,
+    // Not valid: damaged, or torn as it was written, when its metadata was complete.
+    torn,
+    older,  // valid, it seals what was before
+  };
+  Other other = Other::older;
 };
 
 // Reads and verifies both copies from the first bytes of a file of `file_size` bytes, which may be

@@ -27,8 +27,8 @@ void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
 
 pool::Bitmap load_bitmap(const pool::PoolFile& file, const pool::SlabDirectory& directory,
                          std::uint32_t slab, int copy) {
-  return file.copies_equal() ? directory.load_either_bitmap(file.memory(), slab, copy)
-                             : directory.load_bitmap(file.memory(), slab, copy);
+  return file.shares_bitmaps() ? directory.load_either_bitmap(file.memory(), slab, copy)
+                               : directory.load_bitmap(file.memory(), slab, copy);
 }
 
 // Stores the description of every slab that `plan` (if any) changed, and if `all_from` is a copy,
@@ -67,12 +67,35 @@ void settle_superblocks(pool::PoolFile& file) {
   if (!mutant(Mutant::no_fence_found_superblocks)) fence(file, counts);
 }
 
-// (P8) to (P11) of docs/RECOVERY.md. `directory` is that of copy `sound`; `whole`: the other copy
-// is no better than bytes.
-void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, int sound, bool whole,
+enum class Mend : std::uint8_t { nothing, current, both };
+
+// (P13) What was read is in these copies too, and not only in the other, before that is touched:
+// where one copy of a record or bitmap is damaged, power could fail in the middle of rewriting the
+// only good one.
+void mend(pool::PoolFile& file, const pool::SlabDirectory& directory, Mend what) {
+  if (what == Mend::nothing || mutant(Mutant::recovery_does_not_mend)) return;
+  emu::FlushCounts counts;
+  for (const int copy : {0, 1}) {
+    if (what == Mend::current && copy != file.current_copy()) continue;
+    for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
+      if (mutant(Mutant::recovery_trusts_mended_metadata) &&
+          !directory.is_damaged(file.memory(), copy, slab)) {
+        continue;
+      }
+      directory.mend(file.memory(), copy, slab, counts);
+    }
+  }
+  if (!mutant(Mutant::no_fence_mended_metadata)) fence(file, counts);
+}
+
+// (P8) to (P13) of docs/RECOVERY.md. `directory` is that of the current copy; `whole`: the other
+// copy is no better than bytes; `to_mend`: what may be damaged.
+void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, bool whole, Mend to_mend,
                 const SlabPlan* plan, const pool::SuperblockImage& image) {
+  const int sound = file.current_copy();
   const bool opens = plan == nullptr;
   if (!(opens && mutant(Mutant::opening_does_not_settle_superblocks))) settle_superblocks(file);
+  mend(file, directory, to_mend);
   const int first = mutant(Mutant::recovery_overwrites_current_copy) ? sound : 1 - sound;
   for (const int copy : {first, 1 - first}) {
     emu::FlushCounts counts;
@@ -105,19 +128,6 @@ pool::SuperblockImage next_generation(const pool::PoolFile& file, const log::New
   return image;
 }
 
-pool::SlabDirectory load(const pool::PoolFile& file, int copy) {
-  return pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(), copy);
-}
-
-std::optional<pool::SlabDirectory> load_if_sound(const pool::PoolFile& file, int copy) {
-  try {
-    return load(file, copy);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::damaged_metadata) throw;
-    return std::nullopt;
-  }
-}
-
 // Each record seals its bitmap, so equal records seal equal bitmaps.
 void require_equal(const pool::PoolFile& file, const pool::SlabDirectory& a,
                    const pool::SlabDirectory& b) {
@@ -134,35 +144,29 @@ void require_equal(const pool::PoolFile& file, const pool::SlabDirectory& a,
   }
 }
 
-// The metadata of a clean pool to go by.
-struct Sound {
-  pool::SlabDirectory directory;
-  int copy;
-  bool both;  // the other copy is as good
-};
-
-// Equal clean superblocks vouch for both copies, so either can stand in for the other. The pool
-// that is opened reads copy A and a recovery reads B: one that is damaged would be found when it is
+// Whether the copies of a clean pool's directory differ, which they do only where one is damaged.
+// The pool that is opened reads copy A and a recovery reads B: damage would be found when it is
 // needed, after the pool was declared open, and by then there may be no other. Bitmaps are not read
-// here, which would take as long as the pool is large: they stand in for each other whenever one is
-// read.
-Sound find_sound(const pool::PoolFile& file) {
-  const int current = file.current_copy();
-  const int other = 1 - current;
-  if (!file.copies_equal()) return {load(file, current), current, false};
-  auto of_other = load_if_sound(file, other);
-  if (!of_other) return {load(file, current), current, false};
-  auto of_current = load_if_sound(file, current);
-  if (!of_current) return {std::move(*of_other), other, false};
-  require_equal(file, *of_current, *of_other);
-  return {std::move(*of_current), current, true};
+// here, which would take as long as the pool is large: index::SlabTable mends those it reads.
+bool differ(const pool::PoolFile& file, const pool::SlabDirectory& directory) {
+  const pool::Layout& layout = file.layout();
+  const std::byte* const view = file.memory().view();
+  const std::size_t bytes = directory.size() * sizeof(pool::SlabRecord);
+  if (std::memcmp(view + layout.directory_offset[0], view + layout.directory_offset[1], bytes) ==
+      0) {
+    return false;
+  }
+  require_equal(file, directory,
+                pool::SlabDirectory::load_either(file.memory(), layout, file.identity(),
+                                                 1 - file.current_copy()));
+  return true;
 }
 
-// What is rewritten whole needs every bitmap: all are verified before the first store.
-void require_bitmaps(const pool::PoolFile& file, const Sound& sound) {
-  for (std::uint32_t slab = 0; slab < sound.directory.size(); ++slab) {
-    if (sound.directory.record(slab).type == 0) continue;
-    (void)load_bitmap(file, sound.directory, slab, sound.copy);
+// What is rewritten or mended needs every bitmap: all are verified before the first store.
+void require_bitmaps(const pool::PoolFile& file, const pool::SlabDirectory& directory) {
+  for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
+    if (directory.record(slab).type == 0) continue;
+    (void)load_bitmap(file, directory, slab, file.current_copy());
   }
 }
 
@@ -170,9 +174,14 @@ void require_bitmaps(const pool::PoolFile& file, const Sound& sound) {
 
 pool::SuperblockImage start_generation(pool::PoolFile& file) {
   pool::SuperblockImage image = next_generation(file, {});
-  Sound sound = find_sound(file);
-  if (!sound.both) require_bitmaps(file, sound);
-  write_both(file, sound.directory, sound.copy, !sound.both, nullptr, image);
+  pool::SlabDirectory directory = file.directory();
+  const bool whole = !file.both_vouch();
+  const bool damaged = !whole && differ(file, directory);
+  if (whole || damaged) require_bitmaps(file, directory);
+  Mend to_mend = Mend::nothing;
+  if (damaged) to_mend = Mend::both;
+  if (whole && file.shares_bitmaps()) to_mend = Mend::current;
+  write_both(file, directory, whole, to_mend, nullptr, image);
   return image;
 }
 
@@ -187,7 +196,8 @@ pool::SuperblockImage finish_recovery(pool::PoolFile& file, pool::SlabDirectory&
   // A copy that was not equal may be torn anywhere; and where a crash interrupted a checkpoint
   // between a copy's metadata and its superblock, equal superblocks say nothing about the rest.
   const bool whole = !(file.copies_equal() && mutant(Mutant::recovery_trusts_equal_superblocks));
-  write_both(file, directory, file.current_copy(), whole, &plan, image);
+  const Mend to_mend = file.shares_bitmaps() ? Mend::current : Mend::nothing;
+  write_both(file, directory, whole, to_mend, &plan, image);
   return image;
 }
 

@@ -2,8 +2,9 @@
 // copy.
 //
 // Invariant: at every instant one copy of superblock, directory and bitmaps is whole and current.
-// The copy that is not the current one (of a clean pool: one that is damaged) is made whole and
-// written first; only then is the other touched.
+// The copy that is not the current one is made whole and written first; only then is the other
+// touched. Where a copy of a record or bitmap is damaged and the other stands in for it, it is
+// mended before anything else is written (P13).
 #pragma once
 
 #include "log/run_search.h"
@@ -14,9 +15,9 @@
 namespace sp3::recovery {
 
 // Opens a clean pool for use: generation and number go up, state is open, heads are 1; floor,
-// checkpoint number and metadata stay. The directory copies are verified first, and a damaged one
-// is rewritten from the other. Returns the superblock now in force, durable in both copies. Errors:
-// io_error, damaged_metadata (nothing was written): both copies are damaged, or differ.
+// checkpoint number and metadata stay. The directory copies are verified first, and what one has
+// lost is taken from the other. Returns the superblock now in force, durable in both copies. Errors:
+// io_error, damaged_metadata (nothing was written): both copies of something are damaged, or the copies differ.
 pool::SuperblockImage start_generation(pool::PoolFile& file);
 
 // Ends a recovery whose homes are durable: what `plan` says of the slabs that changed becomes the

@@ -69,8 +69,7 @@ LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedR
   LogSummary summary;
   summary.clean = file.is_clean();
   if (summary.clean) return summary;
-  const auto directory =
-      pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(), file.current_copy());
+  const pool::SlabDirectory directory = file.directory();
   emu::Executor executor(0);
   Assessment assessment(file, directory, 1, executor);
   assessment.scan(no_progress);

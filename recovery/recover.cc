@@ -39,8 +39,7 @@ class Recovery {
       : file_(file),
         options_(options),
         executor_(options.threads),
-        directory_(pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(),
-                                             file.current_copy())),
+        directory_(file.directory()),
         assessment_(file, directory_, executor_.threads(), executor_) {}
 
   Result run() {
@@ -82,7 +81,7 @@ void Recovery::assess() {
   });
   const std::uint64_t scanned = emu::ticks();
   assessment_.cut();
-  assessment_.plan().load_bitmaps(file_.memory(), file_.current_copy(), file_.copies_equal());
+  assessment_.plan().load_bitmaps(file_.memory(), file_.current_copy(), file_.shares_bitmaps());
   assessment_.describe(report);
   progress("cut", report.records, report.records);
   report.scan_seconds = seconds(scanned - start);

@@ -61,7 +61,7 @@ class SlabPlan {
   // Loads the bitmaps of touched slabs and verifies those of all others: the end of recovery reads
   // them too, and what is wrong with one must be found while nothing has been written. Errors:
   // damaged_metadata.
-  // `either`: the superblocks are equal.
+  // `either`: PoolFile::shares_bitmaps().
   void load_bitmaps(const emu::Memory& memory, int copy, bool either);
 
   void set(std::uint64_t slot) {

@@ -36,6 +36,7 @@ class Crasher : public emu::sim::Watcher {
     Contents contents;  // of the structure when the program began
     // What it found was in caches only: what opening then makes of it is Crasher::kill's to check.
     bool after_kill = false;
+    bool rotten = false;  // the media has lost something already, and that is enough
   };
 
   // Without `crash` it only shows the events to the observer.
@@ -80,8 +81,14 @@ class Crasher : public emu::sim::Watcher {
     const auto found = recover(level, true, nullptr);
     if (!found || !may_go_on(*found)) return;
     if (continued_one_in != 0 && choose_.one_in(continued_one_in)) {
-      go_on(media, nullptr, found->state);
+      go_on(media, nullptr, nullptr, found->state);
     }
+  }
+
+  // The first event to crash at is one that finds the media changed.
+  void wait_for_change(std::uint64_t version) {
+    version_ = version;
+    demands_ = ledger_.demands();
   }
 
  private:
@@ -113,7 +120,9 @@ class Crasher : public emu::sim::Watcher {
     for_each_image(media, further ? options.nested_samples : options.most_enumerated,
                    further ? options.nested_samples : options.samples, choose_,
                    [&](const Choices& choices, const Hash128& hash) {
-                     if (is_new(hash)) check(media, choices);
+                     if (!is_new(hash)) return;
+                     check(media, choices);
+                     if (is_to_rot()) check_rotten(media, choices);
                    });
   }
 
@@ -137,34 +146,68 @@ class Crasher : public emu::sim::Watcher {
     const std::uint64_t rarer = std::uint64_t{1} << (6 * place_.run);
     if (choose_.one_in(rarer * (found->was_clean ? options.continued_clean_one_in
                                                  : options.continued_one_in))) {
-      go_on(media, &choices, found->state);
+      go_on(media, &choices, nullptr, found->state);
+    }
+  }
+
+  bool is_to_rot() {
+    const std::uint32_t one_in = lab_.options_.rotten_one_in;
+    return one_in != 0 && !lab_.violation_ && !place_.rotten && choose_.one_in(one_in);
+  }
+
+  // The same image, when the media has lost something of it. What another copy makes good must not
+  // be noticed, at whatever event of the mending power fails again.
+  void check_rotten(Media& media, const Choices& choices) {
+    ++lab_.counts_.rotten;
+    CrashLab::Level& level = lab_.level(place_.depth);
+    Media& image = level.machine.files().put(kPoolName).media;
+    image.follow(media, choices);
+    const Rot rot = choose_rot(layout(), image.now(), choose_);
+    image.rot(rot.offset, rot.bytes.data(), rot.bytes.size());
+    const auto found = recover(level, may_nest(), &choices, &rot);
+    if (!found || !may_go_on(*found)) return;
+    if (choose_.one_in(lab_.options_.continued_rotten_one_in)) {
+      go_on(media, &choices, &rot, found->state);
     }
   }
 
   // The real recovery of what is on the level's machine, held against the ledger. `choices` null:
   // the process was killed.
-  std::optional<Recovered> recover(CrashLab::Level& level, bool nested, const Choices* choices) {
+  std::optional<Recovered> recover(CrashLab::Level& level, bool nested, const Choices* choices,
+                                   const Rot* rot = nullptr) {
     ++lab_.counts_.checks;
     if (place_.recoveries > 0) ++lab_.counts_.nested;
+    const bool rotten = place_.rotten || rot != nullptr;
     Crasher inside(lab_, case_, ledger_,
                    {place_.depth + 1, place_.recoveries + 1, place_.run,
-                    nested ? where(choices) : std::string(), place_.contents});
+                    nested ? where(choices, rot) : std::string(), place_.contents, false, rotten});
     const Machine::Use use(level.machine);
+    const Media& media = level.machine.files().put(kPoolName).media;
+    const std::uint64_t untouched = media.version();
+    if (rot != nullptr) inside.wait_for_change(untouched);  // until then it may still be refused
     level.machine.watch(nested ? &inside : nullptr);
     Recovered found;
     std::string fault;
     try {
-      fault = recover_and_read(level.machine, nested, found);
+      fault = recover_and_read(level.machine, nested || rot != nullptr, rotten, found);
       if (fault.empty()) fault = ledger_.find_fault(found.state);
       level.machine.watch(nullptr);
       found.was_opened = is_to_open();
       if (fault.empty() && found.was_opened) fault = open_and_read(level.machine, found.state);
+    } catch (const Error& e) {
+      fault = std::string("recovery refuses: ") + e.what();
+      if (media.version() != untouched) fault += ", after it has written";
+      if (rot != nullptr && !rot->curable && media.version() == untouched) {
+        ++lab_.counts_.refused;
+        level.machine.watch(nullptr);
+        return std::nullopt;
+      }
     } catch (const std::exception& e) {
       fault = std::string("recovery refuses: ") + e.what();
     }
     level.machine.watch(nullptr);
     if (fault.empty()) return found;
-    lab_.report(case_, fault, where(choices), at_.number);
+    lab_.report(case_, fault, where(choices, rot), at_.number);
     return std::nullopt;
   }
 
@@ -177,7 +220,9 @@ class Crasher : public emu::sim::Watcher {
 
   // A pool that was closed is left as it is, unless it is watched: then it is opened for use, as if
   // it were recovered.
-  std::string recover_and_read(Machine& machine, bool watched, Recovered& found) const {
+  // What has rotted of a closed pool's bitmaps is mended when they are read.
+  std::string recover_and_read(Machine& machine, bool watched, bool rotten,
+                               Recovered& found) const {
     auto file = pool::PoolFile::open(kPoolName, case_.options, pool::PoolFile::Access::read_write);
     int copy = file->current_copy();
     found.was_clean = file->is_clean();
@@ -190,7 +235,10 @@ class Crasher : public emu::sim::Watcher {
       machine.event(Event::end);  // a crash when it is done
       copy = 0;                   // both are equal now
     }
-    return read_state(*file, copy, case_.structure, found.state);
+    if (rotten && found.was_clean) copy = kEitherCopy;
+    const std::string fault = read_state(*file, copy, case_.structure, found.state);
+    if (!fault.empty() || !rotten || found.was_clean) return fault;
+    return read_state(*file, 1 - copy, case_.structure, found.state);
   }
 
   // The structure, as a program sees it that opens what was recovered.
@@ -215,20 +263,22 @@ class Crasher : public emu::sim::Watcher {
   }
 
   // Another program runs on what was recovered, and crashes all along in its turn.
-  void go_on(Media& media, const Choices* choices, const State& state) {
+  void go_on(Media& media, const Choices* choices, const Rot* rot, const State& state) {
     ++lab_.counts_.continued;
     Case next = case_;
     next.seed = emu::sim::mix(case_.seed + choose_());
     next.options.recovery.threads = static_cast<std::uint32_t>(1 + next.seed % 3);
     if (next.restless) next.change_options();
     next.transactions = std::min(next.transactions, 3);
-    lab_.run_program(
-        next, {&media, choices, state, place_.run + 1, place_.depth + 1, where(choices)}, true);
+    lab_.run_program(next,
+                     {&media, choices, rot, place_.rotten || rot != nullptr, state, place_.run + 1,
+                      place_.depth + 1, where(choices, rot)},
+                     true);
   }
 
   // `choices` null: the process is killed.
-  [[nodiscard]] std::string where(const Choices* choices) const {
-    const pool::Layout layout = pool::plan_layout(case_.pool_bytes(), case_.options.geometry);
+  [[nodiscard]] std::string where(const Choices* choices, const Rot* rot = nullptr) const {
+    const pool::Layout layout = this->layout();
     std::string text = place_.history + (place_.history.empty() ? "" : ", then ");
     text += fmt::format("at event {}, before {}: ", at_.number,
                         describe_event(layout, at_.event, at_.what));
@@ -237,7 +287,11 @@ class Crasher : public emu::sim::Watcher {
                              : "power is lost and on media is also";
     const std::uint32_t unit = case_.options.memory == MemoryKind::file ? 512 : 64;
     for (const Media::Choice& c : *choices) text += "\n    " + describe_choice(layout, unit, c);
+    if (rot != nullptr) text += "\n    but it has lost " + rot->what;
     return text;
+  }
+  [[nodiscard]] pool::Layout layout() const {
+    return pool::plan_layout(case_.pool_bytes(), case_.options.geometry);
   }
 
   CrashLab& lab_;
@@ -285,6 +339,9 @@ void CrashLab::run_program(const Case& c, const Start& start, bool crash) {
     Media& media = machine.files().put(kPoolName).media;
     if (start.choices != nullptr) {
       media.copy(*start.base, *start.choices);
+      if (start.rot != nullptr) {
+        media.rot(start.rot->offset, start.rot->bytes.data(), start.rot->bytes.size());
+      }
     } else {
       media.copy_killed(*start.base);
     }
@@ -295,7 +352,7 @@ void CrashLab::run_program(const Case& c, const Start& start, bool crash) {
   Program program(c, ledger, start.found);
   Crasher crasher(*this, c, ledger,
                   {start.depth, 0, start.run, start.history,
-                   start.found ? start.found->contents : Contents(), after_kill},
+                   start.found ? start.found->contents : Contents(), after_kill, start.rotten},
                   crash);
   if (crash || observer_ != nullptr) machine.watch(&crasher);
   const Machine::Ended ended = machine.run([&] { program.main(); });

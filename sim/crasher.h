@@ -8,6 +8,8 @@
 //               own events, to a depth of three
 //   continued   a whole program runs on the recovered pool, with crashes at its events
 //   killed      the process dies and the caches survive; then recovery, with power losses
+//   rotten      the media has lost something of one copy of the metadata (sim/rot.h); recovery
+//               crashes at its own events, and programs run on what it mended
 //
 // CrashLab: what all crashers of one campaign share. Nothing of a run that it watches changes.
 #pragma once
@@ -23,6 +25,7 @@
 #include "emu/sim/machine.h"
 #include "sim/case.h"
 #include "sim/ledger.h"
+#include "sim/rot.h"
 
 namespace sp3::sim {
 
@@ -37,6 +40,8 @@ struct CrashOptions {
   std::uint32_t killed_one_in = 8;            // points at which the process is killed as well
   std::uint32_t opened_nested_one_in = 16;    // of a structure's images after a crash in recovery
   std::uint32_t continued_killed_one_in = 0;  // of them, those after which a program runs; 0: none
+  std::uint32_t rotten_one_in = 0;            // images that are recovered rotten as well; 0: none
+  std::uint32_t continued_rotten_one_in = 4;  // of them
 };
 
 struct CrashCounts {
@@ -49,12 +54,14 @@ struct CrashCounts {
   std::uint64_t continued = 0;   // runs on a recovered pool
   std::uint64_t failed = 0;      // runs in which a flush, fence, write or sync failed
   std::uint64_t structures = 0;  // structures opened and read
+  std::uint64_t rotten = 0;      // recoveries of rotten images
+  std::uint64_t refused = 0;     // of them those that ended in an error
 
   CrashCounts& operator+=(const CrashCounts& more) noexcept {
     for (std::uint64_t CrashCounts::*count :
          {&CrashCounts::runs, &CrashCounts::points, &CrashCounts::images, &CrashCounts::checks,
           &CrashCounts::nested, &CrashCounts::killed, &CrashCounts::continued, &CrashCounts::failed,
-          &CrashCounts::structures}) {
+          &CrashCounts::structures, &CrashCounts::rotten, &CrashCounts::refused}) {
       this->*count += more.*count;
     }
     return *this;
@@ -113,6 +120,8 @@ class CrashLab {
   struct Start {
     emu::sim::Media* base = nullptr;
     const std::vector<emu::sim::Media::Choice>* choices = nullptr;  // null: the process was killed
+    const Rot* rot = nullptr;                                       // of the image, if it has any
+    bool rotten = false;                                            // it or one before has
     std::optional<State> found;
     std::uint32_t run = 0;    // programs that ran on this pool before
     std::uint32_t depth = 0;  // runs that stand still meanwhile

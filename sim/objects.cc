@@ -23,7 +23,9 @@ class Reader {
  public:
   Reader(pool::PoolFile& file, int copy)
       : file_(file),
-        directory_(pool::SlabDirectory::load(file.memory(), file.layout(), file.identity(), copy)) {
+        directory_(copy == kEitherCopy ? file.directory()
+                                       : pool::SlabDirectory::load(file.memory(), file.layout(),
+                                                                   file.identity(), copy)) {
     for (std::uint32_t slab = 0; slab < directory_.size(); ++slab) add_slab(slab, copy);
   }
 
@@ -73,7 +75,10 @@ class Reader {
     if (record.type == 0 || record.live == 0) return;
     const pool::Layout& layout = file_.layout();
     const pool::SlabShape shape = pool::slab_shape(layout.slab_size, record.slot_size);
-    const pool::Bitmap bitmap = directory_.load_bitmap(file_.memory(), slab, copy);
+    const pool::Bitmap bitmap =
+        copy == kEitherCopy
+            ? directory_.load_either_bitmap(file_.memory(), slab, file_.current_copy())
+            : directory_.load_bitmap(file_.memory(), slab, copy);
     for (std::size_t word = 0; word < bitmap.size(); ++word) {
       for (std::uint64_t bits = bitmap[word]; bits != 0; bits &= bits - 1) {
         const std::uint64_t slot = word * 64 + static_cast<unsigned>(std::countr_zero(bits));

@@ -86,6 +86,9 @@ bool is_whole(const T& cell) {
   return cell.twin == ~cell.value;
 }
 
+// The copy that the superblocks choose, and what it has lost from the other.
+inline constexpr int kEitherCopy = -1;
+
 // Reads what is at home in a pool that recovery is done with (or that was closed): `copy` of its
 // metadata. Every object that is allocated must be reachable and the other way round, and every
 // object whole; the objects of a `structure` belong to it, but what they hold is not looked at.

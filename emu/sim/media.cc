@@ -272,6 +272,19 @@ void Media::set_certain(std::uint32_t unit, const std::byte* bytes) {
   note_change(unit);
 }
 
+void Media::rot(std::uint64_t offset, const std::byte* bytes, std::size_t count) {
+  SP3_CHECK(offset <= size_ && count <= size_ - offset && count != 0 && !untracked_);
+  std::memcpy(now_.data() + offset, bytes, count);
+  const auto last = static_cast<std::uint32_t>((offset + count - 1) / unit_);
+  for (auto unit = static_cast<std::uint32_t>(offset / unit_); unit <= last; ++unit) {
+    SP3_CHECK(units_[unit].pieces.empty());
+    std::array<std::byte, kSector> whole{};
+    std::memcpy(whole.data(), at(now_, unit), unit_);
+    set_certain(unit, whole.data());
+  }
+  ++version_;
+}
+
 namespace {
 
 // How many contents a group adds to those before it: its subsets but the empty one.

@@ -73,6 +73,9 @@ class Media {
   // unless it is stored to again (so Linux treats a page whose writing failed).
   void fail_sync(std::uint64_t begun, Random& choose);
 
+  // Bit rot: the media has other bytes than were ever stored. REQUIRES: nothing is pending.
+  void rot(std::uint64_t offset, const std::byte* bytes, std::size_t count);
+
   // What is pending changes this number.
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
   [[nodiscard]] Hash128 hash() const noexcept { return hash_; }  // of certain()

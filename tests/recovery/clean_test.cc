@@ -43,6 +43,12 @@ struct Closed {
     pool.bytes[offset] ^= std::byte{4};
     pool.save();
   }
+  // The last damage: those before it seal the superblocks anew.
+  void damage_superblock(int copy) const {
+    auto bytes = read_file(pool.path().path());
+    bytes[pool.layout.superblock_offset(copy) + 100] ^= std::byte{1};
+    write_file(pool.path().path(), bytes);
+  }
   // Everything but superblocks and log.
   [[nodiscard]] std::vector<std::byte> metadata() const {
     auto bytes = read_file(pool.path().path());
@@ -77,10 +83,13 @@ TEST_CASE("a damaged directory copy of a clean pool is made whole from the other
   }
 }
 
-TEST_CASE("recovery takes a bitmap from the copy that has what the record seals") {
-  for (const bool writes : {false, true}) {
-    for (const int copy : {0, 1}) {
-      INFO("copy " << copy << (writes ? ", the log writes to the slab" : ""));
+TEST_CASE(
+    "recovery takes a bitmap, or a record, from the copy that has it, and leaves both whole") {
+  enum class Lost { bitmap, record, bitmap_and_other_superblock };
+  for (const Lost lost : {Lost::bitmap, Lost::record, Lost::bitmap_and_other_superblock}) {
+    for (const auto& [writes, copy] : {std::pair{false, 0}, {false, 1}, {true, 0}, {true, 1}}) {
+      INFO("copy " << copy << (writes ? ", the log writes to the slab" : "") << ", loss "
+                   << static_cast<int>(lost));
       Closed closed;
       SyntheticPool& pool = closed.pool;
       pool.superblock.fixed.state = static_cast<std::uint32_t>(pool::State::open);
@@ -91,12 +100,17 @@ TEST_CASE("recovery takes a bitmap from the copy that has what the record seals"
       builder.add_make(pool.layout.slab_offset(slab) + shape.data + 48 * 5, {99 + slab, 44, 48},
                        object.data(), 48);
       pool.append(0, builder, 10);
-      closed.damage(closed.in_bitmap(copy));
+      closed.damage(lost == Lost::record ? closed.in_record(copy) : closed.in_bitmap(copy));
+      if (lost == Lost::bitmap_and_other_superblock) {
+        closed.damage_superblock(1 - copy);
+      }
       auto file = pool.reopen();
       CHECK(recovery::recover(*file, {}).report.replayed == 1);
-      const auto directory =
-          pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), 0);
-      CHECK(directory.load_either_bitmap(file->memory(), 4, 0)[0] == (writes ? 0b101011 : 0b1011));
+      for (const int each : {0, 1}) {
+        const auto directory =
+            pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), each);
+        CHECK(directory.load_bitmap(file->memory(), 4, each)[0] == (writes ? 0b101011 : 0b1011));
+      }
     }
   }
 }
@@ -108,20 +122,20 @@ TEST_CASE("a bitmap of a copy that may be older stands in for none") {
   closed.damage(closed.in_bitmap(1));
   SECTION("the superblock of the other is older") {
     pool.superblock.fixed.number -= 1;
+    pool.superblock.fixed.checkpoint_number -= 1;
     const auto newer = read_file(pool.path().path());
     pool.seal();
     const std::uint64_t b = pool.layout.superblock_offset(1);
     std::memcpy(pool.bytes.data() + b, newer.data() + b, pool.layout.superblock_bytes);
     write_file(pool.path().path(), pool.bytes);
   }
-  SECTION("the record of the other says something else") {
+  SECTION("the other seals another bitmap") {
     auto file = pool.reopen();
     auto directory = pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), 0);
-    pool::SlabRecord record = directory.record(4);
-    record.type = 7;
+    pool::Bitmap bitmap = directory.load_bitmap(file->memory(), 4, 0);
+    bitmap[0] = 0b1101;
     emu::FlushCounts counts;
-    directory.store(file->memory(), 0, 4, record, directory.load_bitmap(file->memory(), 4, 0),
-                    counts);
+    directory.store(file->memory(), 0, 4, directory.record(4), bitmap, counts);
   }
   const auto before = read_file(pool.path().path());
   auto file = pool.reopen();
@@ -176,9 +190,7 @@ TEST_CASE("a clean pool with damage in both copies, or two minds, is refused and
   SECTION("in both bitmaps, and a superblock") {
     closed.damage(closed.in_bitmap(0));
     closed.damage(closed.in_bitmap(1));
-    auto bytes = read_file(closed.pool.path().path());
-    bytes[closed.pool.layout.superblock_offset(0) + 100] ^= std::byte{1};
-    write_file(closed.pool.path().path(), bytes);
+    closed.damage_superblock(0);
   }
   const auto before = read_file(closed.pool.path().path());
   auto file = closed.pool.reopen();

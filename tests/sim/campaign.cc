@@ -21,9 +21,10 @@ sim::CrashCounts crash_all(const std::string& name, Seeds seeds, const sim::Cras
   const sim::CrashCounts& n = lab.counts();
   fmt::print(
       "{}: {} distinct images, {} recoveries ({} after a crash in recovery, {} after a kill), "
-      "{} programs ({} on recovered pools, {} on a failing disk), {} structures read, {} points\n",
+      "{} programs ({} on recovered pools, {} on a failing disk), {} structures read, {} points, "
+      "{} rotten ({} refused)\n",
       name, n.images, n.checks, n.nested, n.killed, n.runs, n.continued, n.failed, n.structures,
-      n.points);
+      n.points, n.rotten, n.refused);
   std::fflush(stdout);
   return n;
 }

@@ -22,6 +22,7 @@ constexpr std::string_view kChecks[] = {
     "in the place of one that its maker had read",
     "does not agree with the cells",
     "fails its checksum",
+    "both superblock copies are damaged",
     "cannot be read, but the log was durable",
     "is gone: it was durable",
     "depends on the later stamp",

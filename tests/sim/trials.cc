@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "tests/sim/campaign.h"
+
 namespace sp3::test {
 namespace {
 
@@ -201,6 +203,10 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       c.options.async = {.group_records = 512, .group_microseconds = 1'000'000};
       c.options.geometry.log_size = 16 * 1024;
       return sparse();
+    case Kind::rotten:
+      c.transactions = 3;
+      c.checkpoints = true;
+      return rotting();
     case Kind::failing:
       if (c.seed % 2 == 0) use_file(c);
       c.failing_io = 1 + c.seed % 40;
@@ -217,7 +223,7 @@ std::string_view to_string(Kind kind) noexcept {
       "any",      "ordered",  "streams",  "files",      "nested",  "continued", "contended",
       "recycled", "explored", "mixed",    "containers", "failing", "blind",     "boxes",
       "churned",  "skewed",   "drifting", "late",       "crowded", "blocks",    "helped",
-      "grouped",  "kept",     "dawdling", "ranged",     "bulky"};
+      "grouped",  "kept",     "dawdling", "ranged",     "bulky",   "rotten"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -37,8 +37,9 @@ enum class Kind : std::uint8_t {
   dawdling,    // long bodies while checkpoints run, without crashes
   ranged,      // three cores on a ranged object, checkpoints, few images
   bulky,       // runs of several segments in a small log, asynchronous commits, few images
+  rotten,      // the media has lost something of one copy of the metadata, crashes in recovery
 };
-inline constexpr std::uint32_t kTrialKinds = 26;
+inline constexpr std::uint32_t kTrialKinds = 27;
 std::string_view to_string(Kind kind) noexcept;
 
 struct Trial {
