@@ -55,14 +55,20 @@ void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const 
 
 // (P12) A process that was killed may have left a superblock in caches only. The other copy must
 // not be touched before the one that was read is on media, or a power cut could go back to the
-// other.
-void settle_superblocks(pool::PoolFile& file) {
+// other. A process killed as it opened a closed pool may have left what it mended of the directory
+// so.
+void settle(pool::PoolFile& file, bool opens) {
   if (mutant(Mutant::recovery_does_not_settle_superblocks)) return;
   const pool::Layout& layout = file.layout();
   emu::FlushCounts counts;
   for (const int copy : {0, 1}) {
     if (mutant(Mutant::no_flush_found_superblocks)) break;
     file.memory().flush_found(layout.superblock_offset(copy), layout.superblock_bytes, counts);
+  }
+  const bool was_open_before = file.superblock().fixed.generation > 1;  // else it is empty
+  for (const int copy : {0, 1}) {
+    if (!opens || !was_open_before || mutant(Mutant::recovery_trusts_mended_metadata)) break;
+    file.memory().flush_found(layout.directory_offset[copy], layout.directory_bytes, counts);
   }
   if (!mutant(Mutant::no_fence_found_superblocks)) fence(file, counts);
 }
@@ -94,7 +100,7 @@ void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, bool whole
                 const SlabPlan* plan, const pool::SuperblockImage& image) {
   const int sound = file.current_copy();
   const bool opens = plan == nullptr;
-  if (!(opens && mutant(Mutant::opening_does_not_settle_superblocks))) settle_superblocks(file);
+  if (!(opens && mutant(Mutant::opening_does_not_settle_superblocks))) settle(file, opens);
   mend(file, directory, to_mend);
   const int first = mutant(Mutant::recovery_overwrites_current_copy) ? sound : 1 - sound;
   for (const int copy : {first, 1 - first}) {

@@ -27,6 +27,15 @@ using emu::sim::Random;
 // Watches one run: a program's, or that of a recovery inside another crasher's check.
 class Crasher : public emu::sim::Watcher {
  public:
+  // What a recovery made of a log that had lost something.
+  struct Salvaged {
+    State state;
+    std::string fault;
+    bool operator==(const Salvaged& other) const {
+      return fault == other.fault && state.made == other.state.made &&
+             state.values == other.state.values;
+    }
+  };
   // How the run came to be watched. The depth counts the runs that stand still meanwhile.
   struct Place {
     std::uint32_t depth = 0;
@@ -37,6 +46,8 @@ class Crasher : public emu::sim::Watcher {
     // What it found was in caches only: what opening then makes of it is Crasher::kill's to check.
     bool after_kill = false;
     bool rotten = false;  // the media has lost something already, and that is enough
+    // What each recovery from here on must make of it, accepting the loss. Null: of everything.
+    const Salvaged* salvaged = nullptr;
   };
 
   // Without `crash` it only shows the events to the observer.
@@ -162,13 +173,125 @@ class Crasher : public emu::sim::Watcher {
     CrashLab::Level& level = lab_.level(place_.depth);
     Media& image = level.machine.files().put(kPoolName).media;
     image.follow(media, choices);
-    const Rot rot = choose_rot(layout(), image.now(), choose_);
+    const Rot rot = choose_one(level, image);
     image.rot(rot.offset, rot.bytes.data(), rot.bytes.size());
+    if (is_in_log(rot) && !rot.curable) {
+      salvage(level, choices, rot);
+      return;
+    }
     const auto found = recover(level, may_nest(), &choices, &rot);
     if (!found || !may_go_on(*found)) return;
     if (choose_.one_in(lab_.options_.continued_rotten_one_in)) {
       go_on(media, &choices, &rot, found->state);
     }
+  }
+
+  Rot choose_one(CrashLab::Level& level, const Media& image) {
+    const Machine::Use use(level.machine);
+    const bool closed =
+        pool::PoolFile::open(kPoolName, case_.options, pool::PoolFile::Access::read_only)
+            ->is_clean();
+    return !closed && choose_.one_in(lab_.options_.rotten_log_one_in)
+               ? choose_log_rot(layout(), image.now(), choose_)
+               : choose_rot(layout(), image.now(), choose_);
+  }
+  [[nodiscard]] bool is_in_log(const Rot& rot) const {
+    return rot.offset - layout().log_offset < layout().log_bytes;
+  }
+
+  // The log has lost something that recovery would read. Unless that passes for a torn tail, it is
+  // refused, and the pool is left as it is; and it can be accepted. Then recovery makes the same of
+  // it however often it is cut short, in metadata that is whole, and nothing in the pool makes
+  // anybody fail otherwise than by an error.
+  void salvage(CrashLab::Level& level, const Choices& choices, const Rot& rot) {
+    const Machine::Use use(level.machine);
+    Media& media = level.machine.files().put(kPoolName).media;
+    Media before;
+    before.copy(media, {});
+    try {
+      recover_file(false);
+    } catch (const Error& e) {
+      ++lab_.counts_.refused;
+      if (media.hash() != before.hash())
+        report("a recovery that refuses has written", choices, rot);
+    }
+    Salvaged salvaged;
+    const auto again = [&](Crasher* watcher) {
+      media.copy(before, {});
+      level.machine.watch(watcher);
+      std::string fault = try_salvage(level.machine, salvaged, watcher != nullptr);
+      level.machine.watch(nullptr);
+      if (!fault.empty()) report(std::move(fault), choices, rot);
+    };
+    again(nullptr);
+    if (lab_.violation_) return;
+    ++lab_.counts_.salvaged;
+    Crasher inside(lab_, case_, ledger_,
+                   {place_.depth + 1, place_.recoveries + 1, place_.run, where(&choices, &rot),
+                    place_.contents, false, true, &salvaged});
+    if (may_nest()) again(&inside);
+    if (!lab_.violation_) use_salvaged(level.machine, choices, rot);
+  }
+
+  void report(std::string fault, const Choices& choices, const Rot& rot) {
+    lab_.report(case_, std::move(fault), where(&choices, &rot), at_.number);
+  }
+
+  // What `wanted` is not yet, if it is not `known`.
+  std::string try_salvage(Machine& machine, Salvaged& wanted, bool known) const {
+    Salvaged found;
+    try {
+      recover_file(true);
+      machine.event(Event::end);
+      const auto file =
+          pool::PoolFile::open(kPoolName, case_.options, pool::PoolFile::Access::read_write);
+      for (const int copy : {0, 1}) {
+        const auto directory =
+            pool::SlabDirectory::load(file->memory(), file->layout(), file->identity(), copy);
+        for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
+          if (directory.record(slab).type == 0) continue;
+          (void)directory.load_bitmap(file->memory(), slab, copy);
+        }
+      }
+      found.fault = read_state(*file, 0, case_.structure, found.state);
+    } catch (const std::exception& e) {
+      return std::string("a loss that was accepted is refused: ") + e.what();
+    }
+    if (!known) wanted = found;
+    return wanted == found ? "" : "salvaged twice, the pool is not the same";
+  }
+
+  // After a crash in a recovery that accepts a loss.
+  std::optional<Recovered> salvage_again(CrashLab::Level& level, const Choices* choices) {
+    const Machine::Use use(level.machine);
+    Salvaged wanted = *place_.salvaged;
+    std::string fault = try_salvage(level.machine, wanted, true);
+    if (!fault.empty()) lab_.report(case_, std::move(fault), where(choices), at_.number);
+    return std::nullopt;
+  }
+
+  void recover_file(bool accept_loss) const {
+    const auto file =
+        pool::PoolFile::open(kPoolName, case_.options, pool::PoolFile::Access::read_write);
+    RecoveryOptions options = case_.options.recovery;
+    options.accept_loss = accept_loss;
+    recovery::recover(*file, options);
+  }
+
+  void use_salvaged(Machine& machine, const Choices& choices, const Rot& rot) {
+    Options options = case_.options;
+    options.checkpoint.background = false;
+    const Machine::Ended ended = machine.run([&] {
+      Pool pool = Pool::open(kPoolName, options);
+      try {
+        State state;
+        (void)read_pool(pool, case_.structure, state);
+      } catch (const Error&) {  // a pointer may lead to what is lost
+      }
+      pool.close();
+    });
+    if (ended != Machine::Ended::normally) report("a salvaged pool cannot be used", choices, rot);
+    if (!machine.uncaught().empty()) report("a salvaged pool: " + machine.uncaught(), choices, rot);
   }
 
   // The real recovery of what is on the level's machine, held against the ledger. `choices` null:
@@ -177,6 +300,7 @@ class Crasher : public emu::sim::Watcher {
                                    const Rot* rot = nullptr) {
     ++lab_.counts_.checks;
     if (place_.recoveries > 0) ++lab_.counts_.nested;
+    if (place_.salvaged != nullptr) return salvage_again(level, choices);
     const bool rotten = place_.rotten || rot != nullptr;
     Crasher inside(lab_, case_, ledger_,
                    {place_.depth + 1, place_.recoveries + 1, place_.run,

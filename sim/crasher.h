@@ -42,6 +42,7 @@ struct CrashOptions {
   std::uint32_t continued_killed_one_in = 0;  // of them, those after which a program runs; 0: none
   std::uint32_t rotten_one_in = 0;            // images that are recovered rotten as well; 0: none
   std::uint32_t continued_rotten_one_in = 4;  // of them
+  std::uint32_t rotten_log_one_in = 4;        // of them
 };
 
 struct CrashCounts {
@@ -56,12 +57,14 @@ struct CrashCounts {
   std::uint64_t structures = 0;  // structures opened and read
   std::uint64_t rotten = 0;      // recoveries of rotten images
   std::uint64_t refused = 0;     // of them those that ended in an error
+  std::uint64_t salvaged = 0;    // recoveries that were told to accept what was lost
 
   CrashCounts& operator+=(const CrashCounts& more) noexcept {
     for (std::uint64_t CrashCounts::*count :
          {&CrashCounts::runs, &CrashCounts::points, &CrashCounts::images, &CrashCounts::checks,
           &CrashCounts::nested, &CrashCounts::killed, &CrashCounts::continued, &CrashCounts::failed,
-          &CrashCounts::structures, &CrashCounts::rotten, &CrashCounts::refused}) {
+          &CrashCounts::structures, &CrashCounts::rotten, &CrashCounts::refused,
+          &CrashCounts::salvaged}) {
       this->*count += more.*count;
     }
     return *this;

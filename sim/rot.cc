@@ -6,12 +6,29 @@
 #include <fmt/format.h>
 
 #include "base/align.h"
+#include "emu/executor.h"
+#include "log/log_scanner.h"
 #include "pool/superblock.h"
 
 namespace sp3::sim {
 namespace {
 
 using emu::sim::Random;
+
+// The length is that of a bit, a word, a line, or all; `most` bytes at most.
+Rot lose(const std::byte* image, std::uint64_t offset, std::uint64_t most, Random& choose) {
+  constexpr std::uint64_t kLengths[] = {1, 8, 64, ~std::uint64_t{0}};
+  const std::uint64_t length = std::min(kLengths[choose.below(4)], most);
+  Rot rot;
+  rot.offset = offset;
+  rot.bytes.assign(image + offset, image + offset + length);
+  if (length == 1) {
+    rot.bytes[0] ^= std::byte{1} << choose.below(8);
+  } else {
+    for (std::byte& byte : rot.bytes) byte ^= static_cast<std::byte>(1 + choose.below(255));
+  }
+  return rot;
+}
 
 // A piece of metadata that there is twice.
 struct Twin {
@@ -62,18 +79,10 @@ class Metadata {
   Rot damage(const Twin& twin, int copy, Random& choose) const {
     // Most of a copy may be empty; its beginning never is.
     const std::uint64_t begin = choose.below(choose.one_in(2) ? twin.bytes : 64);
-    constexpr std::uint64_t kLengths[] = {1, 8, 64, ~std::uint64_t{0}};
-    const std::uint64_t length = std::min(kLengths[choose.below(4)], twin.bytes - begin);
-    Rot rot;
+    Rot rot = lose(image_, twin.offset[copy] + begin, twin.bytes - begin, choose);
+    const std::uint64_t length = rot.bytes.size();
     rot.what = fmt::format("{} bytes of {} {} from {:#x} on", length, twin.name,
                            copy == 0 ? 'A' : 'B', begin);
-    rot.offset = twin.offset[copy] + begin;
-    rot.bytes.assign(image_ + rot.offset, image_ + rot.offset + length);
-    if (length == 1) {
-      rot.bytes[0] ^= std::byte{1} << choose.below(8);
-    } else {
-      for (std::byte& byte : rot.bytes) byte ^= static_cast<std::byte>(1 + choose.below(255));
-    }
     rot.curable = copy != current_ || (are_of_one_state() && is_spared(twin, begin, length));
     return rot;
   }
@@ -116,6 +125,36 @@ class Metadata {
 
 Rot choose_rot(const pool::Layout& layout, const std::byte* image, Random& choose) {
   return Metadata(layout, image).choose(choose);
+}
+
+Rot choose_log_rot(const pool::Layout& layout, const std::byte* image, Random& choose) {
+  const pool::SuperblockImage superblock =
+      pool::read_superblocks(image, std::min(layout.size, pool::kSuperblocksEnd), layout.size,
+                             "image")
+          .image;
+  log::LogSource source;
+  source.file = image;
+  source.layout = layout;
+  source.uuid = superblock.fixed.uuid;
+  source.generation = superblock.fixed.generation;
+  source.checkpoint_number = superblock.fixed.checkpoint_number;
+  emu::Executor executor(1);
+  const log::ScanResult found =
+      log::scan_logs(source, superblock.fixed.floor, superblock.heads, executor);
+  std::vector<log::FileRange> read;
+  for (const log::LogPrefix& prefix : found.sessions) {
+    read.insert(read.end(), prefix.ranges.begin(), prefix.ranges.end());
+  }
+  log::FileRange hit{layout.log_offset, layout.log_bytes};
+  if (!read.empty() && !choose.one_in(4)) hit = read[choose.below(read.size())];
+  const std::uint64_t begin = choose.below(hit.length);
+  Rot rot = lose(image, hit.offset + begin, hit.length - begin, choose);
+  rot.what = fmt::format("{} bytes of the log from {:#x} on", rot.bytes.size(),
+                         rot.offset - layout.log_offset);
+  rot.curable = std::none_of(read.begin(), read.end(), [&](const log::FileRange& range) {
+    return rot.offset < range.offset + range.length && range.offset < rot.offset + rot.bytes.size();
+  });
+  return rot;
 }
 
 }  // namespace sp3::sim

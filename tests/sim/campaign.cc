@@ -22,9 +22,9 @@ sim::CrashCounts crash_all(const std::string& name, Seeds seeds, const sim::Cras
   fmt::print(
       "{}: {} distinct images, {} recoveries ({} after a crash in recovery, {} after a kill), "
       "{} programs ({} on recovered pools, {} on a failing disk), {} structures read, {} points, "
-      "{} rotten ({} refused)\n",
+      "{} rotten ({} refused, {} salvaged)\n",
       name, n.images, n.checks, n.nested, n.killed, n.runs, n.continued, n.failed, n.structures,
-      n.points, n.rotten, n.refused);
+      n.points, n.rotten, n.refused, n.salvaged);
   std::fflush(stdout);
   return n;
 }

@@ -11,6 +11,7 @@ sim::CrashCounts rot_all(const std::string& name, Seeds seeds) {
   const sim::CrashCounts n = crash_all(name, seeds, rotting());
   CHECK(n.rotten > (seeds.last - seeds.first) * 20 / kLess);
   CHECK(n.refused > 0);
+  CHECK(n.salvaged > 0);
   CHECK(n.refused < n.rotten / 4);
   return n;
 }
