@@ -39,7 +39,8 @@ class CrashTest(CommandTest):
                                      (2, 1, ""), (3, 1, "")):
             with self.subTest(mode=mode), subprocess.Popen(
                     [self.SP3, "crash-test", "--rounds", "400", "--seed", "5", "--workload", "sps",
-                     "--durability", "sync", "--threads", "4", "--deadline", "3", "--quiet"],
+                     "--durability", "sync", "--threads", "4", "--deadline", "3", "--path", ".",
+                     "--quiet"],
                     stdout=subprocess.PIPE, text=True, cwd=self.directory.name) as process:
                 stopped = set()
                 try:
