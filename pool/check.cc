@@ -150,7 +150,7 @@ void require_metadata(const PoolFile& file) {
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     if (directory.record(slab).type == 0) continue;
     (void)(file.shares_bitmaps() ? directory.load_either_bitmap(file.memory(), slab, copy)
-                               : directory.load_bitmap(file.memory(), slab, copy));
+                                 : directory.load_bitmap(file.memory(), slab, copy));
   }
 }
 
