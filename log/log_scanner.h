@@ -65,8 +65,8 @@ inline constexpr std::uint64_t kMostPasses = 16;
 using ScanProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 // Takes time in the size of the log, whatever its bytes are: at most kMostPasses plus
-// layout.max_sessions times that much is read, more than a log that was written ever needs. One that
-// needs more is damaged.
+// layout.max_sessions times that much is read, more than a log that was written ever needs. One
+// that needs more is damaged.
 // REQUIRES: source.layout describes source.file; heads has one LSN per session. Reads only.
 ScanResult scan_logs(const LogSource& source, Stamp floor, std::span<const Lsn> heads,
                      emu::Executor& executor, const ScanProgress& progress = {});
