@@ -103,6 +103,9 @@ FlushInstruction choose_flush(const std::string& path, MemoryKind kind, FlushIns
   return best_flush();
 }
 
+// As much as Linux maps around a page that is read for the first time, unless told otherwise.
+constexpr std::uint64_t kNeighbourhood = std::uint64_t{64} << 10;
+
 // What makes the kernel map pages for storing. Of a file in memory a page that is mapped for
 // reading can be stored to without another fault, and the kernel maps its neighbours in the same
 // one: 0.4 instead of 0.9 us a page. File systems that write back want to hear of each page's first
@@ -301,6 +304,14 @@ IoStatus Memory::fence_checked(FlushCounts& counts) noexcept {
 void Memory::populate(std::uint64_t offset, std::size_t bytes) noexcept {
   SP3_ASSERT(writable_ != nullptr && offset <= size_ && bytes <= size_ - offset);
   const std::uint64_t first = base::round_down(offset, base::kPage);
+  if (cold_->advice_to_populate == MADV_POPULATE_READ) {
+    // One read maps all of its neighbourhood that was ever stored to, and without the walk that
+    // madvise takes for each page: 0.25 instead of 0.4 us a page.
+    for (std::uint64_t at = first; at < offset + bytes; at += kNeighbourhood) {
+      (void)*static_cast<const volatile std::byte*>(writable_ + at);
+    }
+    return;
+  }
   // Refused by kernels before 5.14 and at the end of a file; the stores then fault one by one.
   (void)madvise(writable_ + first, offset + bytes - first, cold_->advice_to_populate);
 }
