@@ -14,13 +14,15 @@
 namespace sp3::index {
 
 SlabTable::SlabTable(emu::Memory& memory, const pool::Layout& layout,
-                     pool::SlabDirectory::Identity identity, base::EpochDomain& epochs)
+                     pool::SlabDirectory::Identity identity, base::EpochDomain& epochs,
+                     SyncFailed sync_failed)
     : memory_(memory),
       layout_(layout),
       slabs_offset_(layout.slabs_offset),
       slabs_bytes_(layout.slabs_bytes()),
       slab_shift_(static_cast<unsigned>(std::countr_zero(layout.slab_size))),
       epochs_(epochs),
+      sync_failed_(std::move(sync_failed)),
       path_(identity.path),
       slabs_(std::make_unique<std::atomic<Slab*>[]>(layout.slabs)),
       directory_(pool::SlabDirectory::load(memory, layout, std::move(identity), kCopy)),
@@ -79,6 +81,9 @@ void SlabTable::mend(std::uint32_t number) {
   if (base::mutant(base::Mutant::no_fence_mended_metadata)) return;
   const emu::IoStatus status = memory_.fence(counts);
   if (status.ok()) return;
+  // What is read of it may be whole from now on while the media's is not, and no later fence would
+  // tell: only a recovery makes durable what it finds.
+  sync_failed_(status.error);
   throw Error(ErrorCode::io_error, "a bitmap that was mended could not be made durable",
               {.path = path_, .found = std::strerror(status.error)});
 }

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -35,15 +36,18 @@ struct Place {
 
 class SlabTable {
  public:
+  // Given the errno of a fence; nothing may be made durable any more.
+  using SyncFailed = std::function<void(int error)>;
+
   // Errors: damaged_metadata. Cost: the directory, no slab is touched.
   // REQUIRES: both copies of directory and bitmaps are equal, as recovery::start_generation and
   // finish_recovery leave them.
   SlabTable(emu::Memory& memory, const pool::Layout& layout, pool::SlabDirectory::Identity identity,
-            base::EpochDomain& epochs);
+            base::EpochDomain& epochs, SyncFailed sync_failed);
   ~SlabTable();
 
-  // The slot that starts at `offset`, {} if none does. Errors: damaged_metadata on a slab's first
-  // touch.
+  // The slot that starts at `offset`, {} if none does. Errors: damaged_metadata or io_error on a
+  // slab's first touch.
   Place find(std::uint64_t offset) {
     const std::uint64_t distance = offset - slabs_offset_;  // wraps to something huge before them
     if (distance >= slabs_bytes_) return {};
@@ -123,6 +127,7 @@ class SlabTable {
   const std::uint64_t slabs_bytes_;
   const unsigned slab_shift_;
   base::EpochDomain& epochs_;
+  const SyncFailed sync_failed_;
   std::string path_;
   std::unique_ptr<std::atomic<Slab*>[]> slabs_;
 

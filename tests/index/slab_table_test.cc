@@ -41,7 +41,8 @@ struct Fixture {
     load();
   }
   void load() {
-    table = std::make_unique<SlabTable>(file->memory(), file->layout(), file->identity(), epochs);
+    table = std::make_unique<SlabTable>(file->memory(), file->layout(), file->identity(), epochs,
+                                        [](int error) { FAIL(error); });
   }
   std::vector<Place> take(const detail::TypeInfo& type, std::size_t count) {
     std::vector<Place> places;

@@ -8,6 +8,8 @@
 #include <catch2/catch.hpp>
 
 #include "emu/memory.h"
+#include "pool/pool_file.h"
+#include "tests/pool/support.h"
 #include "tests/runtime/one_pool.h"
 
 namespace sp3::test {
@@ -328,6 +330,52 @@ TEST_CASE("what the destructor of a session could not say, closing the pool says
   }
   emu::inject_io_error(0, 0);
   CHECK(outcome([&] { pool.close(); }) == "outcome_unknown");
+}
+
+TEST_CASE("a pool goes no further when a bitmap that it mended is not made durable") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    OnePool p(quiet_options(memory));
+    make_cell(p.session);
+    p.session.close();
+    p.pool.close();
+    {
+      const auto file =
+          pool::PoolFile::open(p.path.path(), Options{}, pool::PoolFile::Access::read_only);
+      const pool::Layout& layout = file->layout();
+      const pool::SlabDirectory directory = file->directory();
+      for (std::uint32_t slab = 1; slab < layout.slabs; ++slab) {
+        const pool::SlabRecord& record = directory.record(slab);
+        if (record.live == 0) continue;
+        const pool::SlabShape shape = pool::slab_shape(layout.slab_size, record.slot_size);
+        const std::byte wrong[] = {std::byte{0xaa}};
+        write_file(p.path.path(), wrong, layout.slab_offset(slab) + shape.bitmap(1));
+      }
+    }
+
+    p.pool = Pool::open(p.path.path(), quiet_options(memory));
+    p.session = p.pool.session();
+    {
+      const BrokenDisk broken;
+      CHECK(outcome([&] { read_cell(p.session); }) == "io_error");
+    }
+    // The disk is well again, and what it holds of the bitmap is not known.
+    const auto writes = [&] {
+      p.session.run([](Transaction& tx) { tx.write(tx.root<Cell>("cell")).value = 5; });
+    };
+    CHECK(outcome(writes) == "outcome_unknown");
+    CHECK(outcome([&] { p.pool.checkpoint(); }) == "outcome_unknown");
+    CHECK(outcome([&] { p.session.close(); }) == "outcome_unknown");
+    CHECK(outcome([&] { p.pool.close(); }) == "outcome_unknown");
+
+    CHECK_FALSE(Pool::inspect(p.path.path()).clean);
+    p.pool = Pool::open(p.path.path(), quiet_options(memory));
+    p.session = p.pool.session();
+    CHECK(read_cell(p.session) == 0);
+    writes();
+    p.session.close();
+    p.pool.close();
+    CHECK(Pool::check(p.path.path()).sound());
+  }
 }
 
 TEST_CASE("opening on a disk that fails is an error, and opening later succeeds") {
