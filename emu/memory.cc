@@ -223,8 +223,8 @@ void Memory::store_through(std::uint64_t offset, const void* source, std::size_t
     copy_words(writable_ + begin, from + (begin - offset), end - begin);
     flush_mapped(writable_ + begin, end - begin, per_line_, counts);
   };
-  if (!stores_past_cache_) return by_way_of_cache(offset, offset + bytes);
   const WholeLines lines(offset, bytes);
+  if (!stores_past_cache_ || lines.none()) return by_way_of_cache(offset, offset + bytes);
   by_way_of_cache(offset, lines.begin);
   stream_copy(writable_ + lines.begin, from + (lines.begin - offset), lines.end - lines.begin);
   flush_mapped(writable_ + lines.begin, lines.end - lines.begin, FlushInstruction::none, counts);

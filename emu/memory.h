@@ -73,13 +73,12 @@ struct MemoryOptions {
   bool write_through = true;       // file: the log goes past the page cache if it can
 };
 
-// The whole lines of a range; none: both are its end.
+// The whole lines of a range.
 struct WholeLines {
   WholeLines(std::uint64_t offset, std::size_t bytes)
       : begin(base::round_up(offset, base::kCacheLine)),
-        end(base::round_down(offset + bytes, base::kCacheLine)) {
-    if (begin >= end) begin = end = offset + bytes;
-  }
+        end(base::round_down(offset + bytes, base::kCacheLine)) {}
+  [[nodiscard]] bool none() const { return begin >= end; }
   std::uint64_t begin;
   std::uint64_t end;
 };

@@ -99,14 +99,14 @@ void Memory::store(std::uint64_t offset, const void* source, std::size_t bytes) 
 
 void Memory::store_through(std::uint64_t offset, const void* source, std::size_t bytes,
                            FlushCounts& counts) noexcept {
-  if (!stores_past_cache()) {
+  const WholeLines lines(offset, bytes);
+  if (!stores_past_cache() || lines.none()) {
     store(offset, source, bytes);
     flush(offset, bytes, counts);
     return;
   }
   SP3_CHECK(!read_only_);
   const auto* const from = static_cast<const std::byte*>(source);
-  const WholeLines lines(offset, bytes);
   const auto store_part = [&](std::uint64_t begin, std::uint64_t end, bool past_cache) {
     media_.store(core(), begin, from + (begin - offset), end - begin, past_cache);
   };
