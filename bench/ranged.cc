@@ -14,10 +14,11 @@
 #include <vector>
 
 #include <benchmark/benchmark.h>
-#include <unistd.h>
 
 #include <sp3/containers/array.h>
 #include <sp3/sp3.h>
+
+#include "workloads/unused_path.h"
 
 namespace {
 
@@ -27,7 +28,7 @@ constexpr std::uint64_t kData = 4 << 20;
 
 // An empty pool in DRAM, gone with the benchmark.
 struct Store {
-  std::filesystem::path path = "/dev/shm/sp3-ranged-" + std::to_string(::getpid());
+  std::filesystem::path path = workloads::unused_path("/dev/shm", "sp3-ranged");
   Pool pool;
   Session session;
   explicit Store(const Options& options)
@@ -108,7 +109,7 @@ void chunks_and_locks(benchmark::internal::Benchmark* benchmark) {
 
 // An object for all threads of a benchmark, with 500 ns added to each persist.
 struct Shared {
-  std::filesystem::path path = "/dev/shm/sp3-ranged-" + std::to_string(::getpid());
+  std::filesystem::path path = workloads::unused_path("/dev/shm", "sp3-ranged");
   Pool pool;
   RangedObject object;
 

@@ -20,8 +20,6 @@
 #include <string_view>
 #include <vector>
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include "emu/clock.h"
@@ -32,6 +30,7 @@
 #include "recovery/recover.h"
 #include "workloads/pool_remover.h"
 #include "workloads/process_usage.h"
+#include "workloads/unused_path.h"
 
 namespace {
 
@@ -77,7 +76,7 @@ std::filesystem::path pool_name() {
   const std::filesystem::path memory = "/dev/shm";
   const auto directory =
       std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path();
-  return directory / fmt::format("sp3-replay-bench-{}", getpid());
+  return workloads::unused_path(directory, "sp3-replay-bench");
 }
 
 // A session needs a segment, and segments are of one MiB. The bench writes logs itself and uses the

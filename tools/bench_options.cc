@@ -3,12 +3,12 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tools/command.h"
 #include "tools/file_system_of.h"
+#include "workloads/unused_path.h"
 
 namespace sp3::tools {
 
@@ -95,8 +95,7 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
   if (!a.pool_size.empty()) o.pool_size = parse_size(a.pool_size);
   o.path = a.path;
   if (a.path.empty()) {
-    o.path = std::filesystem::path(default_directory(o.pool.memory)) /
-             fmt::format("sp3-bench-{}.pool", ::getpid());
+    o.path = workloads::unused_path(default_directory(o.pool.memory), "sp3-bench");
   } else {
     require_unused(o.path);
   }

@@ -10,13 +10,13 @@
 
 #include <fmt/format.h>
 #include <sp3/error.h>
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include "tools/bench_rows.h"
 #include "tools/command.h"
 #include "tools/crash/arena.h"
 #include "tools/crash/victim.h"
+#include "workloads/unused_path.h"
 
 namespace sp3::tools {
 
@@ -107,7 +107,7 @@ std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
       o.plan.entries = a.entries;
       o.plan.seed = rng.next();
       o.plan.threads = a.threads != 0 ? a.threads : 1 + static_cast<unsigned>(rng.below(4));
-      o.path = directory / fmt::format("sp3-crash-{}-{}.pool", ::getpid(), arenas.size());
+      o.path = workloads::unused_path(directory, fmt::format("sp3-crash-{}", arenas.size()));
       arenas.push_back(o);
     }
   }

@@ -93,11 +93,12 @@ TEST_CASE("power loss: cases of varied seeds") {
   options.nested_one_in = 4000;
   options.nested_samples = 1;
   options.nested_depth = 1;
+  options.continued_one_in = 40;
   options.killed_one_in = 64;
   const CrashCounts n =
       crash_all("varied", {sim::kFirstVariedSeed, sim::kFirstVariedSeed + 29}, options);
   CHECK(n.images > 10'000 / kLess);
-  CHECK(n.continued > 10 / kLess);
+  CHECK(n.continued > 200 / kLess);
 }
 
 TEST_CASE("a crash, a recovery and a run after it, over and over") {

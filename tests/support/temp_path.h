@@ -15,7 +15,12 @@ namespace sp3::test {
 // or directory, if the test made it, is removed at destruction.
 class TempPath {
  public:
-  explicit TempPath(const std::string& name = "test") : path_(directory() / unique(name)) {}
+  explicit TempPath(const std::string& name = "test") {
+    // Process numbers come round, and a test that was killed leaves its files.
+    do {
+      path_ = directory() / unique(name);
+    } while (std::filesystem::exists(std::filesystem::symlink_status(path_)));
+  }
   ~TempPath() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);

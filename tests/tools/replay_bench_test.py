@@ -16,7 +16,7 @@ from command_line import USAGE, CommandTest, main
 
 def files_of(process):
     return [name for place in ("/dev/shm", tempfile.gettempdir())
-            for name in glob.glob(f"{place}/sp3-replay-bench-{process.pid}")]
+            for name in glob.glob(f"{place}/sp3-replay-bench-{process.pid}*")]
 
 
 class ReplayBenchTest(CommandTest):

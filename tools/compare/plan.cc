@@ -6,12 +6,12 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "tools/command.h"
 #include "tools/compare/origin.h"
 #include "tools/repeats.h"
 #include "tools/start_program.h"
+#include "workloads/unused_path.h"
 
 namespace sp3::tools {
 
@@ -122,7 +122,7 @@ workloads::SystemOptions options_of(const Section& section, const Latency& laten
   const bool on_disk = section.memory == MemoryKind::file;
   const std::filesystem::path directory =
       on_disk ? file_directory(a) : std::filesystem::path(default_directory(section.memory));
-  options.path = directory / fmt::format("sp3-compare-{}.pool", ::getpid());
+  options.path = workloads::unused_path(directory, "sp3-compare");
   return options;
 }
 
