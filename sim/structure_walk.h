@@ -65,8 +65,8 @@ template <class Reach>
 bool rb_node(Reach& reach, std::uint64_t offset) {
   if (offset == 0) return true;
   const auto* node = reach.template operator()<SimRbTree::Node>(offset);
-  return node != nullptr && rb_node(reach, node->child[0].offset()) &&
-         rb_node(reach, node->child[1].offset());
+  return node != nullptr && reach.template operator()<Value>(node->value.offset()) != nullptr &&
+         rb_node(reach, node->child[0].offset()) && rb_node(reach, node->child[1].offset());
 }
 
 template <class Reach>

@@ -62,6 +62,28 @@ TEST_CASE("Giving a key a new value changes no other node of a red-black tree") 
   });
 }
 
+// Values are objects of their own, so that this is no conflict.
+TEST_CASE("A new value does not disturb who passes through its key in a red-black tree") {
+  World world(tiny_shape());
+  const Map map = world.run([](Transaction& tx) {
+    const Map created = Map::create(tx);
+    for (std::uint64_t k = 0; k < 3; ++k) created.insert_or_assign(tx, k, Payload(k));
+    return created;
+  });
+  Session other = world.new_session();
+  int attempts = 0;
+  const std::uint64_t seen = world.run([&](Transaction& tx) {
+    ++attempts;
+    map.insert_or_assign(tx, 0, Payload(10));  // through the root, which is 1
+    if (attempts == 1) {
+      other.run([&](Transaction& inner) { map.insert_or_assign(inner, 1, Payload(11)); });
+    }
+    return map.lookup(tx, 2)->number;
+  });
+  REQUIRE(attempts == 1);
+  REQUIRE(seen == 2);
+}
+
 TEST_CASE("A visitor of a red-black tree can end the walk") { end_a_walk_early<Map>(); }
 
 TEST_CASE("Damage to a red-black tree is reported") {
@@ -98,9 +120,15 @@ TEST_CASE("Damage to a red-black tree is reported") {
                                 REQUIRE(tx.read(last).red == 1);
                                 tx.write(last).child[1] = tx.make<Map::Node>(
                                     std::uint64_t{99}, std::array<Ptr<Map::Node>, 2>{},
-                                    std::uint64_t{1}, Payload(0));
+                                    std::uint64_t{1}, tx.make<Payload>(Payload(0)));
                               }),
                Catch::Contains("is red and so is its parent"));
+  REQUIRE_THAT(reported_after(world, map,
+                              [&](Transaction& tx) {
+                                const auto value = tx.read(outermost(tx, 0)).value;
+                                tx.write(outermost(tx, 1)).value = value;
+                              }),
+               Catch::Contains("as another has"));
 }
 
 TEST_CASE("Two threads change different keys of a red-black tree") {

@@ -205,7 +205,8 @@ void Arena::check_closed_pool(const Life& life, RoundResult& result) {
     // Where the number of objects follows from the content, none may be left over or missing.
     const WorkloadKind kind = options_.plan.workload;
     if (kind == WorkloadKind::hashtable || kind == WorkloadKind::bptree) return;
-    const std::uint64_t want = empty_objects_ + life.items;
+    const std::uint64_t each = kind == WorkloadKind::rbtree ? 2 : 1;  // a node and its value
+    const std::uint64_t want = empty_objects_ + each * life.items;
     if (report.objects != want) {
       result.violations.push_back(
           fmt::format("The pool holds {} objects, its content needs {}.", report.objects, want));

@@ -1,8 +1,9 @@
 // RbTree<K, V>: an ordered map in a pool, as a red-black tree.
 //
 // Thread safety: an RbTree is a small value; its const members may be called by several threads,
-//   each with its own transaction. An operation conflicts with changes to the nodes on its path
-//   only.
+//   each with its own transaction. Values are objects of their own: giving a present key a new
+//   value conflicts only with uses of that key. New and erased keys conflict with what passes
+//   through the few nodes that they change.
 // Ownership and lifetime: the pool owns the tree until destroy(). A handle made by create() is good
 //   once that transaction has committed; no handle may be used after destroy().
 // Invariants:
@@ -11,10 +12,12 @@
 //   3. Every path from the root to a missing child has the same number of black nodes.
 //   4. A node's key never changes: erase moves nodes, not contents, so a Ptr to a node names its
 //      key as long as the key is there.
+//   5. Every node names a value object of its own.
 // Durable: with the transaction, as everything done through it.
-// Complexity: O(log n) reads. A change writes only nodes of which a word changes: an insert on
-//   average about three besides the new one, an erase about three, a word or two of each. The
-//   object that holds the root is written only when another node becomes the root.
+// Complexity: O(log n) reads. A new value writes one object. Else a change writes only nodes of
+//   which a word changes: an insert on average about three besides the new node and value, an erase
+//   about three, a word or two of each. The object that holds the root is written only when another
+//   node becomes the root.
 // Source: the red-black tree of the paper's Table I; algorithms after Cormen et al., chapter 13,
 //   with the path kept in DRAM. Nodes have no parent links: a link to the parent would make every
 //   rotation write one more node, which costs log and conflicts, and save nothing.
@@ -39,12 +42,13 @@ template <Storable K, Storable V>
 requires detail::Ordered<K>
 class RbTree {
  public:
-  // What a search needs comes first, so that it touches one cache line per node.
+  // Without the value: who passes through on the way down conflicts with nobody who writes it, and
+  // a search touches one cache line per node.
   struct Node {
     K key;
     std::array<Ptr<Node>, 2> child;  // left, right
     std::uint64_t red;               // 1 or 0; a word, so that a recolouring logs one word
-    V value;
+    Ptr<V> value;
   };
 
   // What names the tree in the pool.
@@ -70,7 +74,7 @@ class RbTree {
   // writes.
   [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
     const Found found = search(tx, key, [](Ptr<Node>, unsigned) {});
-    return found.at ? &found.node->value : nullptr;
+    return found.at ? &tx.read(found.node->value) : nullptr;
   }
 
   // A copy of the value of `key`.
@@ -80,7 +84,7 @@ class RbTree {
   }
 
   [[nodiscard]] bool contains(Transaction& tx, const K& key) const {
-    return lookup(tx, key) != nullptr;
+    return static_cast<bool>(search(tx, key, [](Ptr<Node>, unsigned) {}).at);
   }
 
   // Makes `value` the value of `key`. Returns whether the key is new.
@@ -93,7 +97,7 @@ class RbTree {
   [[nodiscard]] std::optional<Entry> lower_bound(Transaction& tx, const K& key) const {
     std::optional<Entry> result;
     walk(tx, &key, [&](const Node& node) {
-      result.emplace(node.key, node.value);
+      result.emplace(node.key, tx.read(node.value));
       return false;
     });
     return result;
@@ -104,21 +108,22 @@ class RbTree {
   template <class F>
   void range(Transaction& tx, const K& from, const K& to, F&& visit) const {
     walk(tx, &from, [&](const Node& node) {
-      return node.key < to && detail::visit_goes_on(visit, node.key, node.value);
+      return node.key < to && detail::visit_goes_on(visit, node.key, tx.read(node.value));
     });
   }
 
   // As range(), for all keys.
   template <class F>
   void for_each(Transaction& tx, F&& visit) const {
-    walk(tx, nullptr,
-         [&](const Node& node) { return detail::visit_goes_on(visit, node.key, node.value); });
+    walk(tx, nullptr, [&](const Node& node) {
+      return detail::visit_goes_on(visit, node.key, tx.read(node.value));
+    });
   }
 
   // The number of keys, by walking: a counter would be written by all.
   [[nodiscard]] std::uint64_t size(Transaction& tx) const {
     std::uint64_t count = 0;
-    for_each(tx, [&](const K&, const V&) { ++count; });
+    walk(tx, nullptr, [&](const Node&) { return ++count != 0; });
     return count;
   }
 
@@ -143,13 +148,15 @@ class RbTree {
       const Ptr<Node> at = pending.back();
       pending.pop_back();
       if (!at) continue;
-      for (const Ptr<Node> child : tx.read(at).child) pending.push_back(child);
+      const Node& node = tx.read(at);
+      pending.insert(pending.end(), node.child.begin(), node.child.end());
+      tx.destroy(node.value);
       tx.destroy(at);
     }
     tx.destroy(header_);
   }
 
-  // Empty if invariants 1 to 3 hold; else a sentence that names the violation.
+  // Empty if invariants 1, 2, 3 and 5 hold; else a sentence that names the violation.
   [[nodiscard]] std::string check_invariants(Transaction& tx) const;
 
   [[nodiscard]] Ptr<Header> header() const noexcept { return header_; }

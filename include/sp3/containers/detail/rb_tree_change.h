@@ -15,11 +15,11 @@ bool RbTree<K, V>::insert_or_assign(Transaction& tx, const K& key, const V& valu
   Path path;
   const Found found = search(tx, key, [&](Ptr<Node> at, unsigned side) { path.push(at, side); });
   if (found.at) {
-    tx.write(found.at).value = value;
+    tx.write(found.node->value) = value;
     return false;
   }
   const std::uint64_t red = path.size() == 0 ? 0 : 1;
-  const Ptr<Node> node = tx.make<Node>(key, std::array<Ptr<Node>, 2>{}, red, value);
+  const Ptr<Node> node = tx.make<Node>(key, std::array<Ptr<Node>, 2>{}, red, tx.make<V>(value));
   hang(tx, path, path.size(), node);
   repair_red(tx, path, node);
   return true;
@@ -68,9 +68,11 @@ bool RbTree<K, V>::erase(Transaction& tx, const K& key) const {
   Path path;
   const Found found = search(tx, key, [&](Ptr<Node> at, unsigned side) { path.push(at, side); });
   if (!found.at) return false;
+  const Ptr<V> value = found.node->value;
   bool removed_red = false;
   const Ptr<Node> orphan = unlink(tx, path, found.at, removed_red);
   tx.destroy(found.at);
+  tx.destroy(value);
   if (!removed_red) repair_black(tx, path, orphan);
   return true;
 }

@@ -1,6 +1,8 @@
 // RbTree: the invariants, checked. Included by rb_tree.h.
 #pragma once
 
+#include <unordered_set>
+
 #include <sp3/containers/rb_tree.h>
 
 namespace sp3 {
@@ -11,6 +13,7 @@ requires detail::Ordered<K>
 struct RbTree<K, V>::Check {
   Transaction& tx;
   std::string error;
+  std::unordered_set<std::uint64_t> values;  // offsets
 
   static constexpr unsigned max_height = 128;
 
@@ -35,6 +38,10 @@ struct RbTree<K, V>::Check {
       fail(at, "is right of a key that is not less than its own");
     } else if (below != nullptr && !(node.key < *below)) {
       fail(at, "is left of a key that is not greater than its own");
+    } else if (!values.insert(node.value.offset()).second) {
+      fail(at, "has the value at " + std::to_string(node.value.offset()) + ", as another has");
+    } else {
+      static_cast<void>(tx.read(node.value));  // throws if there is no such object
     }
     const bool red = node.red != 0;
     const std::uint64_t l = black_height(node.child[left], above, &node.key, red, depth + 1);
@@ -50,7 +57,7 @@ struct RbTree<K, V>::Check {
 template <Storable K, Storable V>
 requires detail::Ordered<K> std::string RbTree<K, V>::check_invariants(Transaction& tx)
 const {
-  Check check{tx, {}};
+  Check check{tx, {}, {}};
   // A red root is reported as if it had a red parent.
   check.black_height(tx.read(header_).root, nullptr, nullptr, true, 0);
   return check.error;
