@@ -360,7 +360,7 @@ class Crasher : public emu::sim::Watcher {
       copy = 0;                   // both are equal now
     }
     if (rotten && found.was_clean) copy = kEitherCopy;
-    const std::string fault = read_state(*file, copy, case_.structure, found.state);
+    std::string fault = read_state(*file, copy, case_.structure, found.state);
     if (!fault.empty() || !rotten || found.was_clean) return fault;
     return read_state(*file, 1 - copy, case_.structure, found.state);
   }
