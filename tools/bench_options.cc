@@ -103,8 +103,7 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
 }
 
 void require_unused(const std::filesystem::path& path) {
-  // A link that leads nowhere is there too, and would be removed.
-  if (!std::filesystem::exists(std::filesystem::symlink_status(path))) return;
+  if (!workloads::is_taken(path)) return;
   throw UsageError(fmt::format("--path: {} exists; a benchmark would overwrite it", path.string()));
 }
 

@@ -1,10 +1,13 @@
-// unused_path: a name for a file that is made and removed.
+// is_taken, unused_path: names for files that are made and removed.
 #pragma once
 
 #include <filesystem>
 #include <string_view>
 
 namespace sp3::workloads {
+
+// Whether something has that name: a link that leads nowhere has, too.
+bool is_taken(const std::filesystem::path& path);
 
 // `directory`/`stem`-PID`ending`, or, where a process that was killed has left that behind,
 // -PID-1, -PID-2 and so on: process numbers come round. The same until something has that name.

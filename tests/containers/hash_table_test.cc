@@ -73,11 +73,7 @@ TEST_CASE("Draining a hash table takes its directory apart, also after its keys 
 
 TEST_CASE("Damage to a hash table is reported") {
   World world(default_shape());
-  const Map map = world.run([](Transaction& tx) {
-    const Map created = Map::create(tx);
-    for (std::uint64_t k = 0; k < 200; ++k) created.insert_or_assign(tx, k, Payload(k));
-    return created;
-  });
+  const Map map = filled_map<Map>(world, 200);
   const auto root = [&](Transaction& tx) { return tx.read(map.header()).root; };
   const auto bucket = [&](Transaction& tx, unsigned cell) {
     return Ptr<Map::Bucket>::from_offset(tx.read(root(tx)).cells[cell]);

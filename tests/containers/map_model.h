@@ -23,6 +23,16 @@ struct Payload {
   [[nodiscard]] bool is_whole() const { return rest == Payload(number).rest; }
 };
 
+// A new map of the keys below `keys`, with their own number for a value.
+template <class Map>
+Map filled_map(World& world, std::uint64_t keys) {
+  return world.run([&](Transaction& tx) {
+    const Map created = Map::create(tx);
+    for (std::uint64_t k = 0; k < keys; ++k) created.insert_or_assign(tx, k, Payload(k));
+    return created;
+  });
+}
+
 enum class Order : std::uint8_t { random, ascending, descending, crowded };
 
 template <class Map>

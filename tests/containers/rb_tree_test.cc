@@ -65,11 +65,7 @@ TEST_CASE("Giving a key a new value changes no other node of a red-black tree") 
 // Values are objects of their own, so that this is no conflict.
 TEST_CASE("A new value does not disturb who passes through its key in a red-black tree") {
   World world(tiny_shape());
-  const Map map = world.run([](Transaction& tx) {
-    const Map created = Map::create(tx);
-    for (std::uint64_t k = 0; k < 3; ++k) created.insert_or_assign(tx, k, Payload(k));
-    return created;
-  });
+  const Map map = filled_map<Map>(world, 3);
   Session other = world.new_session();
   int attempts = 0;
   const std::uint64_t seen = world.run([&](Transaction& tx) {
@@ -88,11 +84,7 @@ TEST_CASE("A visitor of a red-black tree can end the walk") { end_a_walk_early<M
 
 TEST_CASE("Damage to a red-black tree is reported") {
   World world(tiny_shape());
-  const Map map = world.run([](Transaction& tx) {
-    const Map created = Map::create(tx);
-    for (std::uint64_t k = 0; k < 20; ++k) created.insert_or_assign(tx, k, Payload(k));
-    return created;
-  });
+  const Map map = filled_map<Map>(world, 20);
   const auto root = [&](Transaction& tx) { return tx.read(map.header()).root; };
   // The last node on the way down along one side.
   const auto outermost = [&](Transaction& tx, unsigned side) {
