@@ -105,6 +105,7 @@ enum class Mutant : std::uint8_t {
   no_fence_own_record,
   no_fence_sealed_items,
   no_flush_home,
+  no_fence_of_carriers,
   no_fence_checkpoint_metadata_a,
   no_fence_checkpoint_superblock_a,
   no_fence_checkpoint_metadata_b,

@@ -22,6 +22,8 @@ using ThreadId = std::thread::id;
 using SteadyClock = std::chrono::steady_clock;
 
 inline ThreadId this_thread_id() noexcept { return std::this_thread::get_id(); }
+// Of the machine; 0 if that cannot be told.
+inline unsigned cores() noexcept { return std::thread::hardware_concurrency(); }
 
 }  // namespace sp3::emu
 

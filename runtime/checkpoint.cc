@@ -40,8 +40,8 @@ using base::Mutant;
 using base::mutant;
 
 namespace {
-// DRAM for copies of captured versions.
-std::size_t batch_bytes() noexcept { return base::scaled<std::size_t>(4 << 20, 4 << 20, 1); }
+// A carrier takes so many words of a slab's names at a time: 4096 objects.
+constexpr std::size_t kWordsAtOnce = 64;
 constexpr base::Lsn kUnknown = ~base::Lsn{0};
 }  // namespace
 
@@ -51,15 +51,19 @@ Checkpointer::Checkpointer(PoolCore& pool)
       slab_is_dirty_(pool.layout().slabs, false),
       heads_(pool.layout().max_sessions, 1),
       last_settled_(pool.layout().max_sessions),
-      versions_(pool.versions(), pool.epochs()),
       orphans_(pool.versions(), pool.epochs()) {
-  actor_.participant = PoolCore::kCheckpointerParticipant;
-  pool_.epochs().admit(actor_.participant);
+  const auto leisure = [this] { return at_leisure(); };
+  for (std::size_t i = 0; i < pool.checkpoint_threads(); ++i) {
+    carriers_.push_back(
+        std::make_unique<HomeCarrier>(pool, pool.participant_of_carrier(i), leisure));
+  }
+  if (carriers_.size() > 1) {
+    executor_ = std::make_unique<emu::Executor>(static_cast<std::uint32_t>(carriers_.size()));
+  }
 }
 
 Checkpointer::~Checkpointer() {
   stop();
-  versions_.free_all();
   orphans_.free_all();
 }
 
@@ -97,7 +101,6 @@ void Checkpointer::run_locked(bool last) {
 
 void Checkpointer::run_steps(bool last) {
   const std::uint64_t started = emu::ticks();
-  captured_.clear();
   last_settled_.assign(last_settled_.size(), 0);
   const base::Stamp floor = raise_floor();
   collect_names(floor);
@@ -107,11 +110,21 @@ void Checkpointer::run_steps(bool last) {
   swing();
   recycle(floor);
   count_.add(1);
-  objects_.add(captured_.size());
-  lines_.raise_to(actor_.counts.lines);
-  fences_.raise_to(actor_.counts.fences);
+  count_work();
   longest_ns_.raise_to(
       static_cast<std::uint64_t>(emu::nanoseconds_from_ticks(emu::ticks() - started)));
+}
+
+void Checkpointer::count_work() noexcept {
+  std::uint64_t lines = 0;
+  std::uint64_t fences = 0;
+  for (const auto& carrier : carriers_) {
+    objects_.add(carrier->carried());
+    lines += carrier->actor().counts.lines;
+    fences += carrier->actor().counts.fences;
+  }
+  lines_.raise_to(lines);
+  fences_.raise_to(fences);
 }
 
 base::Stamp Checkpointer::raise_floor() {
@@ -161,7 +174,7 @@ void Checkpointer::await_stamps_up_to(base::Stamp floor, SessionShared& session)
     if (stamp > floor) break;
     covered = stamp;
   }
-  if (covered != 0) pool_.persister().wait({covered, session.id}, actor_);
+  if (covered != 0) pool_.persister().wait({covered, session.id}, own().actor());
 }
 
 // The objects that transactions up to the floor have changed, and perhaps others, each once, as a
@@ -252,88 +265,33 @@ pool::Bitmap& Checkpointer::names_of(const index::Slab& slab) {
   return names;
 }
 
-// Captures and writes what was named, in address order, a batch of copies at a time.
+// Carries what was named, in address order.
 void Checkpointer::bring_home() {
-  for (const std::uint32_t number : std::exchange(named_slabs_, {})) {
-    const pool::Bitmap named = std::exchange(named_[number], {});
-    capture_slab(*pool_.slabs().at(number), named);
-  }
-  finish_batch();
-}
-
-void Checkpointer::capture_slab(index::Slab& slab, const pool::Bitmap& named) {
-  for (std::size_t word = 0; word < named.size(); ++word) {
-    for (std::uint64_t bits = named[word]; bits != 0; bits &= bits - 1) {
-      capture({&slab, static_cast<std::uint32_t>(word * 64) +
-                          static_cast<std::uint32_t>(std::countr_zero(bits))});
-      breathe();
-      if (batch_.size() >= batch_bytes()) finish_batch();
+  std::vector<NamedObjects> work;
+  for (const std::uint32_t number : named_slabs_) {
+    const std::size_t words = named_[number].size();
+    for (std::size_t word = 0; word < words; word += kWordsAtOnce) {
+      work.push_back(
+          {pool_.slabs().at(number), &named_[number], word, std::min(words, word + kWordsAtOnce)});
     }
   }
-}
-
-void Checkpointer::capture(const index::Place& place) {
-  emu::step(emu::Step::checkpoint_capture);
-  Captured c{place,
-             {},
-             place.slab->offset_of(place.slot),
-             batch_.size(),
-             static_cast<std::uint32_t>(base::round_up(place.slab->type_size, 8))};
-  pool_.epochs().pin(actor_.participant);
-  emu::Spin spin;
-  while (!place.entry().try_read(c.seen)) {
-    // Under encounter-time locks this may last as long as a body does: not pinned.
-    pool_.epochs().unpin(actor_.participant);
-    spin.pause();
-    pool_.epochs().pin(actor_.participant);
-  }
-  // At home: an earlier checkpoint brought this version there.
-  const bool skipped = mutant(Mutant::checkpoint_skips_overwritten) &&
-                       c.seen.stamp() > pool_.floor.load(std::memory_order_relaxed);
-  if (!c.seen.at_home() && !skipped) {
-    if (!c.seen.destroyed()) {
-      batch_.insert(batch_.end(), c.seen.version(), c.seen.version() + c.size8);
+  std::atomic<std::size_t> next{0};
+  for_all_carriers([&](HomeCarrier& carrier) {
+    carrier.begin();
+    // relaxed: only a number.
+    for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < work.size();) {
+      carrier.carry(work[i]);
+      // Else the first few would have all names before anything is stored.
+      if (carriers_.size() > 1) carrier.finish();
     }
-    batch_captured_.push_back(c);
+    carrier.finish();
+    // (P15) a fence orders what its own thread has flushed; a single one's is (P2)
+    if (carriers_.size() > 1 && !mutant(Mutant::no_fence_of_carriers)) carrier.fence();
+  });
+  for (const std::uint32_t number : std::exchange(named_slabs_, {})) named_[number] = {};
+  for (const auto& carrier : carriers_) {
+    for (index::Slab* slab : carrier->take_dirty_slabs()) note_dirty(slab);
   }
-  pool_.epochs().unpin(actor_.participant);
-}
-
-void Checkpointer::finish_batch() {
-  if (batch_captured_.empty()) return;
-  // A home must never hold what a crash would undo.
-  for (const Captured& c : batch_captured_) {
-    if (mutant(Mutant::checkpoint_copies_uncommitted)) break;
-    pool_.persister().wait({c.seen.stamp(), c.seen.session()}, actor_);
-  }
-  // Whoever read a home copy before its object's version was published is gone after this.
-  if (!mutant(Mutant::checkpoint_writes_under_readers)) wait_for_grace();
-  write_batch_home();
-  batch_captured_.clear();
-  batch_.clear();
-}
-
-void Checkpointer::write_batch_home() {
-  emu::Memory& memory = pool_.memory();
-  for (const Captured& c : batch_captured_) {
-    breathe();
-    emu::step(emu::Step::checkpoint_home);
-    if (!c.seen.destroyed()) {
-      const std::byte* const copy = batch_.data() + c.copy;
-      if (mutant(Mutant::no_flush_home)) {
-        memory.store(c.offset, copy, c.size8);
-      } else {
-        memory.store_through(c.offset, copy, c.size8, actor_.counts);
-      }
-      bytes_.add(c.size8);
-    }
-    if (c.place.slab->home_holds_object(c.place.slot) == c.seen.destroyed()) {
-      // Seen by readers only when the entry points home, which it does not until we swing it.
-      c.place.slab->set_home(c.place.slot, !c.seen.destroyed());
-      note_dirty(c.place.slab);
-    }
-  }
-  captured_.insert(captured_.end(), batch_captured_.begin(), batch_captured_.end());
 }
 
 void Checkpointer::note_dirty(index::Slab* slab) {
@@ -342,17 +300,10 @@ void Checkpointer::note_dirty(index::Slab* slab) {
   dirty_slabs_.push_back(slab);
 }
 
-void Checkpointer::fence() {
-  const emu::IoStatus status = pool_.memory().fence(actor_.counts);
-  if (status.ok() || mutant(Mutant::failed_checkpoint_fence_is_forgotten)) return;
-  pool_.persister().poison(status.error);
-  pool_.persister().throw_if_poisoned();
-}
-
 void Checkpointer::write_metadata(int copy) {
-  for (const std::uint32_t number : freed_slabs_)
-    pool_.slabs().store_freed(number, copy, actor_.counts);
-  for (index::Slab* slab : dirty_slabs_) pool_.slabs().store_metadata(*slab, copy, actor_.counts);
+  emu::FlushCounts& counts = own().actor().counts;
+  for (const std::uint32_t number : freed_slabs_) pool_.slabs().store_freed(number, copy, counts);
+  for (index::Slab* slab : dirty_slabs_) pool_.slabs().store_metadata(*slab, copy, counts);
 }
 
 void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
@@ -378,11 +329,11 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
     emu::step(kMetadata[copy]);
     write_metadata(copy);
     // (P2, P4) homes and this copy's metadata before the superblock that vouches for them
-    if (!mutant(kNoFenceOfMetadata[copy])) fence();
+    if (!mutant(kNoFenceOfMetadata[copy])) own().fence();
     emu::step(kSuperblock[copy]);
-    pool::write_superblock(pool_.memory(), pool_.layout(), copy, image, actor_.counts);
+    pool::write_superblock(pool_.memory(), pool_.layout(), copy, image, own().actor().counts);
     // (P3, P5) both superblocks before anything they make obsolete is reused
-    if (!mutant(kNoFenceOfSuperblock[copy])) fence();
+    if (!mutant(kNoFenceOfSuperblock[copy])) own().fence();
   }
   // relaxed: sessions put it into segment headers, where any durable number is right.
   pool_.checkpoint_number.store(image.fixed.checkpoint_number, std::memory_order_relaxed);
@@ -394,30 +345,11 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
 void Checkpointer::swing() {
   // Without concurrency control no lock keeps writers away from an entry.
   if (pool_.options().policy == CommitPolicy::ideal) return;
-  for (const Captured& c : captured_) {
-    breathe();
-    swing_one(c);
+  for_all_carriers([](HomeCarrier& carrier) { carrier.swing(); });
+  for (const auto& carrier : carriers_) {
+    const std::vector<std::uint64_t> busy = carrier->take_not_swung();
+    not_swung_.insert(not_swung_.end(), busy.begin(), busy.end());
   }
-}
-
-// The home copy is the newest version: let the entry say so, and retire the DRAM copy.
-void Checkpointer::swing_one(const Captured& c) {
-  emu::step(emu::Step::checkpoint_swing);
-  std::uint64_t found = 0;
-  std::uint64_t word0 = c.seen.word0;
-  if (mutant(Mutant::checkpoint_swings_newer_versions)) {
-    word0 = c.place.entry().word0() & ~index::kLock;
-  }
-  if (!c.place.entry().try_lock(word0, &found)) {
-    // Newer: the next checkpoint finds it. Locked: perhaps only to be unlocked unchanged.
-    if (found == (c.seen.word0 | index::kLock)) not_swung_.push_back(c.offset);
-    return;
-  }
-  // The stamp stays, so that a later writer gets a larger one and readers are not disturbed.
-  if (mutant(Mutant::checkpoint_zeroes_stamps)) word0 = 0;
-  c.place.entry().publish(word0, index::pack_word1(c.seen.session(), 0));
-  if (!c.seen.destroyed())
-    versions_.retire(c.seen.version(), c.size8, pool_.epochs().retirement_epoch());
 }
 
 void Checkpointer::recycle(base::Stamp floor) {
@@ -425,7 +357,7 @@ void Checkpointer::recycle(base::Stamp floor) {
   freed_slabs_ = pool_.slabs().free_empty_slabs(floor);
   slabs_freed_.add(freed_slabs_.size());
   // Helpers may still be flushing from segments whose records are all committed.
-  wait_for_grace();
+  pool_.wait_for_grace();
   for (const auto& s : pool_.all_shared()) {
     s->head.store(heads_[s->id], std::memory_order_relaxed);  // relaxed: the flusher looks again
     base::Stamp idle = kIdle;
@@ -434,7 +366,7 @@ void Checkpointer::recycle(base::Stamp floor) {
     s->log.recycle(floor, held);
     if (held) s->announced.store(kIdle, std::memory_order_release);
   }
-  versions_.collect();
+  for (const auto& carrier : carriers_) carrier->collect();
   {
     const std::lock_guard guard(orphans_mutex_);
     orphans_.collect();
@@ -442,13 +374,15 @@ void Checkpointer::recycle(base::Stamp floor) {
   pool_.slabs().reclaim();
 }
 
-// Returns when everyone pinned now has unpinned. REQUIRES: not pinned.
-void Checkpointer::wait_for_grace() {
-  const auto target = pool_.epochs().current() + 2;
-  emu::Spin spin;
-  while (pool_.epochs().current() < target) {
-    if (!pool_.epochs().try_advance()) spin.rest();
-  }
+void Checkpointer::for_all_carriers(const std::function<void(HomeCarrier&)>& body) {
+  if (executor_ == nullptr) return body(own());
+  executor_->parallel_for(carriers_.size(), [&](std::size_t i) { body(*carriers_[i]); });
+}
+
+std::uint64_t Checkpointer::bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& carrier : carriers_) sum += carrier->bytes();
+  return sum;
 }
 
 void Checkpointer::inherit(VersionPool& versions) {

@@ -2,7 +2,8 @@
 //
 // It runs beside transactions and never stops them. A checkpoint chooses a floor, waits until no
 // stamp up to it is in flight, writes home whatever those transactions touched, makes that durable
-// with the metadata and a superblock, and only then lets go of versions and log segments.
+// with the metadata and a superblock, and only then lets go of versions and log segments. The
+// objects are carried by one thread, or by several at once; all else is done by one.
 //
 // Thread safety: run() and request() by any thread; one checkpoint at a time. Durable when run()
 // returns: everything committed before it was called, in its home.
@@ -11,15 +12,17 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "base/counter.h"
-#include "emu/pace.h"
+#include "emu/executor.h"
 #include "emu/threads.h"
 #include "index/slab_table.h"
 #include "pool/superblock.h"
-#include "runtime/persister.h"
+#include "runtime/home_carrier.h"
 #include "runtime/version_pool.h"
 
 namespace sp3::runtime {
@@ -46,26 +49,18 @@ class Checkpointer {
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.get(); }
   [[nodiscard]] std::uint64_t objects() const noexcept { return objects_.get(); }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.get(); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
   [[nodiscard]] std::uint64_t slabs_freed() const noexcept { return slabs_freed_.get(); }
   [[nodiscard]] std::uint64_t lines() const noexcept { return lines_.get(); }
   [[nodiscard]] std::uint64_t fences() const noexcept { return fences_.get(); }
   [[nodiscard]] std::uint64_t longest_ns() const noexcept { return longest_ns_.get(); }
 
  private:
-  // One object whose newest version is on its way home.
-  struct Captured {
-    index::Place place;
-    index::Seen seen;
-    std::uint64_t offset;  // home
-    std::size_t copy;      // where its bytes are in batch_
-    std::uint32_t size8;
-  };
-
   std::unique_lock<emu::Mutex> take_turn();
   void run_in_background();
   void run_locked(bool last);
   void run_steps(bool last);
+  void count_work() noexcept;
   base::Stamp raise_floor();
   void await_stamps_up_to(base::Stamp floor, SessionShared& session);
   void collect_names(base::Stamp floor);
@@ -76,39 +71,30 @@ class Checkpointer {
   void name(std::uint64_t offset);
   pool::Bitmap& names_of(const index::Slab& slab);
   void bring_home();
-  void capture_slab(index::Slab& slab, const pool::Bitmap& named);
-  void capture(const index::Place& place);
-  void finish_batch();
-  void write_batch_home();
   void write_metadata(int copy);
   void write_superblocks(base::Stamp floor, bool last);
   void swing();
-  void swing_one(const Captured& captured);
   void recycle(base::Stamp floor);
-  void wait_for_grace();
-  void fence();
+  void for_all_carriers(const std::function<void(HomeCarrier&)>& body);
   void work();
   [[nodiscard]] bool at_leisure();
-  // Between two pieces of work, however small.
-  void breathe() noexcept {
-    pace_.breathe([this] { return at_leisure(); });
-  }
   void note_dirty(index::Slab* slab);
 
+  // The carrier that is this thread's own when it does not carry.
+  HomeCarrier& own() noexcept { return *carriers_.front(); }
+  void breathe() noexcept { own().breathe(); }
+
   PoolCore& pool_;
-  Actor actor_;
-  emu::Mutex running_;                // held by run()
-  std::atomic<unsigned> waiting_{0};  // for running_
+  std::vector<std::unique_ptr<HomeCarrier>> carriers_;  // at least one
+  std::unique_ptr<emu::Executor> executor_;             // of several carriers
+  emu::Mutex running_;                                  // held by run()
+  std::atomic<unsigned> waiting_{0};                    // for running_
 
   // Of the checkpoint in progress; guarded by running_.
   bool in_background_ = false;
-  emu::Pace pace_;
   std::vector<pool::Bitmap> named_;         // by slab: slots that may have to go home
   std::vector<std::uint32_t> named_slabs_;  // slabs with a bitmap in named_
-  std::vector<Captured> batch_captured_;
-  std::vector<std::byte> batch_;
-  std::vector<Captured> captured_;  // all that was written home
-  // homes that are good but whose entry was busy: next time
+  // Homes that are good although their entry does not say so: next time.
   std::vector<std::uint64_t> not_swung_;
   std::vector<index::Slab*> dirty_slabs_;  // metadata to write, each once
   std::vector<bool> slab_is_dirty_;
@@ -116,12 +102,11 @@ class Checkpointer {
   std::vector<base::Lsn> heads_;
   // by session: the LSN of its last record up to the floor, kUnknown if that was missed
   std::vector<base::Lsn> last_settled_;
-  VersionPool versions_;
 
   emu::Mutex orphans_mutex_;
   VersionPool orphans_;  // of closed sessions; guarded by orphans_mutex_
 
-  base::Counter count_, objects_, bytes_, slabs_freed_, lines_, fences_, longest_ns_;
+  base::Counter count_, objects_, slabs_freed_, lines_, fences_, longest_ns_;
 
   emu::Mutex mutex_;
   emu::ConditionVariable changed_;

@@ -105,7 +105,7 @@ void Flusher::look_for_long_transactions() {
   pool_.for_each_session([&](SessionCore& session) {
     Look& look = looks_[session.shared().id];
     const std::uint64_t attempts = session.attempts();
-    const bool pinned = pool_.epochs().is_pinned(PoolCore::participant_of(session.shared().id));
+    const bool pinned = pool_.epochs().is_pinned(pool_.participant_of(session.shared().id));
     if (!pinned || attempts != look.attempts) {
       look.attempts = attempts;
       look.attempt_seen = now;

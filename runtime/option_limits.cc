@@ -1,11 +1,13 @@
 #include "runtime/option_limits.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <fmt/format.h>
 
 #include <sp3/error.h>
 
+#include "emu/threads.h"
 #include "pool/format.h"
 #include "runtime/session_shared.h"
 
@@ -17,6 +19,10 @@ namespace {
 constexpr std::uint32_t kMostGroupRecords = SessionShared::kItems / 2;
 constexpr std::uint32_t kMostGroupMicroseconds = 60'000'000;
 constexpr std::uint32_t kMostRecoveryThreads = 4096;
+constexpr std::uint32_t kMostCheckpointThreads = 64;
+// A core that writes home keeps up with some eight that make transactions.
+constexpr std::uint32_t kCoresOfCarrier = 8;
+constexpr std::uint32_t kMostCarriersUnasked = 8;
 
 class Checker {
  public:
@@ -66,6 +72,8 @@ void check_options(const Options& options, const std::string& path) {
   check.is_within_or_default("geometry.max_sessions", options.geometry.max_sessions,
                              pool::kMaxUserSessions);
   check.is_within("checkpoint.log_percent", options.checkpoint.log_percent, 1, 100);
+  check.is_within_or_default("checkpoint.threads", options.checkpoint.threads,
+                             kMostCheckpointThreads);
   check.is_within("async.group_records", options.async.group_records, 1, kMostGroupRecords);
   check.is_positive("async.group_bytes", options.async.group_bytes);
   check.is_within("async.group_microseconds", options.async.group_microseconds, 1,
@@ -74,6 +82,12 @@ void check_options(const Options& options, const std::string& path) {
   check.is_positive("long_transaction_ms", options.long_transaction_ms);
   // 0: as many as there are cores.
   check.is_within("recovery.threads", options.recovery.threads, 0, kMostRecoveryThreads);
+}
+
+std::size_t checkpoint_threads(const Options& options) {
+  if (options.checkpoint.threads != 0) return options.checkpoint.threads;
+  const std::uint32_t cores = std::max(emu::cores(), 1U);
+  return std::min(1 + (cores - 1) / kCoresOfCarrier, kMostCarriersUnasked);
 }
 
 }  // namespace sp3::runtime

@@ -88,7 +88,8 @@ PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
       file_(std::move(file)),
       recovery_(std::move(recovery)),
       fork_generation_(fork_generation()),
-      epochs_(kFirstGuest + kGuests + layout().max_sessions),
+      checkpoint_threads_(runtime::checkpoint_threads(options)),
+      epochs_(participant_of_carrier(checkpoint_threads_) + layout().max_sessions),
       clock_(std::max(superblock.fixed.largest_stamp, superblock.fixed.floor)),
       persister_(file_->memory(), epochs_, file_->path(), layout().max_sessions),
       slabs_(file_->memory(), layout(), file_->identity(), epochs_,
@@ -202,6 +203,14 @@ std::vector<SessionShared*> PoolCore::all_shared() const {
     if (shared) all.push_back(shared.get());
   }
   return all;
+}
+
+void PoolCore::wait_for_grace() {
+  const auto target = epochs_.current() + 2;
+  emu::Spin spin;
+  while (epochs_.current() < target) {
+    if (!epochs_.try_advance()) spin.rest();
+  }
 }
 
 std::unique_ptr<SessionCore> PoolCore::open_session() {

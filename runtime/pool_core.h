@@ -84,15 +84,22 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   // Whether a stamp was taken since the last checkpoint's floor.
   [[nodiscard]] bool has_news() const;
 
-  // Participants of the epoch domain: the checkpointer, the flusher, guests (ticket holders),
-  // sessions.
-  static constexpr std::size_t kCheckpointerParticipant = 0;
+  // Participants of the epoch domain: the checkpointer's first carrier, the flusher, guests (ticket
+  // holders), the checkpointer's other carriers, sessions.
   static constexpr std::size_t kFlusherParticipant = 1;
   static constexpr std::size_t kFirstGuest = 2;
   static constexpr std::size_t kGuests = 14;
-  [[nodiscard]] static std::size_t participant_of(base::SessionId id) {
-    return kFirstGuest + kGuests + id;
+  static constexpr std::size_t kSecondCarrier = kFirstGuest + kGuests;
+  [[nodiscard]] static std::size_t participant_of_carrier(std::size_t number) noexcept {
+    return number == 0 ? 0 : kSecondCarrier + number - 1;
   }
+  [[nodiscard]] std::size_t participant_of(base::SessionId id) const noexcept {
+    return participant_of_carrier(checkpoint_threads_) + id;
+  }
+  // How many threads carry objects home, at least one.
+  [[nodiscard]] std::size_t checkpoint_threads() const noexcept { return checkpoint_threads_; }
+  // Returns when everyone pinned now has unpinned. REQUIRES: not pinned.
+  void wait_for_grace();
   // A guest's place among the participants, or 0 if all are taken.
   std::size_t enter_guest() noexcept;
   void leave_guest(std::size_t participant) noexcept;
@@ -164,6 +171,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   std::unique_ptr<pool::PoolFile> file_;
   const RecoveryReport recovery_;
   const int fork_generation_;
+  const std::size_t checkpoint_threads_;
   std::uint64_t root_offset_ = 0;
 
   base::EpochDomain epochs_;

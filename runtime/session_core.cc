@@ -43,7 +43,7 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared)
       contention_(pool_->serial_gate, id_, pool_->options()),
       slots_(slabs_),
       versions_(pool_->versions(), pool_->epochs()) {
-  actor_.participant = PoolCore::participant_of(id_);
+  actor_.participant = pool_->participant_of(id_);
 }
 
 SessionCore::~SessionCore() {

@@ -14,6 +14,7 @@ constexpr std::uint64_t kMostFailingIo = 80;
 constexpr std::uint64_t kFailingIoOfOpening = 24;
 
 constexpr std::uint64_t kBulkyOneIn = 16;
+constexpr std::uint64_t kCarriersOneIn = 4;  // of the varied ones
 
 // What earlier seeds have in campaigns of their own only, all of it together.
 void vary(Case& c, emu::sim::Random& choose) {
@@ -33,6 +34,10 @@ void vary(Case& c, emu::sim::Random& choose) {
     c.options.geometry.log_size = std::uint64_t{32} * 1024;  // a record may make several nodes
   }
   c.options.recovery.threads = static_cast<std::uint32_t>(1 + choose.below(3));
+  // Not drawn, so that the others mean what they meant before there was such a thing.
+  if (c.seed % kCarriersOneIn == 0) {
+    c.options.checkpoint.threads = static_cast<std::uint32_t>(2 + c.seed / kCarriersOneIn % 2);
+  }
 }
 
 }  // namespace
@@ -100,6 +105,7 @@ Case case_of(std::uint64_t seed) {
   // Four or eight segments: with three sessions and the library's own, the log fills up.
   o.geometry = {choose.one_in(2) ? 16U * 1024 : 32U * 1024, 4096, 4096, 3};
   o.recovery.threads = 1;
+  o.checkpoint.threads = 1;
   o.recovery.strategy = choose.one_in(2) ? RecoveryStrategy::dag : RecoveryStrategy::stamp;
   o.checkpoint.background = choose.one_in(2);
   o.checkpoint.interval_ms = choose.one_in(2) ? 1 : 0;
@@ -124,7 +130,7 @@ std::string Case::describe() const {
   return fmt::format(
              "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}{}{}{}{}{}, {} schedule, "
              "clocks {}, {} memory, {}, {}, locks at {}, ranges in a {}, {} bytes of log, "
-             "replay by {}{}{}",
+             "replay by {}{}{}{}",
              seed, cores, transactions, async ? ", some async" : "",
              checkpoints ? ", checkpoints" : "", blind ? ", blind writes" : "",
              boxes ? ", boxes" : "", reopens ? ", sessions reopened" : "",
@@ -142,6 +148,9 @@ std::string Case::describe() const {
              to_string(options.locks), to_string(options.range_lock), options.geometry.log_size,
              to_string(options.recovery.strategy),
              options.checkpoint.background ? ", background checkpoints" : "",
+             options.checkpoint.threads == 1
+                 ? ""
+                 : fmt::format(", {} carriers", options.checkpoint.threads),
              options.watermark_ms != 0 ? ", watermarks" : "") +
          (structure == StructureKind::none ? "" : fmt::format(", a {}", to_string(structure))) +
          (failing_io == 0

@@ -173,6 +173,8 @@ constexpr std::array<MutantInfo, kMutants> kTable = {{
    "fence of sealed records", "P1"},
   {Mutant::no_flush_home, "no_flush_home",
    "flush of a home by the checkpoint", "P2"},
+  {Mutant::no_fence_of_carriers, "no_fence_of_carriers",
+   "the fence of each of several threads that bring objects home", "P15"},
   {Mutant::no_fence_checkpoint_metadata_a, "no_fence_checkpoint_metadata_a",
    "fence of homes and metadata A", "P2"},
   {Mutant::no_fence_checkpoint_superblock_a, "no_fence_checkpoint_superblock_a",

@@ -64,6 +64,10 @@ std::vector<std::string> memory_arguments(const StoreArguments& a) {
 void add_store_options(CLI::App& command, StoreArguments& a) {
   add_memory_options(command, a);
   command.add_option("--pool-size", a.pool_size, "bytes, with K, M, G (default: from the entries)");
+  command
+      .add_option("--checkpoint-threads", a.checkpoint_threads,
+                  "that bring objects home (0: one for each eight cores)")
+      ->capture_default_str();
   command.add_option("--checkpoint-ms", a.checkpoint_ms, "checkpoint interval, 0: none by time")
       ->capture_default_str();
 }
@@ -88,6 +92,7 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
   o.pool.range_lock = parse_enum("--range-lock", a.range_lock, RangeLockKind::grid);
   o.pool.async.group_records = a.group;
   o.pool.checkpoint.interval_ms = a.checkpoint_ms;
+  o.pool.checkpoint.threads = a.checkpoint_threads;
   if (a.durability != "sync" && a.durability != "async") {
     throw UsageError("--durability: wanted sync or async, found '" + a.durability + "'");
   }
@@ -124,6 +129,7 @@ nlohmann::json to_json(const workloads::SystemOptions& o) {
           {"locks", to_string(o.pool.locks)},
           {"group", o.pool.async.group_records},
           {"checkpoint_ms", o.pool.checkpoint.interval_ms},
+          {"checkpoint_threads", o.pool.checkpoint.threads},
           {"file_system", file_system(o)}};
 }
 

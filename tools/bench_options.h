@@ -27,6 +27,7 @@ struct StoreArguments {
   std::string locks = to_string(Options{}.locks);
   std::string range_lock = to_string(Options{}.range_lock);
   unsigned checkpoint_ms = CheckpointOptions{}.interval_ms;
+  unsigned checkpoint_threads = CheckpointOptions{}.threads;
 };
 
 // What memory there is and how commits use it.

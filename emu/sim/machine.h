@@ -70,6 +70,9 @@ struct Config {
   bool fails_once = false;
   // false: what a power loss would leave is not kept; files are plain bytes, and large ones cheap
   bool tracks_media = true;
+  // What a program is told that asks how many cores there are. It may start any number of threads,
+  // each of which has a core.
+  std::uint32_t cores = 1;
 };
 
 class Machine;
@@ -114,6 +117,7 @@ class Machine {
   void watch(Watcher* watcher) noexcept { watcher_ = watcher; }
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] const Costs& costs() const noexcept { return config_.costs; }
+  [[nodiscard]] std::uint32_t advertised_cores() const noexcept { return config_.cores; }
   [[nodiscard]] bool tracks_media() const noexcept { return config_.tracks_media; }
 
   // The `countdown`-th flush, fence, write or sync from now on fails with `error`; 0: none does.

@@ -113,5 +113,6 @@ struct ThreadId {
 };
 
 inline ThreadId this_thread_id() noexcept { return {sim::machine().core()}; }
+inline unsigned cores() noexcept { return sim::machine().advertised_cores(); }
 
 }  // namespace sp3::emu

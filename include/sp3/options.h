@@ -87,6 +87,9 @@ struct CheckpointOptions {
   std::uint32_t log_percent = 50;    // a checkpoint starts when this much of the log is in use
   // false: only on request, when a session finds the log full, and at close
   bool background = true;
+  // that bring objects home together, while a checkpoint does; 0: one, and another for each eight
+  // cores beyond the first eight, at most eight
+  std::uint32_t threads = 0;
 };
 
 struct AsyncOptions {

@@ -71,6 +71,7 @@ TEST_CASE("absurd options are refused by create and by open") {
   CHECK(with([](Options&) {}) == "no error");
   CHECK(with([](Options& o) { o.checkpoint.log_percent = 0; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.checkpoint.log_percent = 101; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.checkpoint.threads = 65; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.async.group_records = 0; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.async.group_records = ~0U; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.async.group_bytes = 0; }) == "invalid_argument");

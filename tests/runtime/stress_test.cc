@@ -197,6 +197,7 @@ void stress(const Setting& setting) {
   options.geometry.max_sessions = 8;
   options.async.group_microseconds = 100;
   options.checkpoint.interval_ms = 1;
+  options.checkpoint.threads = static_cast<std::uint32_t>(1 + setting.seed % 3);
   options.serial_after_aborts = setting.seed % 2 == 0 ? 4 : 16;
   Pool pool = Pool::create(path.path(), kTinyPool, options);
   set_up(pool);

@@ -169,6 +169,8 @@ constexpr auto kKnown = std::to_array<KnownMutant>({
    "cannot be read, but the log was durable"},
   {Mutant::no_flush_home, {Kind::any, 1},
    "is not allocated"},
+  {Mutant::no_fence_of_carriers, {Kind::carried, 1},
+   "is not allocated"},
   {Mutant::no_fence_checkpoint_metadata_a, {Kind::any, 1},
    "fails its checksum"},
   {Mutant::no_fence_checkpoint_superblock_a, {Kind::any, 4},

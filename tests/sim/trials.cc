@@ -203,6 +203,11 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       c.options.async = {.group_records = 512, .group_microseconds = 1'000'000};
       c.options.geometry.log_size = 16 * 1024;
       return sparse();
+    case Kind::carried:
+      make_long(c, 8);
+      c.checkpoints = true;
+      c.options.checkpoint.threads = 2;
+      return sparse();
     case Kind::rotten:
       c.transactions = 3;
       c.checkpoints = true;
@@ -223,7 +228,7 @@ std::string_view to_string(Kind kind) noexcept {
       "any",      "ordered",  "streams",  "files",      "nested",  "continued", "contended",
       "recycled", "explored", "mixed",    "containers", "failing", "blind",     "boxes",
       "churned",  "skewed",   "drifting", "late",       "crowded", "blocks",    "helped",
-      "grouped",  "kept",     "dawdling", "ranged",     "bulky",   "rotten"};
+      "grouped",  "kept",     "dawdling", "ranged",     "bulky",   "rotten",    "carried"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

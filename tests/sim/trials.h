@@ -38,8 +38,9 @@ enum class Kind : std::uint8_t {
   ranged,      // three cores on a ranged object, checkpoints, few images
   bulky,       // runs of several segments in a small log, asynchronous commits, few images
   rotten,      // the media has lost something of one copy of the metadata, crashes in recovery
+  carried,     // long programs, checkpoints whose objects two threads carry, few images
 };
-inline constexpr std::uint32_t kTrialKinds = 27;
+inline constexpr std::uint32_t kTrialKinds = 28;
 std::string_view to_string(Kind kind) noexcept;
 
 struct Trial {

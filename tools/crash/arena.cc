@@ -103,6 +103,7 @@ VictimOptions Arena::victim(VictimMode mode, RecoveryStrategy strategy) {
   v.pool.async.group_records = 1 + static_cast<std::uint32_t>(rng_.below(32));
   constexpr std::array<std::uint32_t, 4> kIntervals = {0, 3, 20, 100};
   v.pool.checkpoint.interval_ms = kIntervals[rng_.below(kIntervals.size())];
+  v.pool.checkpoint.threads = 1 + static_cast<std::uint32_t>(v.run_seed % 3);
   return v;
 }
 

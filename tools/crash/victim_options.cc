@@ -29,6 +29,7 @@ void for_each_option(Options& o, F&& visit) {
   visit("recovery-threads", o.pool.recovery.threads);
   visit("group", o.pool.async.group_records);
   visit("checkpoint-ms", o.pool.checkpoint.interval_ms);
+  visit("checkpoint-threads", o.pool.checkpoint.threads);
   visit("log-percent", o.pool.checkpoint.log_percent);
   visit("log-size", o.pool.geometry.log_size);
   visit("segment-size", o.pool.geometry.segment_size);

@@ -68,6 +68,7 @@ TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim
   config.costs = costs;
   config.most_events = std::numeric_limits<std::uint64_t>::max();
   config.tracks_media = false;
+  config.cores = cell.run.threads;
   Machine machine(config);
   TimedRun run;
   const Machine::Ended ended = machine.run([&] {

@@ -1,0 +1,97 @@
+// HomeCarrier: brings versions home, for a checkpoint. A checkpoint has one or several, each with a
+// thread of its own for as long as there is something to carry.
+//
+//   carry()   copies the named objects' newest versions, waits until they are committed, and stores
+//             the copies home; finish() what is left of the last batch
+//   swing()   lets the entries of what was carried point home, and retires the versions in DRAM.
+//             REQUIRES: what was carried is durable, and vouched for by both superblocks.
+//
+// Thread safety: one thread at a time; different carriers at the same time, if no two are given the
+// same object.
+// Durable: nothing, until whoever called carry() and finish() has called fence() on that thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/counter.h"
+#include "emu/pace.h"
+#include "index/slab_table.h"
+#include "runtime/persister.h"
+#include "runtime/version_pool.h"
+
+namespace sp3::runtime {
+
+class PoolCore;
+
+// Objects of one slab that may have to go home: the bits of `names` from word `first` to `last`.
+struct NamedObjects {
+  index::Slab* slab;
+  const pool::Bitmap* names;  // a bit for each slot
+  std::size_t first;
+  std::size_t last;
+};
+
+class HomeCarrier {
+ public:
+  // `at_leisure` is asked after each burst of work: whether the carrier may rest for a moment.
+  HomeCarrier(PoolCore& pool, std::size_t participant, std::function<bool()> at_leisure);
+  ~HomeCarrier();
+  HomeCarrier(const HomeCarrier&) = delete;
+  HomeCarrier& operator=(const HomeCarrier&) = delete;
+
+  // Forgets what the last checkpoint carried. Errors of this and of all below but collect():
+  // std::bad_alloc, and outcome_unknown if what should be carried can no longer become durable.
+  void begin() noexcept { carried_.clear(); }
+  void carry(const NamedObjects& objects);
+  void finish();
+  void fence();
+  void swing();
+  // Frees the versions that nobody can hold any more.
+  void collect() { versions_.collect(); }
+
+  // Objects carried since begin().
+  [[nodiscard]] std::size_t carried() const noexcept { return carried_.size(); }
+  // Slabs whose bitmap of homes has changed; some of them several times.
+  std::vector<index::Slab*> take_dirty_slabs() noexcept { return std::exchange(dirty_slabs_, {}); }
+  // Homes that are good although their entry, which was busy, does not say so.
+  std::vector<std::uint64_t> take_not_swung() noexcept { return std::exchange(not_swung_, {}); }
+
+  Actor& actor() noexcept { return actor_; }
+  // Of stored homes, ever; by any thread.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.get(); }
+  // Between two pieces of work, however small.
+  void breathe() noexcept { pace_.breathe(at_leisure_); }
+
+ private:
+  // One object whose newest version is on its way home.
+  struct Captured {
+    index::Place place;
+    index::Seen seen;
+    std::uint64_t offset;  // home
+    std::size_t copy;      // where its bytes are in batch_
+    std::uint32_t size8;
+  };
+
+  void capture(const index::Place& place);
+  void store_batch_home();
+  void wait_for_grace();
+  void swing_one(const Captured& captured);
+
+  PoolCore& pool_;
+  Actor actor_;
+  emu::Pace pace_;
+  const std::function<bool()> at_leisure_;
+  std::vector<Captured> batch_captured_;
+  std::vector<std::byte> batch_;
+  std::vector<Captured> carried_;
+  std::vector<index::Slab*> dirty_slabs_;
+  std::vector<std::uint64_t> not_swung_;
+  VersionPool versions_;
+  base::Counter bytes_;
+};
+
+}  // namespace sp3::runtime
