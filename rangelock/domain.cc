@@ -8,25 +8,32 @@ namespace sp3::rangelock {
 void NodePool::give_back() noexcept {
   for (const bool tall : {false, true}) {
     for (Bag& bag : limbo_) {
-      domain_.adopt(tall, bag.chains[tall]);
+      bag.full[tall].push(bag.chains[tall]);
+      domain_.adopt(tall, bag.full[tall]);
       bag.epoch = 0;
     }
-    domain_.give(tall, free_[tall]);
+    more_[tall].push(free_[tall]);
+    domain_.give(tall, more_[tall], more_[tall].size());
   }
 }
 
 void NodePool::refill(bool tall) {
   // Own limbo first: the working set stays small, and in this core's cache.
-  for (Bag& bag : limbo_) {
-    if (bag.epoch != 0 && bag.epoch + 2 <= domain_.epochs().current()) empty(bag);
+  if (more_[tall].empty()) {
+    for (Bag& bag : limbo_) {
+      if (bag.epoch != 0 && bag.epoch + 2 <= domain_.epochs().current()) empty(bag);
+    }
   }
-  if (free_[tall].first == nullptr) free_[tall] = domain_.take(tall);
+  free_[tall] = more_[tall].empty() ? domain_.take(tall) : more_[tall].pop();
 }
 
 // Closes the newest bag and opens the next. If even the oldest is still watched, the newest just
 // grows: a pinned thread that does not run holds up memory, not us.
 void NodePool::turn() noexcept {
   base::EpochDomain& epochs = domain_.epochs();
+  for (const bool tall : {false, true}) {
+    if (newest_->chains[tall].size >= kBatch) newest_->full[tall].push(newest_->chains[tall]);
+  }
   epochs.try_advance();
   Bag* const oldest = newest_ == &limbo_.back() ? limbo_.data() : newest_ + 1;
   if (oldest->epoch != 0 && oldest->epoch + 2 > epochs.current()) return;
@@ -37,13 +44,11 @@ void NodePool::turn() noexcept {
 
 void NodePool::empty(Bag& bag) noexcept {
   for (const bool tall : {false, true}) {
-    NodeChain& chain = free_[tall];
-    chain.splice(bag.chains[tall]);
-    while (chain.size > kSurplus) {
-      NodeChain batch;
-      for (std::size_t i = 0; i < Domain::kBatch; ++i) batch.push(chain.pop());
-      domain_.give(tall, batch);
-    }
+    NodeBatches& more = more_[tall];
+    more.push_all(bag.full[tall]);
+    free_[tall].splice(bag.chains[tall]);
+    if (free_[tall].size >= kBatch) more.push(free_[tall]);
+    if (more.size() > kSurplus) domain_.give(tall, more, more.size() - kSurplus);
   }
   bag.epoch = 0;
 }
@@ -112,12 +117,10 @@ NodeChain Domain::take(bool tall) {
   const std::lock_guard hold(mutex_);
   if (orphaned_at_ != 0) epochs_.try_advance();
   if (orphaned_at_ != 0 && orphaned_at_ + 2 <= epochs_.current()) {
-    for (const bool each : {false, true}) depot_[each].splice(orphans_[each]);
+    for (const bool each : {false, true}) depot_[each].push_all(orphans_[each]);
     orphaned_at_ = 0;
   }
-  NodeChain chain;
-  while (chain.size < kBatch && depot_[tall].first != nullptr) chain.push(depot_[tall].pop());
-  if (chain.first != nullptr) return chain;
+  if (!depot_[tall].empty()) return depot_[tall].pop();
 
   const std::size_t each = rangelock::node_bytes(tall);
   const std::size_t nodes = tall ? kBatch / 8 : kBatch;
@@ -127,19 +130,20 @@ NodeChain Domain::take(bool tall) {
   std::byte* const bytes = chunk.get();
   chunks_.push_back(std::move(chunk));
   bytes_ += nodes * each;
+  NodeChain chain;
   for (std::size_t i = nodes; i-- > 0;) chain.push(::new (bytes + i * each) Node);
   return chain;
 }
 
-void Domain::give(bool tall, NodeChain& chain) noexcept {
+void Domain::give(bool tall, NodeBatches& batches, std::size_t count) noexcept {
   const std::lock_guard hold(mutex_);
-  depot_[tall].splice(chain);
+  depot_[tall].push_oldest(batches, count);
 }
 
-void Domain::adopt(bool tall, NodeChain& chain) noexcept {
-  if (chain.first == nullptr) return;
+void Domain::adopt(bool tall, NodeBatches& batches) noexcept {
+  if (batches.empty()) return;
   const std::lock_guard hold(mutex_);
-  orphans_[tall].splice(chain);
+  orphans_[tall].push_all(batches);
   orphaned_at_ = epochs_.retirement_epoch();
 }
 

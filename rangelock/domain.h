@@ -3,7 +3,7 @@
 // Each owner has a pool of free nodes, and a limbo of nodes that it unlinked and that pinned
 // threads may still look at. Limbo is emptied by epochs (base/epoch.h). Nodes travel: who unlinks a
 // node is often not who made it. Surplus goes to the domain's depot in batches, and comes from
-// there.
+// there; what was used last is used again first.
 //
 // Thread safety: NodePool, OwnerCore: one thread at a time; Domain: any.
 #pragma once
@@ -21,38 +21,13 @@
 #include "base/epoch.h"
 #include "base/hash.h"
 #include "rangelock/node.h"
+#include "rangelock/node_chain.h"
 
 namespace sp3::rangelock {
 
 class Domain;
 
-// Nodes chained by pool_next.
-struct NodeChain {
-  Node* first = nullptr;
-  Node* last = nullptr;  // only if there is a first
-  std::size_t size = 0;
-
-  void push(Node* node) noexcept {
-    node->pool_next = first;
-    if (first == nullptr) last = node;
-    first = node;
-    ++size;
-  }
-  Node* pop() noexcept {
-    Node* const node = first;
-    first = node->pool_next;
-    --size;
-    return node;
-  }
-  void splice(NodeChain& other) noexcept {
-    if (other.first == nullptr) return;
-    other.last->pool_next = first;
-    if (first == nullptr) last = other.last;
-    first = other.first;
-    size += other.size;
-    other = {};
-  }
-};
+inline constexpr std::size_t kBatch = 64;  // nodes
 
 class NodePool {
  public:
@@ -78,12 +53,12 @@ class NodePool {
  private:
   // What was retired together; free two epochs later.
   struct Bag {
-    std::array<NodeChain, 2> chains;
+    std::array<NodeChain, 2> chains;  // begun
+    std::array<NodeBatches, 2> full;
     base::EpochDomain::Epoch epoch = 0;  // 0: the newest, or empty
   };
-  static constexpr std::size_t kBag = 64;
   static constexpr std::size_t kBags = 4;
-  static constexpr std::size_t kSurplus = 512;  // free nodes to keep
+  static constexpr std::size_t kSurplus = 8;  // batches of free nodes to keep
 
   template <bool tall>
   Node* allocate_from() {
@@ -96,7 +71,7 @@ class NodePool {
   void retire_to(Node* node) noexcept {
     NodeChain& chain = newest_->chains[tall];
     chain.push(node);
-    if (chain.size % kBag == 0) [[unlikely]]
+    if (chain.size == kBatch) [[unlikely]]
       turn();
   }
   void refill(bool tall);
@@ -105,6 +80,7 @@ class NodePool {
 
   Domain& domain_;
   std::array<NodeChain, 2> free_;  // low nodes, tall nodes
+  std::array<NodeBatches, 2> more_;
   std::array<Bag, kBags> limbo_;
   Bag* newest_ = limbo_.data();
 };
@@ -144,11 +120,11 @@ class Domain {
 
   // Free nodes for a pool: from the depot, or new. Errors: std::bad_alloc.
   NodeChain take(bool tall);
-  void give(bool tall, NodeChain& chain) noexcept;
+  // The lowest `count` of the batches. REQUIRES: there are so many.
+  void give(bool tall, NodeBatches& batches, std::size_t count) noexcept;
   // Nodes whose retirer goes away before they are old enough.
-  void adopt(bool tall, NodeChain& chain) noexcept;
+  void adopt(bool tall, NodeBatches& batches) noexcept;
 
-  static constexpr std::size_t kBatch = 64;
   // Their numbers go up to here, in 16 bits (grid_core.h); number 0 is the guest's.
   static constexpr std::size_t kMaxOwners = (1 << 16) - 1;
 
@@ -162,8 +138,8 @@ class Domain {
   mutable std::mutex mutex_;  // guards all below
   std::vector<OwnerCore*> owners_;
   std::size_t live_owners_ = 0;
-  std::array<NodeChain, 2> depot_;
-  std::array<NodeChain, 2> orphans_;
+  std::array<NodeBatches, 2> depot_;
+  std::array<NodeBatches, 2> orphans_;
   base::EpochDomain::Epoch orphaned_at_ = 0;  // the newest of them
   std::vector<std::unique_ptr<std::byte, Free>> chunks_;
   std::uint64_t bytes_ = 0;

@@ -148,3 +148,51 @@ TEMPLATE_TEST_CASE("a lock that goes away gives its nodes to the next", "", SP3_
   }
   CHECK(domain.statistics().node_bytes <= 2 * after_some);
 }
+
+TEST_CASE("nodes that one owner makes and another retires go back to the first") {
+  rangelock::Domain domain(2);
+  const auto maker = domain.admit(1);
+  const auto retirer = domain.admit(2);
+  for (const unsigned height : {1U, 6U}) {
+    std::uint64_t after_some = 0;
+    for (int i = 0; i < 100'000; ++i) {
+      rangelock::Node* const node = maker->pool.allocate(height);
+      node->height = static_cast<std::uint8_t>(height);
+      retirer->pool.retire(node);
+      if (i == 10'000) after_some = domain.node_bytes();
+    }
+    INFO("height " << height);
+    CHECK(domain.node_bytes() == after_some);
+  }
+  domain.dismiss(*maker);
+  domain.dismiss(*retirer);
+}
+
+TEST_CASE("batches of nodes go on whole, and the last to come is the first to go") {
+  std::vector<rangelock::Node> nodes(10);
+  const auto chain_of = [&](std::size_t from, std::size_t to) {
+    rangelock::NodeChain chain;
+    for (std::size_t i = from; i < to; ++i) chain.push(&nodes[i]);
+    return chain;
+  };
+  rangelock::NodeBatches batches;
+  CHECK(batches.empty());
+  for (const auto& [from, to] : {std::pair{0, 3}, {3, 4}, {4, 4}, {4, 8}, {8, 10}}) {
+    rangelock::NodeChain chain =
+        chain_of(static_cast<std::size_t>(from), static_cast<std::size_t>(to));
+    batches.push(chain);
+    CHECK(chain.empty());
+  }
+  REQUIRE(batches.size() == 4);
+  rangelock::NodeBatches others;
+  others.push_oldest(batches, 2);
+  CHECK(batches.size() == 2);
+  CHECK(batches.pop().size == 2);
+  CHECK(batches.pop().size == 4);
+  CHECK(batches.empty());
+  CHECK(others.pop().first == &nodes[3]);
+  rangelock::NodeChain last = others.pop();
+  CHECK(last.size == 3);
+  CHECK(last.pop() == &nodes[2]);
+  CHECK(others.empty());
+}

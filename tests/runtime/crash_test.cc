@@ -43,7 +43,6 @@ class Victim {
     mode.apply(options_);
     options_.checkpoint.interval_ms = 1;
     options_.checkpoint.log_percent = 30;
-    options_.checkpoint.threads = static_cast<std::uint32_t>(1 + seed % 2);
     options_.async.group_microseconds = 50;
     Pool pool = Pool::create(path_.path(), kTinyPool, options_);
     make_bank(pool);

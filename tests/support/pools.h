@@ -33,6 +33,7 @@ inline Options tiny_options(MemoryKind memory = MemoryKind::emulated) {
   options.memory = memory;
   options.geometry = {std::uint64_t{64} * 1024, 4096, 4096, 7};
   options.recovery.threads = 1;
+  options.checkpoint.threads = 1;
   options.checkpoint.interval_ms = 2;
   return options;
 }
