@@ -3,8 +3,11 @@
 #include "emu/executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <memory>
+
+#include <unistd.h>
 
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
@@ -16,20 +19,35 @@ namespace sp3::emu {
 
 namespace tbb = oneapi::tbb;
 
+namespace {
+
+// Neither oneTBB's workers nor its locks, which may have been held, survive a fork: in a child of a
+// process that has used it everything is done by the caller's thread.
+bool may_use_tbb() noexcept {
+  static std::atomic<pid_t> user{0};
+  const pid_t self = ::getpid();
+  pid_t found = 0;
+  // relaxed: a child has what its parent stored before it forked.
+  return user.compare_exchange_strong(found, self, std::memory_order_relaxed) || found == self;
+}
+
+}  // namespace
+
 struct Executor::Impl {
-  explicit Impl(std::uint32_t wanted)
-      : cores(static_cast<std::uint32_t>(tbb::info::default_concurrency())),
-        threads(wanted == 0 ? cores : wanted),
-        arena(static_cast<int>(threads)) {
+  explicit Impl(std::uint32_t wanted) {
+    if (wanted == 1 || !may_use_tbb()) return;
+    cores = static_cast<std::uint32_t>(tbb::info::default_concurrency());
+    threads = wanted == 0 ? cores : wanted;
     // oneTBB starts no more workers than cores unless told so.
     if (threads > cores) {
       more_workers = std::make_unique<tbb::global_control>(
           tbb::global_control::max_allowed_parallelism, threads);
     }
+    arena.initialize(static_cast<int>(threads));
   }
 
-  std::uint32_t cores;
-  std::uint32_t threads;
+  std::uint32_t cores = 1;
+  std::uint32_t threads = 1;
   std::unique_ptr<tbb::global_control> more_workers;
   tbb::task_arena arena;
 };

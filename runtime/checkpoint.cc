@@ -22,6 +22,8 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <exception>
+#include <system_error>
 #include <utility>
 
 #include <sp3/error.h>
@@ -56,9 +58,6 @@ Checkpointer::Checkpointer(PoolCore& pool)
   for (std::size_t i = 0; i < pool.checkpoint_threads(); ++i) {
     carriers_.push_back(
         std::make_unique<HomeCarrier>(pool, pool.participant_of_carrier(i), leisure));
-  }
-  if (carriers_.size() > 1) {
-    executor_ = std::make_unique<emu::Executor>(static_cast<std::uint32_t>(carriers_.size()));
   }
 }
 
@@ -374,9 +373,32 @@ void Checkpointer::recycle(base::Stamp floor) {
   pool_.slabs().reclaim();
 }
 
+// Threads of our own and not an executor's: a process may fork at any time, and a child in which
+// oneTBB's locks were inherited held could not open a pool.
 void Checkpointer::for_all_carriers(const std::function<void(HomeCarrier&)>& body) {
-  if (executor_ == nullptr) return body(own());
-  executor_->parallel_for(carriers_.size(), [&](std::size_t i) { body(*carriers_[i]); });
+  std::vector<std::exception_ptr> errors(carriers_.size());
+  const auto guarded = [&](std::size_t i) noexcept {
+    try {
+      body(*carriers_[i]);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  std::vector<emu::Thread> others;
+  others.reserve(carriers_.size());
+  std::size_t started = 1;
+  try {
+    for (; started < carriers_.size(); ++started) {
+      others.emplace_back([&guarded, i = started] { guarded(i); });
+    }
+  } catch (const std::system_error&) {  // no more threads: what they would do is done by this one
+  }
+  guarded(0);
+  for (; started < carriers_.size(); ++started) guarded(started);
+  for (emu::Thread& other : others) other.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
 }
 
 std::uint64_t Checkpointer::bytes() const noexcept {

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "base/counter.h"
-#include "emu/executor.h"
 #include "emu/threads.h"
 #include "index/slab_table.h"
 #include "pool/superblock.h"
@@ -86,7 +85,6 @@ class Checkpointer {
 
   PoolCore& pool_;
   std::vector<std::unique_ptr<HomeCarrier>> carriers_;  // at least one
-  std::unique_ptr<emu::Executor> executor_;             // of several carriers
   emu::Mutex running_;                                  // held by run()
   std::atomic<unsigned> waiting_{0};                    // for running_
 

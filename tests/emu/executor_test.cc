@@ -2,9 +2,12 @@
 
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "tests/support/errors.h"
 
 using sp3::emu::Executor;
 
@@ -39,6 +42,31 @@ TEST_CASE("parallel_for rethrows what a body throws") {
     executor.parallel_for(10, [&](std::size_t) { ++after; });
     CHECK(after == 10);
   }
+}
+
+// Its locks may have been held when the process forked, and its workers are not there.
+TEST_CASE("in a child of a process that has used one an executor runs by itself") {
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    Executor executor(2);
+    while (!stop) executor.parallel_for(64, [](std::size_t) {});
+  });
+  Executor(2).parallel_for(2, [](std::size_t) {});
+  int failed = 0;
+  for (int child = 0; child < 100; ++child) {
+    const int code = sp3::test::in_child(
+        [] {
+          Executor executor(4);
+          std::size_t calls = 0;
+          executor.parallel_for(1000, [&](std::size_t) { ++calls; });
+          return executor.threads() == 1 && calls == 1000 ? 0 : 1;
+        },
+        10);
+    if (code != 0) ++failed;
+  }
+  stop = true;
+  busy.join();
+  CHECK(failed == 0);
 }
 
 TEST_CASE("parallel_feed visits every item of a graph after its predecessors") {
