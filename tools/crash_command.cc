@@ -88,6 +88,11 @@ std::optional<RangeLockKind> parse_range_lock(const std::string& name) {
 // durability.
 std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
   const auto kinds = parse_workloads(a.workloads);
+  for (const workloads::WorkloadKind kind : kinds) {
+    if (!workloads::is_application(kind)) continue;
+    throw UsageError(fmt::format("--workload: crash-test knows {}, ranges, but not {}",
+                                 workloads::workload_names(), to_string(kind)));
+  }
   std::vector<bool> durabilities;
   if (a.durability != "async") durabilities.push_back(false);
   if (a.durability != "sync") durabilities.push_back(true);

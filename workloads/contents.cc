@@ -8,7 +8,11 @@ namespace sp3::workloads {
 
 ContentsCheck::ContentsCheck(const WorkloadSpec& spec, unsigned producers)
     : spec_(spec), producers_(producers) {
-  if (spec.kind != WorkloadKind::queue) seen_.resize(spec.entries, false);
+  if (spec.kind == WorkloadKind::tpcc) {
+    tpcc_.emplace(spec.warehouses);
+  } else if (spec.kind != WorkloadKind::queue) {
+    seen_.resize(spec.entries, false);
+  }
 }
 
 bool ContentsCheck::add(const Item& item) {
@@ -28,6 +32,10 @@ bool ContentsCheck::add(const Item& item) {
     case WorkloadKind::bptree:
     case WorkloadKind::ranges:
       break;
+    case WorkloadKind::bank:
+      return add_account(item);
+    case WorkloadKind::tpcc:
+      return tpcc_->add(item.key, item.row);
   }
   return add_keyed(item);
 }
@@ -58,6 +66,13 @@ bool ContentsCheck::add_keyed(const Item& item) {
   if (item.tag == item.key && (is_array || spec_.present_at_start(item.key))) return true;
   return refuse(
       fmt::format("The entry at {} has tag {:#x}, which nobody gave it.", item.key, item.tag));
+}
+
+bool ContentsCheck::add_account(const Item& item) {
+  const auto balance = static_cast<std::int64_t>(item.tag);
+  if (balance < 0) return refuse(fmt::format("Account {} has {}.", item.key, balance));
+  balances_ += item.tag;
+  return add_unique(item.key, "Account");
 }
 
 bool ContentsCheck::add_queued(const Item& item) {
@@ -94,6 +109,14 @@ std::string ContentsCheck::what_is_missing() const {
       return fmt::format("Tag {} is there, but not {}, which came later.", last->second,
                          spec_.entries - 1);
     }
+    case WorkloadKind::bank: {
+      const std::uint64_t wanted = spec_.entries * kStartBalance;
+      if (items_ == spec_.entries && balances_ == wanted) return {};
+      return fmt::format("{} accounts have {} together, where {} had {}.", items_, balances_,
+                         spec_.entries, wanted);
+    }
+    case WorkloadKind::tpcc:
+      return tpcc_->violation();
     case WorkloadKind::hashtable:
     case WorkloadKind::rbtree:
     case WorkloadKind::bptree:

@@ -2,22 +2,27 @@
 // the check that no sequence of whole transactions could have left anything else.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "workloads/tpcc/check.h"
 #include "workloads/workload.h"
 
 namespace sp3::workloads {
 
 // One entry of a store.
 struct Item {
-  // sps, ranges: the index; queue: the position, from the front; maps: the key.
+  // sps, ranges: the index; queue: the position, from the front; maps: the key; bank: the account;
+  // tpcc: the row's packed key (workloads/rows.h).
   std::uint64_t key = 0;
-  std::uint64_t tag = 0;  // of the entry (workloads/entry.h)
-  bool intact = false;    // whether all of the entry belongs to the tag
+  std::uint64_t tag = 0;            // of the entry (workloads/entry.h); bank: the balance
+  bool intact = false;              // whether all of the entry belongs to the tag
+  std::vector<std::byte> row = {};  // tpcc
 };
 
 // Returns whether to go on.
@@ -30,6 +35,8 @@ using ItemVisitor = std::function<bool(const Item&)>;
 //   maps     every key is below the number of entries, none occurs twice, and all that were there
 //            at the start are, for nothing deletes
 //   ranges   every index below the number of entries occurs once
+//   bank     every account occurs once, no balance is negative, and they add up to what they did
+//   tpcc     those of workloads/tpcc/check.h
 //   all      every entry is whole, and its tag is one that it had at the start or that a producer
 //            gives
 class ContentsCheck {
@@ -45,6 +52,7 @@ class ContentsCheck {
  private:
   bool add_queued(const Item& item);
   bool add_keyed(const Item& item);
+  bool add_account(const Item& item);
   bool add_unique(std::uint64_t number, const char* what);
   bool add_made(std::uint64_t tag);
   bool refuse(std::string violation);
@@ -55,6 +63,8 @@ class ContentsCheck {
   std::uint64_t items_ = 0;
   std::vector<bool> seen_;                                 // sps: by tag; maps: by key
   std::unordered_map<std::uint64_t, std::uint64_t> last_;  // queue: the last tag of each producer
+  std::uint64_t balances_ = 0;                             // bank: their sum
+  std::optional<tpcc::Check> tpcc_;
   std::string violation_;
 };
 

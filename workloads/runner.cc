@@ -42,6 +42,11 @@ double RunResult::throughput() const {
   return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
 }
 
+double RunResult::new_orders_per_s() const {
+  // Nothing else of tpcc misses.
+  return seconds > 0 && new_orders > 0 ? static_cast<double>(new_orders - misses) / seconds : 0;
+}
+
 namespace {
 double per(std::uint64_t count, std::uint64_t transactions) {
   return transactions == 0 ? 0 : static_cast<double>(count) / static_cast<double>(transactions);
@@ -132,6 +137,7 @@ class Run {
     ClientCounters counters;
     std::uint64_t operations = 0;
     std::uint64_t misses = 0;
+    std::uint64_t new_orders = 0;
     std::uint64_t started = 0;  // ticks
     std::uint64_t ended = 0;
   };
@@ -227,6 +233,7 @@ class Run {
 
   void measure(Worker& worker, OperationStream& stream, unsigned index) {
     const ClientCounters before = worker.client->counters();
+    const std::uint64_t new_orders_before = stream.new_orders();
     const std::uint64_t limit =
         options_.operations == 0 ? ~std::uint64_t{0} : share(options_.operations, index);
     worker.started = emu::ticks();
@@ -239,6 +246,7 @@ class Run {
     worker.ended = emu::ticks();
     worker.counters = worker.client->counters();
     worker.counters -= before;
+    worker.new_orders = stream.new_orders() - new_orders_before;
   }
 
   // The hot loop. One reading of the clock ends one operation and starts the next, so a latency
@@ -270,6 +278,7 @@ class Run {
       ended = std::max(ended, worker->ended);
       result.operations += worker->operations;
       result.misses += worker->misses;
+      result.new_orders += worker->new_orders;
       result.counters += worker->counters;
       result.latency_ticks.merge(worker->latency);
     }

@@ -57,16 +57,19 @@ struct RunOptions {
 struct RunResult {
   double seconds = 0;            // from the common start to the end of the last thread
   std::uint64_t operations = 0;  // measured, acknowledged
-  std::uint64_t misses = 0;      // searches without a key, dequeues without a value
+  // Searches without a key, dequeues without a value, transfers refused, new-orders rolled back.
+  std::uint64_t misses = 0;
+  std::uint64_t new_orders = 0;  // of the operations; those rolled back are among them
   ClientCounters counters;       // all clients together
   BackgroundCounters background;
   Histogram latency_ticks;           // empty without RunOptions::latency
   std::vector<ProbeReading> probed;  // one of each probe
   bool clocks_agree = true;          // emu::clock_is_synchronised(), where it ran
 
-  [[nodiscard]] double throughput() const;     // operations per second
-  [[nodiscard]] double abort_ratio() const;    // aborted attempts per commit
-  [[nodiscard]] double fences_per_tx() const;  // per writing transaction; 0 if there was none
+  [[nodiscard]] double throughput() const;        // operations per second
+  [[nodiscard]] double new_orders_per_s() const;  // without those rolled back
+  [[nodiscard]] double abort_ratio() const;       // aborted attempts per commit
+  [[nodiscard]] double fences_per_tx() const;     // per writing transaction; 0 if there was none
   [[nodiscard]] double lines_per_tx() const;
   [[nodiscard]] double latency_ns(double fraction) const;
   [[nodiscard]] double longest_ns() const;

@@ -9,6 +9,7 @@
 #include "workloads/systems/mnemosyne.h"
 #include "workloads/systems/quadra.h"
 #include "workloads/systems/runtime_system.h"
+#include "workloads/tpcc/initial.h"
 #ifdef SP3_WITH_PMDK
 #include "workloads/systems/pmdk/pmdk_system.h"
 #endif
@@ -71,6 +72,10 @@ std::string runs_everything(const WorkloadSpec&, const SystemOptions&) { return 
 
 std::string only_updates(const WorkloadSpec& spec, const SystemOptions&) {
   if (spec.kind == WorkloadKind::queue) return "nvm-ideal cannot make or destroy queue nodes";
+  if (is_application(spec.kind)) {
+    return fmt::format("nvm-ideal does not isolate transactions, which {} is about",
+                       to_string(spec.kind));
+  }
   if (spec.fill < 1.0) return "nvm-ideal only updates: it needs all keys present (--fill 1)";
   return {};
 }
@@ -169,6 +174,12 @@ std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
   return system.why_unsupported(spec, options);
 }
 
+std::string why_no_application(std::string_view name, WorkloadKind kind) {
+  return fmt::format(
+      "{}'s structures here serve one operation a transaction each; {} is of several", name,
+      to_string(kind));
+}
+
 std::string check(System& system, const WorkloadSpec& spec, unsigned producers) {
   std::string violation = system.check_structure();
   if (!violation.empty()) return violation;
@@ -184,6 +195,7 @@ std::string check_run(std::string_view name, System& system, const WorkloadSpec&
 }
 
 std::uint64_t data_size(const WorkloadSpec& spec) {
+  if (spec.kind == WorkloadKind::tpcc) return tpcc::data_size(spec.warehouses);
   // What comes on top is less than the entry again plus 128 bytes.
   return spec.entries * (2 * std::uint64_t{spec.entry_size} + 128);
 }

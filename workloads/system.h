@@ -120,6 +120,9 @@ std::unique_ptr<System> make_system(std::string_view name);
 std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
                             const SystemOptions& options, unsigned clients = 1);
 
+// Why a system whose structures serve Table I alone does not run one of several rows.
+std::string why_no_application(std::string_view name, WorkloadKind kind);
+
 // Empty if the structure's invariants hold and its contents are what whole transactions of the
 // workload, run by threads below `producers`, leave; else a sentence that names the violation.
 std::string check(System& system, const WorkloadSpec& spec, unsigned producers = kMostThreads);

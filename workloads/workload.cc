@@ -22,6 +22,10 @@ const char* to_string(WorkloadKind kind) noexcept {
       return "bptree";
     case WorkloadKind::ranges:
       return "ranges";
+    case WorkloadKind::bank:
+      return "bank";
+    case WorkloadKind::tpcc:
+      return "tpcc";
   }
   return "?";
 }
@@ -38,9 +42,12 @@ WorkloadKind workload_from_name(std::string_view name) {
   for (const WorkloadKind kind : kAllWorkloads) {
     if (name == to_string(kind)) return kind;
   }
-  if (name == to_string(WorkloadKind::ranges)) return WorkloadKind::ranges;
-  throw std::invalid_argument(fmt::format("workload: wanted {} or {}, found '{}'", workload_names(),
-                                          to_string(WorkloadKind::ranges), name));
+  std::string names = workload_names();
+  for (const WorkloadKind kind : kNamedWorkloads) {
+    if (name == to_string(kind)) return kind;
+    names += fmt::format(", {}", to_string(kind));
+  }
+  throw std::invalid_argument(fmt::format("workload: wanted one of {}, found '{}'", names, name));
 }
 
 namespace {
@@ -87,6 +94,10 @@ void WorkloadSpec::validate() const {
   check_ratio("insert ratio", insert_ratio);
   check_ratio("fill", fill);
   if (kind == WorkloadKind::ranges) check_ranges(*this);
+  if (kind == WorkloadKind::tpcc && (warehouses < 1 || warehouses > kMostWarehouses)) {
+    throw std::invalid_argument(
+        fmt::format("warehouses: wanted 1 to {}, found {}", kMostWarehouses, warehouses));
+  }
 }
 
 std::uint64_t WorkloadSpec::least_range() const {
@@ -106,8 +117,9 @@ OperationStream::OperationStream(const WorkloadSpec& spec, const Zipf& zipf, uns
           spec.insert_ratio >= 1.0 ? 0 : static_cast<std::uint64_t>(spec.insert_ratio * 0x1.0p64)),
       always_insert_(spec.insert_ratio >= 1.0),
       next_tag_(static_cast<std::uint64_t>(thread + 1) << kProducerShift),
-      mix_(spec.range_mix) {
-  if (kind_ == WorkloadKind::queue) return;
+      mix_(spec.range_mix),
+      home_(kind_ == WorkloadKind::tpcc ? thread % spec.warehouses : 0) {
+  if (kind_ == WorkloadKind::queue || kind_ == WorkloadKind::tpcc) return;
   draws_.resize(std::clamp<std::size_t>(draws, 1, kMostDraws));
   Rng rng(spec.seed, ~std::uint64_t{thread});
   for (std::uint32_t& draw : draws_) draw = static_cast<std::uint32_t>(zipf.item(rng));

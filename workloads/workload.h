@@ -9,6 +9,11 @@
 //
 //   ranges     read, overwrite, or append to a log in, a range of one large object of entries
 //
+// and two of several rows a transaction, as applications have them:
+//
+//   bank       transfer between two accounts, or audit of some (workloads/bank.h)
+//   tpcc       new-order or payment of TPC-C, reduced (workloads/tpcc/)
+//
 // Thread safety: a WorkloadSpec is a value; an OperationStream belongs to one thread.
 #pragma once
 
@@ -24,12 +29,29 @@
 
 namespace sp3::workloads {
 
-enum class WorkloadKind : std::uint8_t { sps, queue, hashtable, rbtree, bptree, ranges };
+enum class WorkloadKind : std::uint8_t {
+  sps,
+  queue,
+  hashtable,
+  rbtree,
+  bptree,
+  ranges,
+  bank,
+  tpcc,
+};
 
 // Those of Table I, which every system can run.
 inline constexpr WorkloadKind kAllWorkloads[] = {WorkloadKind::sps, WorkloadKind::queue,
                                                  WorkloadKind::hashtable, WorkloadKind::rbtree,
                                                  WorkloadKind::bptree};
+
+// Those that are asked for by name only.
+inline constexpr WorkloadKind kNamedWorkloads[] = {WorkloadKind::ranges, WorkloadKind::bank,
+                                                   WorkloadKind::tpcc};
+// Whether it is one of several rows a transaction.
+constexpr bool is_application(WorkloadKind kind) {
+  return kind == WorkloadKind::bank || kind == WorkloadKind::tpcc;
+}
 
 const char* to_string(WorkloadKind kind) noexcept;
 // Of kAllWorkloads, for people: "sps, queue" and so on.
@@ -42,14 +64,22 @@ inline constexpr std::uint32_t kEntrySizes[] = {16, 64, 128, 256, 1024, 4096};
 
 inline constexpr unsigned kMostThreads = 1024;  // of a run
 
+// Of bank.
+inline constexpr std::uint64_t kStartBalance = 1000;  // of each account
+inline constexpr std::uint64_t kMostTransfer = 100;
+inline constexpr std::uint64_t kAuditWindow = 16;  // accounts
+
+inline constexpr std::uint64_t kMostWarehouses = 1000;  // of tpcc
+
 struct WorkloadSpec {
   WorkloadKind kind = WorkloadKind::sps;
   std::uint64_t entries =
       100'000;  // array length, values in the full queue, or size of the key space
   std::uint32_t entry_size = 128;  // bytes of a value
   double zipf = 0.99;              // skew over entries or keys; 0 is uniform
-  double insert_ratio = 0.5;       // share of inserts (maps) or enqueues
-  double fill = 1.0;               // share of the keys that are there at the start (maps)
+  // Share of inserts (maps), enqueues, transfers (bank) or new-orders (tpcc).
+  double insert_ratio = 0.5;
+  double fill = 1.0;  // share of the keys that are there at the start (maps)
   std::uint64_t seed = 1;
   // Of ranges. The log is the last eighth of the object, which each thread writes through in a
   // circle.
@@ -58,6 +88,9 @@ struct WorkloadSpec {
   double range_zipf = 0.99;  // skew over sizes, the smallest the most frequent; 0 is uniform
   std::array<std::uint32_t, 3> range_mix = {1, 1, 0};  // shares of reads, writes and appends
   std::uint32_t range_chunk = 1024;                    // bytes of the object's chunks
+  // Of tpcc, to which entries, their size, zipf and fill mean nothing. A thread's home is that of
+  // its number, modulo theirs.
+  std::uint64_t warehouses = 1;
 
   // Throws std::invalid_argument that names the member, what it allows and what it holds.
   void validate() const;
@@ -79,13 +112,20 @@ enum class OperationKind : std::uint8_t {
   search,
   read_range,
   write_range,
+  transfer,
+  audit,
+  new_order,
+  payment,
 };
 
 struct Operation {
   OperationKind kind = OperationKind::swap;
-  std::uint64_t key = 0;    // swap, ranges: the first index
-  std::uint64_t value = 0;  // swap: the second index; inserts and writes: the tag of the new entry
-  std::uint64_t count = 0;  // ranges: entries
+  // swap, ranges, audit: the first index; transfer: who pays; new-order, payment: home warehouse.
+  std::uint64_t key = 0;
+  // swap: the second index; inserts and writes: the tag of the new entry; transfer: who gets it;
+  // new-order, payment: the seed that the rest follows from (workloads/tpcc/inputs.h).
+  std::uint64_t value = 0;
+  std::uint64_t count = 0;  // ranges: entries; transfer: the amount; audit: accounts
 };
 
 // A tag tells who made the entry: 0 for what is there at the start, whose tags are its indices or
@@ -118,11 +158,18 @@ class OperationStream {
         break;
       case WorkloadKind::ranges:
         return next_range();
+      case WorkloadKind::bank:
+        return next_bank();
+      case WorkloadKind::tpcc:
+        return next_tpcc();
     }
     const std::uint64_t key = item();
     if (inserts()) return {OperationKind::insert, key, ++next_tag_};
     return {OperationKind::search, key, 0};
   }
+
+  // Of those drawn so far.
+  [[nodiscard]] std::uint64_t new_orders() const { return new_orders_; }
 
  private:
   std::uint64_t item() {
@@ -139,6 +186,22 @@ class OperationStream {
     return {OperationKind::swap, first, first + 1 < entries_ ? first + 1 : 0};
   }
 
+  Operation next_bank() {
+    if (inserts()) {
+      const Operation swap = next_swap();
+      return {OperationKind::transfer, swap.key, swap.value, 1 + rng_.below(kMostTransfer)};
+    }
+    const std::uint64_t count = entries_ < kAuditWindow ? entries_ : kAuditWindow;
+    const std::uint64_t first = item();
+    return {OperationKind::audit, first < entries_ - count ? first : entries_ - count, 0, count};
+  }
+
+  Operation next_tpcc() {
+    const bool orders = inserts();
+    if (orders) ++new_orders_;
+    return {orders ? OperationKind::new_order : OperationKind::payment, home_, rng_.next()};
+  }
+
   Operation next_range();
 
   Rng rng_;
@@ -153,6 +216,9 @@ class OperationStream {
   std::vector<std::uint32_t> counts_;  // drawn beforehand, one for each item
   std::array<std::uint32_t, 3> mix_;
   std::uint64_t log_at_ = 0;  // entries of the log that this thread has written
+  // Of tpcc.
+  std::uint64_t home_;
+  std::uint64_t new_orders_ = 0;
 };
 
 }  // namespace sp3::workloads

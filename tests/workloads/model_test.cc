@@ -50,7 +50,11 @@ class Model {
         break;
       case OperationKind::read_range:
       case OperationKind::write_range:
-        FAIL("ranges have a test of their own");
+      case OperationKind::transfer:
+      case OperationKind::audit:
+      case OperationKind::new_order:
+      case OperationKind::payment:
+        FAIL("ranges and applications have tests of their own");
     }
     return map_.contains(operation.key);
   }

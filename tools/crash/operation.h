@@ -63,6 +63,8 @@ struct Plan {
       case WorkloadKind::hashtable:
       case WorkloadKind::rbtree:
       case WorkloadKind::bptree:
+      case WorkloadKind::bank:  // refused by the command, as the next
+      case WorkloadKind::tpcc:
         break;
     }
     const std::uint64_t kind = rng.below(10);

@@ -409,6 +409,9 @@ std::unique_ptr<Subject> make_subject(const Plan& plan) {
       return std::make_unique<MapSubject<BpTree<std::uint64_t, StoredValue>>>(plan);
     case WorkloadKind::ranges:
       return std::make_unique<SwapSubject<RangedCells>>(plan);
+    case WorkloadKind::bank:
+    case WorkloadKind::tpcc:
+      break;
   }
   throw std::logic_error("make_subject: no such workload");
 }

@@ -9,7 +9,8 @@ std::unique_ptr<System> make_quadra() {
   return std::make_unique<word_tm::WordSystem<quadra::Engine>>();
 }
 
-std::string why_not_quadra(const WorkloadSpec& /*spec*/, const SystemOptions& options) {
+std::string why_not_quadra(const WorkloadSpec& spec, const SystemOptions& options) {
+  if (is_application(spec.kind)) return why_no_application("quadra", spec.kind);
 #ifdef SP3_SIMULATED
   // Its many small stores would each be charged as a line of a log record.
   static_cast<void>(options);

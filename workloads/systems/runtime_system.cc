@@ -21,6 +21,10 @@ std::unique_ptr<Structure> make_structure(const WorkloadSpec& spec) {
       return make_bptree(spec);
     case WorkloadKind::ranges:
       return make_ranges(spec);
+    case WorkloadKind::bank:
+      return make_bank(spec);
+    case WorkloadKind::tpcc:
+      return make_tpcc(spec);
   }
   throw std::logic_error("make_structure: no such workload");
 }

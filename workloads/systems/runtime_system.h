@@ -43,5 +43,7 @@ std::unique_ptr<Structure> make_hashtable(const WorkloadSpec& spec);
 std::unique_ptr<Structure> make_rbtree(const WorkloadSpec& spec);
 std::unique_ptr<Structure> make_bptree(const WorkloadSpec& spec);
 std::unique_ptr<Structure> make_ranges(const WorkloadSpec& spec);
+std::unique_ptr<Structure> make_bank(const WorkloadSpec& spec);
+std::unique_ptr<Structure> make_tpcc(const WorkloadSpec& spec);
 
 }  // namespace sp3::workloads

@@ -3,7 +3,7 @@
 // W is a small copyable value with
 //   explicit W(const WorkloadSpec&);
 //   void create(Session&);     void populate(Session&);     void attach(Session&);
-//   bool execute(Transaction&, const Operation&);   // the body of one transaction
+//   bool execute(Transaction&, const Operation&);   // the body of one transaction; may cancel it
 //   std::string check_structure(Transaction&) const;          // empty if its invariants hold
 //   void visit(Transaction&, const ItemVisitor&) const;       // in the container's order
 #pragma once
@@ -29,11 +29,15 @@ class RuntimeClient final : public Client {
   bool execute(const Operation& operation) override {
     bool found = false;
     const auto body = [&](Transaction& tx) { found = workload_.execute(tx, operation); };
-    if (asynchronous_) {
-      // Durability is awaited by drain(), for all at once, so the ticket may go.
-      static_cast<void>(session_.run_async(body));
-    } else {
-      session_.run(body);
+    try {
+      if (asynchronous_) {
+        // Durability is awaited by drain(), for all at once, so the ticket may go.
+        static_cast<void>(session_.run_async(body));
+      } else {
+        session_.run(body);
+      }
+    } catch (const Cancelled&) {
+      return false;
     }
     return found;
   }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <lmdb.h>
 
+#include "base/scope_exit.h"
 #include "workloads/systems/keyvalue/store.h"
 
 namespace sp3::workloads::keyvalue {
@@ -34,16 +35,41 @@ class WriteTransaction {
   WriteTransaction(const WriteTransaction&) = delete;
   WriteTransaction& operator=(const WriteTransaction&) = delete;
 
-  void put(MDB_dbi table, std::uint64_t key, Value value) {
-    MDB_val k = as_value(&key, sizeof key);
-    MDB_val v = as_value(value.data(), value.size());
-    require(mdb_put(transaction_, table, &k, &v, 0), "mdb_put");
-  }
   void commit() { require(mdb_txn_commit(std::exchange(transaction_, nullptr)), "mdb_txn_commit"); }
   [[nodiscard]] MDB_txn* get() const { return transaction_; }
 
  private:
   MDB_txn* transaction_ = nullptr;
+};
+
+class LmdbTransaction final : public Transaction {
+ public:
+  LmdbTransaction(MDB_txn* transaction, MDB_dbi table) : transaction_(transaction), table_(table) {}
+
+  // Nobody else writes meanwhile, so there is nothing to lock.
+  bool get(std::uint64_t key, std::span<std::byte> value, Use /*use*/) override {
+    MDB_val k = as_value(&key, sizeof key);
+    MDB_val v{};
+    const int result = mdb_get(transaction_, table_, &k, &v);
+    if (result == MDB_NOTFOUND) return false;
+    require(result, "mdb_get");
+    std::copy_n(static_cast<const std::byte*>(v.mv_data), std::min(value.size(), v.mv_size),
+                value.begin());
+    return true;
+  }
+  void put(std::uint64_t key, Value value) override {
+    MDB_val k = as_value(&key, sizeof key);
+    MDB_val v = as_value(value.data(), value.size());
+    require(mdb_put(transaction_, table_, &k, &v, 0), "mdb_put");
+  }
+  void erase(std::uint64_t key) override {
+    MDB_val k = as_value(&key, sizeof key);
+    require(mdb_del(transaction_, table_, &k, nullptr), "mdb_del");
+  }
+
+ private:
+  MDB_txn* transaction_;
+  MDB_dbi table_;
 };
 
 // A read transaction that is renewed for every use: taking a reader's slot anew would cost more.
@@ -61,9 +87,8 @@ class ReadTransaction {
   template <class F>
   auto run(F&& body) {
     require(mdb_txn_renew(transaction_), "mdb_txn_renew");
-    const auto result = body(transaction_);
-    mdb_txn_reset(transaction_);
-    return result;
+    const base::ScopeExit reset([this] { mdb_txn_reset(transaction_); });
+    return body(transaction_);
   }
 
  private:
@@ -76,27 +101,37 @@ class LmdbSession final : public Session {
 
   void put(std::uint64_t key, Value value) override {
     WriteTransaction transaction(env_);
-    transaction.put(table_, key, value);
+    LmdbTransaction(transaction.get(), table_).put(key, value);
     transaction.commit();
   }
 
   void put_all(std::span<const std::uint64_t> keys,
                const std::function<Value(std::uint64_t)>& value_of) override {
     WriteTransaction transaction(env_);
-    for (const std::uint64_t key : keys) transaction.put(table_, key, value_of(key));
+    LmdbTransaction writer(transaction.get(), table_);
+    for (const std::uint64_t key : keys) writer.put(key, value_of(key));
     transaction.commit();
   }
 
   bool get(std::uint64_t key, std::span<std::byte> value) override {
     return reader_.run([&](MDB_txn* transaction) {
-      MDB_val k = as_value(&key, sizeof key);
-      MDB_val v{};
-      const int result = mdb_get(transaction, table_, &k, &v);
-      if (result == MDB_NOTFOUND) return false;
-      require(result, "mdb_get");
-      std::copy_n(static_cast<const std::byte*>(v.mv_data), std::min(value.size(), v.mv_size),
-                  value.begin());
-      return true;
+      return LmdbTransaction(transaction, table_).get(key, value, Use::read);
+    });
+  }
+
+  std::uint64_t transact(const TransactionBody& body) override {
+    WriteTransaction transaction(env_);
+    LmdbTransaction seen(transaction.get(), table_);
+    body(seen);
+    transaction.commit();
+    return 0;
+  }
+
+  std::uint64_t transact_reading(const TransactionBody& body) override {
+    return reader_.run([&](MDB_txn* transaction) {
+      LmdbTransaction seen(transaction, table_);
+      body(seen);
+      return std::uint64_t{0};
     });
   }
 

@@ -80,6 +80,11 @@ class Statement {
     return result == SQLITE_ROW;
   }
   void reset() { sqlite3_reset(statement_); }
+  // Of a statement without rows.
+  void execute() {
+    step();
+    reset();
+  }
   [[nodiscard]] std::uint64_t number(int column) const {
     return static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column));
   }
@@ -126,12 +131,52 @@ class SqliteSession final : public Session {
     return found;
   }
 
+  std::uint64_t transact(const TransactionBody& body) override {
+    const std::lock_guard lock(writer_);
+    return run_between(begin_writing_, body);
+  }
+
+  std::uint64_t transact_reading(const TransactionBody& body) override {
+    return run_between(begin_, body);
+  }
+
  private:
+  // Those of SQLite belong to the connection. There is one writer at a time, and readers have a
+  // snapshot: nothing is to be locked.
+  class Open final : public Transaction {
+   public:
+    explicit Open(SqliteSession& session) : session_(session) {}
+
+    bool get(std::uint64_t key, std::span<std::byte> value, Use /*use*/) override {
+      return session_.get(key, value);
+    }
+    void put(std::uint64_t key, Value value) override { session_.put_one(key, value); }
+    void erase(std::uint64_t key) override {
+      session_.delete_.bind(1, key);
+      session_.delete_.execute();
+    }
+
+   private:
+    SqliteSession& session_;
+  };
+
+  std::uint64_t run_between(Statement& begin, const TransactionBody& body) {
+    begin.execute();
+    try {
+      Open open(*this);
+      body(open);
+      commit_.execute();
+    } catch (...) {
+      rollback_.execute();
+      throw;
+    }
+    return 0;
+  }
+
   void put_one(std::uint64_t key, Value value) {
     upsert_.bind(1, key);
     upsert_.bind(2, value);
-    upsert_.step();
-    upsert_.reset();
+    upsert_.execute();
   }
 
   std::mutex& writer_;
@@ -140,6 +185,11 @@ class SqliteSession final : public Session {
                     "INSERT INTO entries VALUES (?, ?) "
                     "ON CONFLICT (key) DO UPDATE SET value = excluded.value"};
   Statement select_{connection_, "SELECT value FROM entries WHERE key = ?"};
+  Statement delete_{connection_, "DELETE FROM entries WHERE key = ?"};
+  Statement begin_{connection_, "BEGIN"};
+  Statement begin_writing_{connection_, "BEGIN IMMEDIATE"};
+  Statement commit_{connection_, "COMMIT"};
+  Statement rollback_{connection_, "ROLLBACK"};
 };
 
 class SqliteStore final : public Store {

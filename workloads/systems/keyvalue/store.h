@@ -1,5 +1,5 @@
-// What the key-value stores of today have in common for a benchmark: 8-byte keys, values of one
-// size, one key a transaction.
+// What the key-value stores of today have in common for a benchmark: 8-byte keys and values of one
+// size with one key a transaction, or values of any size in transactions of several.
 //
 // Thread safety: a Store by any thread, a Session by one at a time.
 // Errors: std::runtime_error that begins with the store's name and says what it says.
@@ -24,6 +24,29 @@ struct StoreOptions {
 
 using Value = std::span<const std::byte>;
 
+// What is to become of a value until the transaction ends. Stores that lock, lock it so.
+enum class Use : std::uint8_t {
+  constant,  // no transaction changes it
+  read,
+  change,
+};
+
+// What the body of a transaction of several keys works with.
+class Transaction {
+ public:
+  Transaction() = default;
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  virtual ~Transaction() = default;
+
+  // Whether the key is there; its value, as this transaction sees it, is then copied.
+  virtual bool get(std::uint64_t key, std::span<std::byte> value, Use use) = 0;
+  virtual void put(std::uint64_t key, Value value) = 0;
+  virtual void erase(std::uint64_t key) = 0;
+};
+
+using TransactionBody = std::function<void(Transaction&)>;
+
 // One thread's way into a store. Ends before the store does.
 class Session {
  public:
@@ -39,6 +62,12 @@ class Session {
                        const std::function<Value(std::uint64_t)>& value_of) = 0;
   // Whether the key is there; its value is then copied.
   virtual bool get(std::uint64_t key, std::span<std::byte> value) = 0;
+  // Runs the body as one transaction, isolated as if there were no other at the time, and again
+  // after conflicts. Returns how many attempts came to nothing. What the body throws leaves no
+  // effect behind, and is thrown on.
+  virtual std::uint64_t transact(const TransactionBody& body) = 0;
+  // The same with a body that only gets.
+  virtual std::uint64_t transact_reading(const TransactionBody& body) = 0;
 };
 
 // Opened, or made where there was none, by its constructor; closed by its destructor.

@@ -10,6 +10,7 @@
 
 #include "emu/interposed/syncs.h"
 #include "workloads/entry.h"
+#include "workloads/systems/keyvalue/applications.h"
 #include "workloads/systems/keyvalue/group_sync.h"
 
 namespace sp3::workloads::keyvalue {
@@ -87,9 +88,14 @@ class KeyValueSystem final : public System {
   }
 
   void populate() override {
+    const std::unique_ptr<Session> session = store_->connect();
+    if (is_application(spec_.kind)) {
+      populate_application(*session, spec_);
+      store_->sync();
+      return;
+    }
     constexpr std::size_t kBatch = 1000;
     const std::vector<std::uint64_t> keys = spec_.initial_keys();
-    const std::unique_ptr<Session> session = store_->connect();
     with_entry_size(spec_.entry_size, [&]<std::size_t Size>() {
       Entry<Size> entry{};
       const auto value_of = [&](std::uint64_t key) {
@@ -105,6 +111,9 @@ class KeyValueSystem final : public System {
   }
 
   std::unique_ptr<Client> connect() override {
+    if (is_application(spec_.kind)) {
+      return connect_application(*store_, group_ ? &*group_ : nullptr, spec_);
+    }
     return with_entry_size(spec_.entry_size, [&]<std::size_t Size>() -> std::unique_ptr<Client> {
       return std::make_unique<KeyValueClient<Size>>(*store_, group_ ? &*group_ : nullptr);
     });
@@ -119,6 +128,12 @@ class KeyValueSystem final : public System {
   std::string check_structure() override { return store_->check(); }
 
   void visit(const ItemVisitor& visitor) override {
+    if (is_application(spec_.kind)) {
+      store_->visit([&](std::uint64_t key, Value value) {
+        return visitor(application_item(spec_, key, value));
+      });
+      return;
+    }
     with_entry_size(spec_.entry_size, [&]<std::size_t Size>() {
       store_->visit([&](std::uint64_t key, Value value) {
         Entry<Size> entry{};
@@ -149,8 +164,10 @@ std::unique_ptr<System> make_system(OpenStore* open) {
 }
 
 std::string why_not(const WorkloadSpec& spec, const SystemOptions& options) {
-  if (spec.kind != WorkloadKind::hashtable && spec.kind != WorkloadKind::bptree) {
-    return fmt::format("a key-value store runs hashtable and bptree, not {}", to_string(spec.kind));
+  if (spec.kind != WorkloadKind::hashtable && spec.kind != WorkloadKind::bptree &&
+      !is_application(spec.kind)) {
+    return fmt::format("a key-value store runs hashtable, bptree, bank and tpcc, not {}",
+                       to_string(spec.kind));
   }
   if (options.pool.memory != MemoryKind::file) {
     return fmt::format("a key-value store writes and syncs files: --memory file, not {}",

@@ -25,6 +25,8 @@ std::unique_ptr<pmdk::Structure> make_structure(const pmdk::Heap& heap, const Wo
     case WorkloadKind::bptree:
       return pmdk::make_bptree(heap, spec);
     case WorkloadKind::ranges:
+    case WorkloadKind::bank:
+    case WorkloadKind::tpcc:
       break;
   }
   throw std::logic_error("pmdk: no such workload");
@@ -90,7 +92,8 @@ class PmdkSystem final : public System {
 
 std::unique_ptr<System> make_pmdk() { return std::make_unique<PmdkSystem>(); }
 
-std::string why_not_pmdk(const WorkloadSpec&, const SystemOptions& options) {
+std::string why_not_pmdk(const WorkloadSpec& spec, const SystemOptions& options) {
+  if (is_application(spec.kind)) return why_no_application("pmdk", spec.kind);
   if (options.pool.flush != FlushInstruction::automatic) {
     return "pmdk flushes by the instruction that libpmem chooses (--flush automatic)";
   }

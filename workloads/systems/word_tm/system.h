@@ -152,7 +152,9 @@ std::unique_ptr<Structure<Engine>> make_structure(const WorkloadSpec& spec) {
     case WorkloadKind::rbtree:
       return std::make_unique<StructureOf<Engine, Map<RbTree>>>(spec);
     case WorkloadKind::bptree:
-    case WorkloadKind::ranges:  // refused by why_unsupported()
+    case WorkloadKind::ranges:  // refused by why_unsupported(), as the next
+    case WorkloadKind::bank:
+    case WorkloadKind::tpcc:
       break;
   }
   return std::make_unique<StructureOf<Engine, Map<BpTree>>>(spec);

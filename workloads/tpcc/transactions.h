@@ -1,0 +1,168 @@
+// The transactions of tpcc, on a store of rows (workloads/rows.h).
+//
+// After TPC-C's clauses 2.4.2 and 2.5.2. They take rows in one order (warehouse, district,
+// customer, stock by supplier and item), so that stores that lock rows seldom deadlock.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "workloads/tpcc/inputs.h"
+#include "workloads/tpcc/rows.h"
+
+namespace sp3::workloads::tpcc {
+
+class Transactions {
+ public:
+  explicit Transactions(std::uint64_t warehouses) : warehouses_(warehouses) {}
+
+  static bool only_reads(const Operation& /*operation*/) { return false; }
+
+  // True. An order of an item that there is not leaves by the store's roll_back().
+  template <class Store>
+  bool operator()(Store& store, const Operation& operation) {
+    if (operation.kind == OperationKind::payment) {
+      pay(store, payment_input(operation, warehouses_));
+    } else {
+      order(store, new_order_input(operation, warehouses_));
+    }
+    return true;
+  }
+
+  // Of the last order: what the terminal would show.
+  [[nodiscard]] std::int64_t last_total() const { return last_total_; }
+
+ private:
+  using Line = NewOrderInput::Line;
+
+  template <class Store>
+  void order(Store& store, const NewOrderInput& input) {
+    const std::uint64_t home = input.district.warehouse;
+    const std::span lines = std::span(input.lines).first(input.count);
+    for (const Line& line : lines) {
+      if (line.item == kItems) continue;
+      store.template prefetch<Article>({.number = line.item});
+      store.template prefetch<Stock>({.warehouse = line.supplier, .number = line.item});
+    }
+    const std::uint64_t warehouse_tax = store.template read<Warehouse>({.warehouse = home}).tax;
+    std::uint64_t district_tax = 0;
+    RowKey id = input.district;
+    store.template change<District>(input.district, [&](District& district) {
+      district_tax = district.tax;
+      id.number = district.next_order++;
+      district.lines += lines.size();
+      for (const Line& line : lines) district.quantity += line.quantity;
+    });
+    RowKey customer = input.district;
+    customer.number = input.customer;
+    const std::uint64_t discount = store.template read<Customer>(customer).discount;
+
+    const bool all_local =
+        std::ranges::all_of(lines, [&](const Line& line) { return line.supplier == home; });
+    store.put(id, Order{.entered = input.entered,
+                        .customer = static_cast<std::uint32_t>(input.customer),
+                        .lines = static_cast<std::uint8_t>(lines.size()),
+                        .all_local = static_cast<std::uint8_t>(all_local ? 1 : 0),
+                        .carrier = 0});
+    store.put(id, NewOrder{.order = id.number});
+    std::int64_t sum = 0;
+    RowKey place = id;
+    for (const Line& line : lines) {
+      ++place.line;
+      sum += add_line(store, place, line);
+    }
+    // In hundredths of a percent: of a percent of a percent, so it does not overflow.
+    const auto rate = static_cast<std::int64_t>(10'000 + warehouse_tax + district_tax);
+    last_total_ = sum * static_cast<std::int64_t>(10'000 - discount) / 10'000 * rate / 10'000;
+    forget_old(store, id);
+  }
+
+  // Returns the amount.
+  template <class Store>
+  static std::int64_t add_line(Store& store, const RowKey& place, const Line& line) {
+    const auto& article = store.template find<Article>({.number = line.item});
+    if (!article) store.roll_back();
+    OrderLine row{.amount = article->price * static_cast<std::int64_t>(line.quantity),
+                  .delivered = 0,
+                  .item = static_cast<std::uint32_t>(line.item),
+                  .supplier = static_cast<std::uint16_t>(line.supplier),
+                  .quantity = static_cast<std::uint16_t>(line.quantity),
+                  .district = {}};
+    store.template change<Stock>(
+        {.warehouse = line.supplier, .number = line.item}, [&](Stock& stock) {
+          const auto quantity = static_cast<std::int32_t>(line.quantity);
+          stock.quantity += stock.quantity >= quantity + 10 ? -quantity : 91 - quantity;
+          stock.ytd += line.quantity;
+          ++stock.order_count;
+          if (line.supplier != place.warehouse) ++stock.remote_count;
+          row.district = stock.districts[place.district];
+        });
+    store.put(place, row);
+    return row.amount;
+  }
+
+  // What is in the way of the order that came: the oldest that is kept, and the oldest open one,
+  // which delivery would have closed long ago.
+  template <class Store>
+  static void forget_old(Store& store, const RowKey& id) {
+    RowKey old = id;
+    old.number = id.number - kOpenOrders;
+    store.template erase<NewOrder>(old);
+    old.number = id.number - kKeptOrders;
+    const std::uint64_t lines = store.template read<Order>(old).lines;
+    RowKey line = old;
+    for (line.line = 1; line.line <= lines; ++line.line) store.template erase<OrderLine>(line);
+    store.template erase<Order>(old);
+  }
+
+  template <class Store>
+  static void pay(Store& store, const PaymentInput& input) {
+    store.template prefetch<District>(input.district);
+    store.template prefetch<Customer>(input.customer);
+    const RowKey warehouse{.warehouse = input.district.warehouse};
+    History history{};
+    store.template change<Warehouse>(warehouse, [&](Warehouse& row) {
+      row.ytd += input.amount;
+      std::copy_n(row.name.begin(), history.data.size() / 2, history.data.begin());
+    });
+    store.template change<District>(input.district, [&](District& row) {
+      row.ytd += input.amount;
+      history.payment = row.payments++;
+      std::copy_n(row.name.begin(), history.data.size() / 2,
+                  history.data.begin() + history.data.size() / 2);
+    });
+    store.template change<Customer>(input.customer, [&](Customer& row) {
+      row.balance -= input.amount;
+      row.ytd_payment += input.amount;
+      ++row.payment_count;
+      if (row.credit[0] == 'B') note_payment(row, input);
+    });
+    history.amount = input.amount;
+    history.date = input.date;
+    history.customer = static_cast<std::uint32_t>(input.customer.number);
+    history.customer_warehouse = static_cast<std::uint16_t>(input.customer.warehouse);
+    history.customer_district = static_cast<std::uint16_t>(input.customer.district);
+    RowKey place = input.district;
+    place.number = history.payment % kKeptPayments;
+    store.put(place, history);
+  }
+
+  // Before what was noted so far, whose end is lost.
+  static void note_payment(Customer& row, const PaymentInput& input) {
+    constexpr std::size_t kNote = 24;  // ids and amount, as TPC-C has them, in binary
+    std::copy_backward(row.data.begin(), row.data.end() - kNote, row.data.end());
+    const std::array<std::uint64_t, kNote / 8> note = {input.customer.packed(Customer::table),
+                                                       input.district.packed(District::table),
+                                                       static_cast<std::uint64_t>(input.amount)};
+    std::ranges::copy(std::as_bytes(std::span(note)),
+                      std::as_writable_bytes(std::span(row.data)).begin());
+  }
+
+  std::uint64_t warehouses_;
+  std::int64_t last_total_ = 0;
+};
+
+}  // namespace sp3::workloads::tpcc
