@@ -116,6 +116,30 @@ TEST_CASE("A queue that lost values anywhere but at its front is found") {
   CHECK(violation_of(spec, items, 1) != "");
 }
 
+TEST_CASE("A bank whose balances do not add up, or an account of which is wrong, is found") {
+  const WorkloadSpec spec = spec_of(WorkloadKind::bank);
+  std::vector<Item> items;
+  for (std::uint64_t i = 0; i < kEntries; ++i) items.push_back({i, kStartBalance, true});
+  CHECK(violation_of(spec, items) == "");
+  items[4].tag -= 10;  // a transfer of which one half was lost
+  CHECK(violation_of(spec, items).find("999990 together") != std::string::npos);
+  items[9].tag += 10;
+  CHECK(violation_of(spec, items) == "");
+  std::vector<Item> wrong = items;
+  wrong[4].tag -= kStartBalance;
+  wrong[9].tag += kStartBalance;
+  CHECK(violation_of(spec, wrong).find("Account 4 has -10") != std::string::npos);
+  wrong = items;
+  wrong[3].intact = false;
+  CHECK(violation_of(spec, wrong).find("torn") != std::string::npos);
+  wrong = items;
+  wrong[3].key = 5;
+  CHECK(violation_of(spec, wrong).find("Account 5 occurs twice") != std::string::npos);
+  wrong = items;
+  wrong.pop_back();
+  CHECK(violation_of(spec, wrong).find("999 accounts") != std::string::npos);
+}
+
 TEST_CASE("An array with an entry too many, too few, torn or foreign is found") {
   for (const WorkloadKind kind : {WorkloadKind::sps, WorkloadKind::ranges}) {
     const WorkloadSpec spec = spec_of(kind);

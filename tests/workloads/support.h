@@ -2,7 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/temp_path.h"
@@ -37,6 +41,22 @@ inline std::vector<workloads::Item> items_of(workloads::System& system) {
     return true;
   });
   return items;
+}
+
+// The same with room for bank and tpcc.
+inline workloads::SystemOptions application_options(std::string_view system, const TempPath& path) {
+  workloads::SystemOptions options = small_options(system, path);
+  options.pool_size = 160 << 20;
+  return options;
+}
+
+// Tag and row by key, to be compared.
+using StoredRows = std::map<std::uint64_t, std::pair<std::uint64_t, std::vector<std::byte>>>;
+
+inline StoredRows rows_of(workloads::System& system) {
+  StoredRows rows;
+  for (workloads::Item& item : items_of(system)) rows[item.key] = {item.tag, std::move(item.row)};
+  return rows;
 }
 
 }  // namespace sp3::test
