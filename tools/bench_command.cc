@@ -117,7 +117,8 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   CLI::App* bench = app.add_subcommand("bench", "measure workloads on systems");
   bench
       ->add_option("--workload", a->workloads,
-                   "all, or a list of " + workloads::workload_names() + "; ranges, bank and tpcc by name only")
+                   "all, or a list of " + workloads::workload_names() +
+                       "; ranges, bank and tpcc by name only")
       ->capture_default_str();
   bench->add_option("--system", a->systems, "a list of " + system_names())->capture_default_str();
   bench->add_option("--threads", a->threads, "a list of numbers")->capture_default_str();

@@ -125,13 +125,16 @@ std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec) {
           "--zipf",         fmt::to_string(spec.zipf),
           "--insert-ratio", fmt::to_string(spec.insert_ratio),
           "--fill",         fmt::to_string(spec.fill),
-          "--seed",         fmt::to_string(spec.seed)};
+          "--seed",         fmt::to_string(spec.seed),
+          "--warehouses",   fmt::to_string(spec.warehouses)};
 }
 
 nlohmann::json to_json(const workloads::WorkloadSpec& spec) {
-  return {{"entries", spec.entries}, {"entry_size", spec.entry_size},
-          {"zipf", spec.zipf},       {"insert_ratio", spec.insert_ratio},
-          {"fill", spec.fill},       {"seed", spec.seed}};
+  nlohmann::json json = {{"entries", spec.entries}, {"entry_size", spec.entry_size},
+                         {"zipf", spec.zipf},       {"insert_ratio", spec.insert_ratio},
+                         {"fill", spec.fill},       {"seed", spec.seed}};
+  if (spec.kind == workloads::WorkloadKind::tpcc) json["warehouses"] = spec.warehouses;
+  return json;
 }
 
 std::string system_names() {
@@ -212,9 +215,7 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
                 {"range_lock", to_string(cell.options.pool.range_lock)}});
   }
   if (cell.spec.kind == workloads::WorkloadKind::tpcc) {
-    run.update({{"warehouses", cell.spec.warehouses},
-                {"new_orders", r.new_orders},
-                {"new_orders_per_s", r.new_orders_per_s()}});
+    run.update({{"new_orders", r.new_orders}, {"new_orders_per_s", r.new_orders_per_s()}});
   }
   run.update({{"commits", r.counters.commits},
               {"writing_commits", r.counters.writing_commits},

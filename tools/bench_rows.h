@@ -35,9 +35,9 @@ struct Plan {
 };
 
 void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec);
-// What add_spec_options() reads back, but for ranges and tpcc.
+// What add_spec_options() reads back, but for ranges.
 std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec);
-// The same members of a result row, but for ranges and tpcc.
+// The same members of a result row, but for ranges.
 nlohmann::json to_json(const workloads::WorkloadSpec& spec);
 std::string system_names();
 

@@ -149,6 +149,10 @@ class CliTest(CommandTest):
             ["bench", "--range-mix", "4294967297:0:0"], ["bench", "--range-mix", "1:1"],
             ["bench", "--range-mix", "1:1:1:1"], ["bench", "--range-mix", "1:-1:1"],
             ["bench", "--group", "4294967297"],
+            ["bench", "--workload", "tpcc", "--warehouses", "0"],
+            ["bench", "--workload", "tpcc", "--warehouses", "1001"],
+            ["bench", "--workload", "bank", "--system", "nvm-ideal"],
+            ["crash-test", "--workload", "bank"], ["compare", "--workload", "tpcc"],
             ["bench", "--system", "nvm-ideal", "--workload", "queue"],
             ["compare", "--system", "oracle"], ["compare", "--section", "yield"],
             ["compare", "--repeat", "0"], ["compare", "--threads", "0"], ["compare", "--seconds", "0"],
@@ -198,6 +202,27 @@ class CliTest(CommandTest):
         self.assertEqual(len(combinations), len(rows))
         self.assertIn("ktx/s", result.stderr)
         self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_bank_and_tpcc_run_by_name(self):
+        result = self.sp3("bench", "--workload", "bank,tpcc", "--system", "sp3,dram-tx,mnemosyne",
+                          "--threads", "1,2", "--operations", "1000", "--repeat", "1", "--entries",
+                          "300", "--warehouses", "2", "--check", "--json", "-")
+        rows = json.loads(result.stdout)
+        self.assertEqual(len(rows), 2 * 2 * 2)
+        for row in rows:
+            self.assert_bench_fields(row)
+            if row["workload"] == "bank":
+                self.assertNotIn("warehouses", row)
+                continue
+            self.assertEqual(row["warehouses"], 2)
+            self.assertGreater(row["new_orders"], 300)
+            self.assertGreater(row["new_orders"], row["misses"])
+            committed = (row["new_orders"] - row["misses"]) / row["seconds"]
+            self.assertAlmostEqual(row["new_orders_per_s"] / committed, 1)
+        self.assertIn("new-orders/s, warehouses: 2\n", result.stderr)
+        self.assertIn("skipped: mnemosyne on tpcc: ", result.stderr)
+        self.assertEqual(os.listdir(self.directory.name), [])
+        self.assertIn("but not bank", self.complaint("crash-test", "--workload", "bank", code=USAGE))
 
     def test_bench_writes_its_rows_to_a_file_and_says_what_it_skipped(self):
         rows_file = os.path.join(self.directory.name, "rows.json")

@@ -170,6 +170,16 @@ class ComputationTest(unittest.TestCase):
         self.assertEqual(set(self.titles(rows)), {base, base + ", ranges, range most 128",
                                                   base + ", ranges, range most 4096"})  # fmt: skip
 
+    def test_bank_and_tpcc_are_settings_of_their_own(self):
+        rows = [row("sp3", "sps", 1, 10.0), row("sp3", "bank", 1, 10.0),
+                row("sp3", "tpcc", 1, 10.0, warehouses=1, new_orders_per_s=4.5)]  # fmt: skip
+        base = "native, +500 ns for each fence"
+        self.assertEqual(set(self.titles(rows)), {base, base + ", bank", base + ", tpcc"})
+        rows.append(row("sp3", "tpcc", 1, 10.0, warehouses=8))
+        self.assertEqual(set(self.titles(rows)), {base, base + ", bank",
+                                                  base + ", tpcc, warehouses 1",
+                                                  base + ", tpcc, warehouses 8"})  # fmt: skip
+
     def test_cells_with_several_rows_are_named(self):
         rows = [row("sp3", "sps", 1, 10.0), row("sp3", "sps", 2, 10.0), row("sp3", "sps", 1, 20.0)]
         self.assertEqual(self.results.measured_twice(rows[:2]), [])
@@ -430,6 +440,14 @@ class PageTest(unittest.TestCase):
     def test_results_of_ranges_alone_make_a_page(self):
         self.report([row(system, "ranges", 1, 10.0, range_least=64) for system in ("sp3", "nvm-tx")])
         self.assertIn("Ranges", (self.folder / "out" / "index.html").read_text(encoding="utf-8"))
+
+    def test_results_of_bank_and_tpcc_alone_make_a_page(self):
+        self.report([row(system, workload, threads, 10.0, warehouses=1)
+                     for system in ("sp3", "lmdb") for workload in ("bank", "tpcc")
+                     for threads in (1, 2)])  # fmt: skip
+        text = (self.folder / "out" / "index.html").read_text(encoding="utf-8")
+        self.assertIn("TPC-C, reduced", text)
+        self.assertIn("Bank", text)
 
     def test_names_are_drawn_and_stored_whatever_they_hold(self):
         names = [row(r"$\foo$", "$x", threads, 10.0, memory="a/../b") for threads in (1, 2)]

@@ -9,7 +9,7 @@ from settings import duration, members_that_differ, told
 
 RECOVERY = (
     "workload memory latency_ns latency_line_ns latency_model durability entries entry_size zipf "
-    "insert_ratio fill writers flush locks group pool_size file_system machine commit"
+    "insert_ratio fill warehouses writers flush locks group pool_size file_system machine commit"
 ).split()
 LOCKS = "buckets machine commit".split()
 
@@ -41,6 +41,8 @@ def words(name, values, value):
     """What tells this value of the member from the others."""
     if name == "machine":
         return told(value, members_that_differ(values))
+    if value is None and name == "warehouses":  # of another workload, which is told
+        return []
     if value is None:
         return [f"{name.replace('_', ' ')} ?"]
     return [WORDS[name](value) if name in WORDS else f"{name.replace('_', ' ')} {value}"]

@@ -27,6 +27,8 @@ WORKLOAD_TITLES = {
     "rbtree": "Red-black tree",
     "bptree": "B+ tree",
     "ranges": "Ranges",
+    "bank": "Bank",
+    "tpcc": "TPC-C, reduced",
 }
 SYSTEMS = [
     "sp3", "sp3-async", "nvm-tx", "nvm-ideal", "dram-tx",

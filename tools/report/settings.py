@@ -12,6 +12,10 @@ from dataclasses import dataclass
 # As include/sp3/options.h has them; a row without such a member comes from before it was there.
 DEFAULTS = {"locks": "commit", "group": 32, "checkpoint_ms": 1000}
 
+# Workloads that are no part of a comparison of the five, each with how the names of the members that
+# only its rows have begin.
+OWN_MEMBERS = {"ranges": "range_", "bank": (), "tpcc": "warehouses"}
+
 LONGEST_SLUG = 200  # file names end at 255
 
 
@@ -34,7 +38,7 @@ class Setting:
     checkpoint_ms: int
     pool_size: int  # 0: from before rows had it, as an empty file system
     file_system: str
-    ranges: str  # JSON of what only the workload `ranges` has; empty for others
+    own: str  # JSON of a workload of OWN_MEMBERS and what only it has; empty for others
     machine: str  # JSON
     commit: str
     details: tuple = dataclasses.field(default=(), compare=False)  # what the title says besides
@@ -123,15 +127,27 @@ def setting_of(row):
     if row["memory"] == "file" and row["durability"] == "async":
         durability = "async"
     model = row["latency_model"] if row["latency_ns"] else "fence"
-    ranges = {name: row[name] for name in row if name.startswith("range_")}
     return Setting(
         environment_of(row), row["memory"], row["latency_ns"], model, member("latency_line_ns", 0),
         durability, row["entries"], row["entry_size"], row["zipf"], row["insert_ratio"], row["fill"],
         member("flush", ""), *(member(name, default) for name, default in DEFAULTS.items()),
         member("pool_size", 0), member("file_system", ""),
-        json.dumps(ranges, sort_keys=True) if row["workload"] == "ranges" else "",
+        own_of(row),
         json.dumps(member("machine", {}), sort_keys=True), member("commit", ""),
     )  # fmt: skip
+
+
+def own_of(row):
+    workload = row["workload"]
+    if workload not in OWN_MEMBERS:
+        return ""
+    own = {name: row[name] for name in row if name.startswith(OWN_MEMBERS[workload])}
+    return json.dumps(own | {"workload": workload}, sort_keys=True)
+
+
+def own_workload(setting):
+    """The workload that has the setting to itself, or None."""
+    return json.loads(setting.own)["workload"] if setting.own else None
 
 
 def members_that_differ(texts):
@@ -157,9 +173,11 @@ def details_of(setting, alike):
         return differs(name) or getattr(setting, name) != DEFAULTS[name]
 
     every = setting.checkpoint_ms
-    details = ["ranges"] if setting.ranges else []
-    if setting.ranges:
-        details += told(setting.ranges, members_that_differ([s.ranges for s in alike]))
+    workload = own_workload(setting)
+    details = [workload] if workload else []
+    if workload:
+        same = [other.own for other in alike if own_workload(other) == workload]
+        details += told(setting.own, members_that_differ(same))
     details += [f"{setting.entries:,} entries"] if differs("entries") else []
     details += [f"entries of {setting.entry_size:,} bytes"] if differs("entry_size") else []
     details += [f"zipf {setting.zipf:g}"] if differs("zipf") else []

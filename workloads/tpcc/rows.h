@@ -2,10 +2,10 @@
 // are.
 //
 // After TPC-C's clause 1, with rows of about its sizes and cardinalities scaled down by ten, so
-// that a warehouse takes about 10 MB. Money is in cents, rates are in hundredths of a percent, ids
-// count from 0 but those of orders, which count from 1. Members marked "ours" are not TPC-C's: they
-// are written with others of the same row and let a check compare totals of all that ever happened
-// with what is kept of it.
+// that a warehouse has about 7 MB of rows. Money is in cents, rates are in hundredths of a percent,
+// ids count from 0 but those of orders, which count from 1. Members marked "ours" are not TPC-C's:
+// they are written with others of the same row and let a check compare totals of all that ever
+// happened with what is kept of it.
 //
 // What grows is bounded: a district keeps its last kKeptOrders orders with their lines, its last
 // kOpenOrders are in NEW-ORDER (TPC-C's delivery, which would take them out, is left out), and its
