@@ -55,7 +55,20 @@ void add_probed(nlohmann::json& run, const RunResult& result) {
   }
 }
 
-// tpcc is told in new-orders a second; what the heading says of entries is not about it.
+// Entries mean nothing to tpcc.
+std::string describe_size(const Plan& plan) {
+  const workloads::WorkloadSpec& spec = plan.cells.front().spec;
+  const double percent = spec.insert_ratio * 100;
+  if (std::ranges::all_of(plan.cells, [](const Cell& cell) {
+        return cell.spec.kind == workloads::WorkloadKind::tpcc;
+      })) {
+    return fmt::format("warehouses: {}, {:.0f} % new-orders", spec.warehouses, percent);
+  }
+  return fmt::format("{} entries of {} bytes, zipf {}, {:.0f} % inserts", spec.entries,
+                     spec.entry_size, spec.zipf, percent);
+}
+
+// What tpcc is told in.
 void print_new_orders(std::FILE* out, const Plan& plan) {
   for (const Cell& cell : plan.cells) {
     if (cell.spec.kind != workloads::WorkloadKind::tpcc) continue;
@@ -301,8 +314,7 @@ void print_rows(std::FILE* out, const nlohmann::json& rows) {
 
 void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
   const Cell& any = plan.cells.front();
-  fmt::print(out, "{} entries of {} bytes, zipf {}, {:.0f} % inserts; {} memory, {} flush, {}\n",
-             any.spec.entries, any.spec.entry_size, any.spec.zipf, any.spec.insert_ratio * 100,
+  fmt::print(out, "{}; {} memory, {} flush, {}\n", describe_size(plan),
              to_string(any.options.pool.memory), to_string(flush.instruction),
              describe(any.options.pool.latency));
   fmt::print(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n",

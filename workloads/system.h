@@ -69,7 +69,8 @@ class Client {
   virtual ~Client() = default;
 
   // Runs one operation as one transaction. Returns whether it found what it was for: a search its
-  // key, a dequeue a value; true for all others. Synchronous systems: durable on return.
+  // key, a dequeue a value, a transfer enough on the account, a new-order all its items; true for
+  // all others. Synchronous systems: durable on return.
   virtual bool execute(const Operation& operation) = 0;
   // Everything executed is durable when this returns.
   virtual void drain() {}

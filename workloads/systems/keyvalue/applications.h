@@ -1,5 +1,5 @@
-// The workloads of several rows a transaction, bank and tpcc, on a key-value store: rows are values,
-// found by their packed keys (workloads/rows.h), all tables in the store's one.
+// The workloads of several rows a transaction, bank and tpcc, on a key-value store: rows are
+// values, found by their packed keys (workloads/rows.h), all tables in the store's one.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The key-value stores as systems in `file` memory, one transaction an operation: the hash table and
-// the B+ tree workload, and those of several rows a transaction (applications.h).
+// The key-value stores as systems in `file` memory, one transaction an operation: the hash table
+// and the B+ tree workload, and those of several rows a transaction (applications.h).
 #pragma once
 
 #include <memory>
