@@ -36,6 +36,7 @@ struct BenchArguments {
   std::string workloads = "all";
   std::string systems = "sp3";
   std::string threads = "1";
+  std::string mixes = to_string(workloads::Mix::paper);
   WorkloadSpec spec;
   RunOptions run;
   unsigned repeat = 3;
@@ -45,19 +46,33 @@ struct BenchArguments {
   std::string json;
 };
 
-// Systems that share a workload and a number of threads are neighbours: they alternate.
+std::vector<workloads::Mix> parse_mixes(const std::string& text) {
+  std::vector<workloads::Mix> mixes;
+  for (const std::string& name : split_list("--mix", text)) {
+    for (const workloads::Mix mix : workloads::mixes_from_name(name)) {
+      if (std::ranges::find(mixes, mix) == mixes.end()) mixes.push_back(mix);
+    }
+  }
+  return mixes;
+}
+
+// Systems that share a workload, a mix and a number of threads are neighbours: they alternate.
 Plan make_plan(const BenchArguments& a) {
   Plan plan;
   const SystemOptions options = system_options(a.store);
+  const auto add_cells = [&](workloads::WorkloadKind kind, workloads::Mix mix, unsigned threads) {
+    for (const std::string& system : split_list("--system", a.systems)) {
+      Cell cell{system, a.spec, a.run, options, {}};
+      cell.spec.kind = kind;
+      cell.spec.mix = mix;
+      cell.run.threads = threads;
+      cell.run.latency = !a.no_latency;
+      add_cell(plan, std::move(cell));
+    }
+  };
   for (const workloads::WorkloadKind kind : parse_workloads(a.workloads)) {
-    for (const unsigned threads : parse_thread_list(a.threads)) {
-      for (const std::string& system : split_list("--system", a.systems)) {
-        Cell cell{system, a.spec, a.run, options, {}};
-        cell.spec.kind = kind;
-        cell.run.threads = threads;
-        cell.run.latency = !a.no_latency;
-        add_cell(plan, std::move(cell));
-      }
+    for (const workloads::Mix mix : parse_mixes(a.mixes)) {
+      for (const unsigned threads : parse_thread_list(a.threads)) add_cells(kind, mix, threads);
     }
   }
   require_cells(plan);
@@ -70,12 +85,11 @@ void run_all(Plan& plan, const BenchArguments& a, const std::vector<std::string>
   const std::size_t total = plan.cells.size() * a.repeat;
   std::size_t done = 0;
   const auto same_group = [](const Cell& x, const Cell& y) {
-    return x.spec.kind == y.spec.kind && x.run.threads == y.run.threads;
+    return x.spec.kind == y.spec.kind && x.spec.mix == y.spec.mix && x.run.threads == y.run.threads;
   };
   in_turn(plan.cells, a.repeat, same_group, [&](Cell& cell, unsigned r) {
     if (cell.failure != nullptr) return;
-    progress.show(fmt::format("{} {} x{}", cell.system, workloads::to_string(cell.spec.kind),
-                              cell.run.threads),
+    progress.show(fmt::format("{} {} x{}", cell.system, name_of(cell.spec), cell.run.threads),
                   done++, total);
     cell.spec.seed = a.spec.seed + r;  // another course each time, the same for every system
     try {
@@ -123,6 +137,13 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   bench->add_option("--system", a->systems, "a list of " + system_names())->capture_default_str();
   bench->add_option("--threads", a->threads, "a list of numbers")->capture_default_str();
   add_spec_options(*bench, a->spec);
+  bench
+      ->add_option(
+          "--mix", a->mixes,
+          "of hashtable and bptree, a list of " + workloads::mix_names() + "; ycsb: all six")
+      ->capture_default_str()
+      ->excludes(bench->get_option("--insert-ratio"))
+      ->excludes(bench->get_option("--fill"));
   auto* seconds =
       bench->add_option("--seconds", a->run.seconds, "of each run")->capture_default_str();
   bench->add_option("--operations", a->run.operations, "of each run, instead of a time")

@@ -64,8 +64,11 @@ std::string describe_size(const Plan& plan) {
       })) {
     return fmt::format("warehouses: {}, {:.0f} % new-orders", spec.warehouses, percent);
   }
-  return fmt::format("{} entries of {} bytes, zipf {}, {:.0f} % inserts", spec.entries,
-                     spec.entry_size, spec.zipf, percent);
+  const std::string entries =
+      fmt::format("{} entries of {} bytes, zipf {}", spec.entries, spec.entry_size, spec.zipf);
+  const bool of_paper = std::ranges::any_of(
+      plan.cells, [](const Cell& cell) { return cell.spec.mix == workloads::Mix::paper; });
+  return of_paper ? fmt::format("{}, {:.0f} % inserts", entries, percent) : entries;
 }
 
 // What tpcc is told in.
@@ -94,8 +97,8 @@ void print_probed(std::FILE* out, const Plan& plan) {
       }
     }
     if (counts.empty()) continue;
-    fmt::print(out, "{:<10} {:>7} {:<10} per transaction:{}\n",
-               workloads::to_string(cell.spec.kind), cell.run.threads, cell.system, counts);
+    fmt::print(out, "{:<10} {:>7} {:<10} per transaction:{}\n", name_of(cell.spec),
+               cell.run.threads, cell.system, counts);
   }
   for (const std::string& note : notes) fmt::print(out, "{}\n", note);
 }
@@ -143,9 +146,11 @@ std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec) {
 }
 
 nlohmann::json to_json(const workloads::WorkloadSpec& spec) {
+  // Rows without it are of the paper's.
   nlohmann::json json = {{"entries", spec.entries}, {"entry_size", spec.entry_size},
                          {"zipf", spec.zipf},       {"insert_ratio", spec.insert_ratio},
                          {"fill", spec.fill},       {"seed", spec.seed}};
+  if (spec.mix != workloads::Mix::paper) json["mix"] = to_string(spec.mix);
   if (spec.kind == workloads::WorkloadKind::tpcc) json["warehouses"] = spec.warehouses;
   return json;
 }
@@ -176,8 +181,7 @@ void add_cell(Plan& plan, Cell cell) {
   if (reason.empty()) {
     plan.cells.push_back(std::move(cell));
   } else {
-    plan.skipped.push_back(
-        fmt::format("{} on {}: {}", cell.system, workloads::to_string(cell.spec.kind), reason));
+    plan.skipped.push_back(fmt::format("{} on {}: {}", cell.system, name_of(cell.spec), reason));
   }
 }
 
@@ -190,9 +194,9 @@ void set_failures_aside(Plan& plan) {
   const std::size_t all = plan.cells.size();
   for (const Cell& cell : plan.cells) {
     if (cell.failure == nullptr) continue;
-    plan.failed.add(fmt::format("{} on {} with {} threads", cell.system,
-                                workloads::to_string(cell.spec.kind), cell.run.threads),
-                    cell.failure);
+    plan.failed.add(
+        fmt::format("{} on {} with {} threads", cell.system, name_of(cell.spec), cell.run.threads),
+        cell.failure);
   }
   plan.failed.require_some_of(all);
   std::erase_if(plan.cells, [](const Cell& cell) { return cell.failure != nullptr; });
@@ -293,8 +297,14 @@ nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann
 }
 
 void print_rows(std::FILE* out, const nlohmann::json& rows) {
-  fmt::print(out, "{:<10} {:>7} {:<10} {:>10} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
-             "workload", "threads", "system", "ktx/s", "spread", "aborts/tx", "fences/wr",
+  const auto name = [](const nlohmann::json& row) {
+    const std::string mix = row.value("mix", "");
+    return row.at("workload").get<std::string>() + (mix.empty() ? "" : " " + mix);
+  };
+  std::size_t width = 10;
+  for (const nlohmann::json& row : rows) width = std::max(width, name(row).size());
+  fmt::print(out, "{:<{}} {:>7} {:<10} {:>10} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
+             "workload", width, "threads", "system", "ktx/s", "spread", "aborts/tx", "fences/wr",
              "lines/wr", "p50 ns", "p99 ns", "max ns");
   for (const nlohmann::json& row : rows) {
     const auto number = [&](const char* member) { return row.at(member).get<double>(); };
@@ -303,12 +313,11 @@ void print_rows(std::FILE* out, const nlohmann::json& rows) {
     };
     fmt::print(
         out,
-        "{:<10} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10} {:>10} {:>10}\n",
-        row.at("workload").get<std::string>(), row.at("threads").get<unsigned>(),
-        row.at("system").get<std::string>(), number("throughput_tx_per_s") / 1000,
-        number("spread") * 100, number("abort_ratio"), number("fences_per_tx"),
-        number("lines_per_tx"), latency("latency_p50_ns"), latency("latency_p99_ns"),
-        latency("latency_max_ns"));
+        "{:<{}} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10} {:>10} {:>10}\n",
+        name(row), width, row.at("threads").get<unsigned>(), row.at("system").get<std::string>(),
+        number("throughput_tx_per_s") / 1000, number("spread") * 100, number("abort_ratio"),
+        number("fences_per_tx"), number("lines_per_tx"), latency("latency_p50_ns"),
+        latency("latency_p99_ns"), latency("latency_max_ns"));
   }
 }
 

@@ -11,7 +11,7 @@ ContentsCheck::ContentsCheck(const WorkloadSpec& spec, unsigned producers)
   if (spec.kind == WorkloadKind::tpcc) {
     tpcc_.emplace(spec.warehouses);
   } else if (spec.kind != WorkloadKind::queue) {
-    seen_.resize(spec.entries, false);
+    seen_.resize(spec.key_space(), false);
   }
 }
 
@@ -46,7 +46,7 @@ bool ContentsCheck::refuse(std::string violation) {
 }
 
 bool ContentsCheck::add_unique(std::uint64_t number, const char* what) {
-  if (number >= spec_.entries) return refuse(fmt::format("{} {} is foreign.", what, number));
+  if (number >= seen_.size()) return refuse(fmt::format("{} {} is foreign.", what, number));
   if (seen_[number]) return refuse(fmt::format("{} {} occurs twice.", what, number));
   seen_[number] = true;
   return true;

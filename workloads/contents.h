@@ -32,7 +32,7 @@ using ItemVisitor = std::function<bool(const Item&)>;
 //   sps      every tag below the number of entries occurs once (a permutation)
 //   queue    what is left of the values of one producer is there in order and without a gap: values
 //            only go at the front; those from the start come first, and the last of them goes last
-//   maps     every key is below the number of entries, none occurs twice, and all that were there
+//   maps     every key is below the spec's key_space(), none occurs twice, and all that were there
 //            at the start are, for nothing deletes
 //   ranges   every index below the number of entries occurs once
 //   bank     every account occurs once, no balance is negative, and they add up to what they did

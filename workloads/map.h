@@ -1,4 +1,5 @@
-// What the three map workloads share: insert (update if present) or search by an 8-byte key.
+// What the three map workloads share: insert (update if present), search, read and write, or scan by
+// an 8-byte key.
 #pragma once
 
 #include <algorithm>
@@ -51,10 +52,17 @@ class MapWorkload {
       map_.insert_or_assign(tx, operation.key, Entry<Size>::of(operation.value));
       return true;
     }
+    if constexpr (kScans) {
+      if (operation.kind == OperationKind::scan) return scan(tx, operation);
+    }
     const Entry<Size>* found = map_.lookup(tx, operation.key);
+    const bool is_there = found != nullptr;
     // The caller of a search wants the value, so its bytes are read.
-    if (found != nullptr) result_ = *found;
-    return found != nullptr;
+    if (is_there) result_ = *found;
+    if (operation.kind == OperationKind::modify) {
+      map_.insert_or_assign(tx, operation.key, Entry<Size>::of(operation.value));
+    }
+    return is_there;
   }
 
   std::string check_structure(Transaction& tx) const { return map_.check_invariants(tx); }
@@ -66,6 +74,20 @@ class MapWorkload {
   }
 
  private:
+  static constexpr bool kScans = requires(const Map& map, Transaction& tx) {
+    map.range(tx, std::uint64_t{0}, std::uint64_t{0},
+              [](std::uint64_t, const Entry<Size>&) { return true; });
+  };
+
+  bool scan(Transaction& tx, const Operation& operation) requires kScans {
+    std::uint64_t left = operation.count;
+    map_.range(tx, operation.key, ~std::uint64_t{0}, [&](std::uint64_t, const Entry<Size>& entry) {
+      result_ = entry;
+      return --left != 0;
+    });
+    return left < operation.count;
+  }
+
   [[nodiscard]] std::string_view root() const { return to_string(spec_.kind); }
 
   WorkloadSpec spec_;

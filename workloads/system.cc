@@ -76,6 +76,9 @@ std::string only_updates(const WorkloadSpec& spec, const SystemOptions&) {
     return fmt::format("nvm-ideal does not isolate transactions, which {} is about",
                        to_string(spec.kind));
   }
+  if (adds_keys(spec.mix)) {
+    return fmt::format("nvm-ideal only updates: it cannot add the keys of {}", to_string(spec.mix));
+  }
   if (spec.fill < 1.0) return "nvm-ideal only updates: it needs all keys present (--fill 1)";
   return {};
 }
@@ -133,6 +136,16 @@ const std::vector<Listed>& listed() {
   return all;
 }
 
+std::string why_not_mixed(const WorkloadSpec& spec) {
+  if (spec.mix == Mix::paper || spec.kind == WorkloadKind::bptree) return {};
+  if (spec.kind != WorkloadKind::hashtable) {
+    return fmt::format("{} is a mix for hashtable and bptree", to_string(spec.mix));
+  }
+  if (scans(spec.mix))
+    return fmt::format("{} scans, and a hash table has no order", to_string(spec.mix));
+  return {};
+}
+
 const Listed& find_listed(std::string_view name) {
   for (const Listed& candidate : listed()) {
     if (candidate.info.name == name) return candidate;
@@ -168,6 +181,7 @@ std::string why_unsupported(std::string_view name, const WorkloadSpec& spec,
   if (options.asynchronous && !system.info.has_async) {
     return fmt::format("{} has no asynchronous commit", name);
   }
+  if (std::string reason = why_not_mixed(spec); !reason.empty()) return reason;
   if (spec.kind == WorkloadKind::ranges && !system.info.has_ranges) {
     return fmt::format("{} has no ranged objects", name);
   }
@@ -197,7 +211,7 @@ std::string check_run(std::string_view name, System& system, const WorkloadSpec&
 std::uint64_t data_size(const WorkloadSpec& spec) {
   if (spec.kind == WorkloadKind::tpcc) return tpcc::data_size(spec.warehouses);
   // What comes on top is less than the entry again plus 128 bytes.
-  return spec.entries * (2 * std::uint64_t{spec.entry_size} + 128);
+  return spec.key_space() * (2 * std::uint64_t{spec.entry_size} + 128);
 }
 
 std::uint64_t default_pool_size(const WorkloadSpec& spec) {

@@ -50,6 +50,11 @@ WorkloadKind workload_from_name(std::string_view name) {
   throw std::invalid_argument(fmt::format("workload: wanted one of {}, found '{}'", names, name));
 }
 
+std::string name_of(const WorkloadSpec& spec) {
+  if (spec.mix == Mix::paper) return to_string(spec.kind);
+  return fmt::format("{} {}", to_string(spec.kind), to_string(spec.mix));
+}
+
 namespace {
 
 void check_ratio(const char* member, double value) {
@@ -93,6 +98,10 @@ void WorkloadSpec::validate() const {
   }
   check_ratio("insert ratio", insert_ratio);
   check_ratio("fill", fill);
+  if (mix != Mix::paper && fill < 1.0) {
+    throw std::invalid_argument(
+        fmt::format("fill: wanted 1 with mix {}, found {}", to_string(mix), fill));
+  }
   if (kind == WorkloadKind::ranges) check_ranges(*this);
   if (kind == WorkloadKind::tpcc && (warehouses < 1 || warehouses > kMostWarehouses)) {
     throw std::invalid_argument(
@@ -118,11 +127,17 @@ OperationStream::OperationStream(const WorkloadSpec& spec, const Zipf& zipf, uns
       always_insert_(spec.insert_ratio >= 1.0),
       next_tag_(static_cast<std::uint64_t>(thread + 1) << kProducerShift),
       mix_(spec.range_mix),
+      mixed_(spec.mix != Mix::paper),
+      shares_(mixed_ ? shares_of(spec.mix) : MixShares{}),
+      zipf_(zipf),
+      first_added_(Rng(spec.seed ^ 0x616464ULL, thread).below(spec.entries)),
       home_(kind_ == WorkloadKind::tpcc ? thread % spec.warehouses : 0) {
   if (kind_ == WorkloadKind::queue || kind_ == WorkloadKind::tpcc) return;
   draws_.resize(std::clamp<std::size_t>(draws, 1, kMostDraws));
   Rng rng(spec.seed, ~std::uint64_t{thread});
-  for (std::uint32_t& draw : draws_) draw = static_cast<std::uint32_t>(zipf.item(rng));
+  for (std::uint32_t& draw : draws_) {
+    draw = static_cast<std::uint32_t>(shares_.searches_newest ? zipf.rank(rng) : zipf.item(rng));
+  }
   if (kind_ != WorkloadKind::ranges) return;
   const Zipf sizes(spec.most_range() - spec.least_range() + 1, spec.range_zipf);
   counts_.resize(draws_.size());
@@ -148,7 +163,33 @@ Operation OperationStream::next_range() {
   return {OperationKind::write_range, at, ++next_tag_, count};
 }
 
+std::uint64_t OperationStream::added_key(std::uint64_t n) const {
+  return entries_ + zipf_.scramble((first_added_ + n) % entries_);
+}
+
+Operation OperationStream::next_mixed() {
+  const std::uint64_t drawn = item();
+  const std::uint64_t percent = rng_.below(100);
+  std::uint64_t below = shares_.add;
+  if (percent < below) return {OperationKind::insert, added_key(added_++), ++next_tag_};
+  below += shares_.insert;
+  if (percent < below) return {OperationKind::insert, drawn, ++next_tag_};
+  below += shares_.modify;
+  if (percent < below) return {OperationKind::modify, drawn, ++next_tag_};
+  below += shares_.scan;
+  if (percent < below) {
+    return {OperationKind::scan, drawn, 0, 1 + rng_.below(kMostScanned)};
+  }
+  if (!shares_.searches_newest) return {OperationKind::search, drawn, 0};
+  // A rank counts back from what this thread has added, then on among what was there: a function of
+  // the thread alone, and so are its operations.
+  const std::uint64_t newest =
+      drawn < added_ ? added_key(added_ - 1 - drawn) : zipf_.scramble(drawn - added_);
+  return {OperationKind::search, newest, 0};
+}
+
 bool WorkloadSpec::present_at_start(std::uint64_t key) const {
+  if (key >= entries) return false;
   if (fill >= 1.0) return true;
   return Rng(seed ^ 0x66696c6cULL, key).uniform() < fill;
 }

@@ -3,7 +3,8 @@
 //
 //   sps        swap two entries of an array
 //   queue      enqueue or dequeue
-//   hashtable, rbtree, bptree   insert (update if present) or search
+//   hashtable, rbtree, bptree   insert (update if present) or search; hashtable and bptree also in
+//                               the mixes of YCSB (workloads/mix.h)
 //
 // and one more, for ranged objects:
 //
@@ -24,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "workloads/mix.h"
 #include "workloads/rng.h"
 #include "workloads/zipf.h"
 
@@ -80,6 +82,8 @@ struct WorkloadSpec {
   // Share of inserts (maps), enqueues, transfers (bank) or new-orders (tpcc).
   double insert_ratio = 0.5;
   double fill = 1.0;  // share of the keys that are there at the start (maps)
+  // Of hashtable and bptree: anything but paper stands for insert_ratio, and has all keys there.
+  Mix mix = Mix::paper;
   std::uint64_t seed = 1;
   // Of ranges. The log is the last eighth of the object, which each thread writes through in a
   // circle.
@@ -94,6 +98,9 @@ struct WorkloadSpec {
 
   // Throws std::invalid_argument that names the member, what it allows and what it holds.
   void validate() const;
+  // Keys of a map are below this. New ones, which come after those from the start, are as many, so
+  // that a store does not grow for ever; then they are used again.
+  [[nodiscard]] std::uint64_t key_space() const { return adds_keys(mix) ? 2 * entries : entries; }
   // Whether a map holds `key` at the start.
   [[nodiscard]] bool present_at_start(std::uint64_t key) const;
   // The fewest and the most entries of a range.
@@ -104,12 +111,17 @@ struct WorkloadSpec {
   [[nodiscard]] std::vector<std::uint64_t> initial_keys() const;
 };
 
+// "bptree", or "bptree ycsb-a".
+std::string name_of(const WorkloadSpec& spec);
+
 enum class OperationKind : std::uint8_t {
   swap,
   enqueue,
   dequeue,
   insert,
   search,
+  modify,  // reads an entry, and makes it another
+  scan,    // reads entries in the order of their keys
   read_range,
   write_range,
   transfer,
@@ -120,12 +132,13 @@ enum class OperationKind : std::uint8_t {
 
 struct Operation {
   OperationKind kind = OperationKind::swap;
-  // swap, ranges, audit: the first index; transfer: who pays; new-order, payment: home warehouse.
+  // swap, ranges, audit: the first index; scan: the least key; transfer: who pays; new-order, payment: home warehouse.
   std::uint64_t key = 0;
   // swap: the second index; inserts and writes: the tag of the new entry; transfer: who gets it;
   // new-order, payment: the seed that the rest follows from (workloads/tpcc/inputs.h).
   std::uint64_t value = 0;
-  std::uint64_t count = 0;  // ranges: entries; transfer: the amount; audit: accounts
+  // ranges: entries; scan: at most so many; transfer: the amount; audit: accounts
+  std::uint64_t count = 0;
 };
 
 // A tag tells who made the entry: 0 for what is there at the start, whose tags are its indices or
@@ -163,6 +176,7 @@ class OperationStream {
       case WorkloadKind::tpcc:
         return next_tpcc();
     }
+    if (mixed_) return next_mixed();
     const std::uint64_t key = item();
     if (inserts()) return {OperationKind::insert, key, ++next_tag_};
     return {OperationKind::search, key, 0};
@@ -203,6 +217,9 @@ class OperationStream {
   }
 
   Operation next_range();
+  Operation next_mixed();
+  // The n-th key that this thread adds, from 0 on: in no order, as YCSB's are by default.
+  [[nodiscard]] std::uint64_t added_key(std::uint64_t n) const;
 
   Rng rng_;
   WorkloadKind kind_;
@@ -216,6 +233,12 @@ class OperationStream {
   std::vector<std::uint32_t> counts_;  // drawn beforehand, one for each item
   std::array<std::uint32_t, 3> mix_;
   std::uint64_t log_at_ = 0;  // entries of the log that this thread has written
+  // Of mixes other than the paper's.
+  bool mixed_;
+  MixShares shares_;
+  Zipf zipf_;
+  std::uint64_t first_added_;  // where in the order of new keys this thread begins
+  std::uint64_t added_ = 0;
   // Of tpcc.
   std::uint64_t home_;
   std::uint64_t new_orders_ = 0;

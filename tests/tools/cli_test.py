@@ -224,6 +224,35 @@ class CliTest(CommandTest):
         self.assertEqual(os.listdir(self.directory.name), [])
         self.assertIn("but not bank", self.complaint("crash-test", "--workload", "bank", code=USAGE))
 
+    def test_mixes_of_ycsb_run_where_they_mean_something(self):
+        result = self.sp3("bench", "--workload", "sps,hashtable,bptree", "--mix",
+                          "paper,ycsb,ycsb-a", "--system", "sp3,nvm-ideal,mnemosyne", "--operations",
+                          "500", "--repeat", "1", "--entries", "300", "--pool-size", "32M", "--check",
+                          "--json", "-")
+        rows = json.loads(result.stdout)
+        for row in rows:
+            self.assert_bench_fields(row)
+        mixes = {(row["workload"], row["system"]): [] for row in rows}
+        for row in rows:
+            mixes[row["workload"], row["system"]].append(row.get("mix", "paper")[-1])
+        self.assertEqual("".join(mixes["bptree", "sp3"]), "rabcdef")
+        self.assertEqual("".join(mixes["hashtable", "sp3"]), "rabcdf")
+        self.assertEqual("".join(mixes["bptree", "nvm-ideal"]), "rabcf")
+        self.assertEqual("".join(mixes["bptree", "mnemosyne"]), "rabcdef")
+        self.assertEqual("".join(mixes["sps", "sp3"]), "r")
+        scans = next(r for r in rows if (r["system"], r.get("mix")) == ("sp3", "ycsb-e"))
+        self.assertLess(scans["writing_commits"], 60)
+        self.assertIn("\nbptree ycsb-e", result.stderr)
+        for said in ("skipped: sp3 on sps ycsb-a: ycsb-a is a mix for hashtable and bptree",
+                     "skipped: sp3 on hashtable ycsb-e: ycsb-e scans",
+                     "skipped: nvm-ideal on bptree ycsb-d: nvm-ideal only updates"):
+            self.assertIn(said, result.stderr)
+        self.assertIn("wanted paper, ycsb-a, ", self.complaint("bench", "--mix", "ycsb-g", code=USAGE))
+        self.assertIn("--fill excludes --mix", self.complaint("bench", "--mix", "ycsb-a", "--fill",
+                                                              "0.5", code=USAGE))
+        self.assertIn("hash table has no order", self.complaint(
+            "bench", "--workload", "hashtable", "--mix", "ycsb-e", code=USAGE))
+
     def test_bench_writes_its_rows_to_a_file_and_says_what_it_skipped(self):
         rows_file = os.path.join(self.directory.name, "rows.json")
         result = self.sp3("bench", "--workload", "sps,queue", "--system", "nvm-ideal", "--operations",

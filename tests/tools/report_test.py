@@ -180,6 +180,13 @@ class ComputationTest(unittest.TestCase):
                                                   base + ", tpcc, warehouses 1",
                                                   base + ", tpcc, warehouses 8"})  # fmt: skip
 
+    def test_each_mix_is_a_setting_of_its_own(self):
+        rows = [row("sp3", "bptree", 1, 10.0), row("sp3", "bptree", 1, 10.0, mix="ycsb-a"),
+                row("sp3", "hashtable", 1, 10.0, mix="ycsb-a"),
+                row("sp3", "bptree", 1, 10.0, mix="ycsb-e")]  # fmt: skip
+        base = "native, +500 ns for each fence"
+        self.assertEqual(set(self.titles(rows)), {base, base + ", ycsb-a", base + ", ycsb-e"})
+
     def test_cells_with_several_rows_are_named(self):
         rows = [row("sp3", "sps", 1, 10.0), row("sp3", "sps", 2, 10.0), row("sp3", "sps", 1, 20.0)]
         self.assertEqual(self.results.measured_twice(rows[:2]), [])

@@ -1,8 +1,12 @@
 // What is particular to the key-value stores: their syncs are seen and counted, and asynchronous
 // commits are synced in groups.
 #include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -10,6 +14,7 @@
 #include "tests/workloads/support.h"
 #include "workloads/runner.h"
 #include "workloads/systems/keyvalue/group_sync.h"
+#include "workloads/systems/keyvalue/store.h"
 
 using namespace sp3::workloads;
 using sp3::test::has_system;
@@ -111,6 +116,52 @@ TEST_CASE("A failed sync is thrown to the client that waits for it, and stays") 
     group.committed(pending, 1);
     CHECK_THROWS_WITH(group.flush(pending), "the disk is gone");
   }
+}
+
+TEST_CASE("Key-value stores show entries from a key on, in order") {
+  using namespace sp3::workloads::keyvalue;
+  [[maybe_unused]] const auto scans_rightly = [](OpenStore* open_store) {
+    const TempPath path("scan");
+    std::filesystem::create_directories(path.path());
+    const auto store = open_store({.directory = path.path(), .capacity = 1 << 22, .value_size = 8});
+    const auto session = store->connect();
+    std::uint64_t bytes = 0;
+    const auto value_of = [&](std::uint64_t key) {
+      bytes = key;
+      return std::as_bytes(std::span(&bytes, 1));
+    };
+    std::vector<std::uint64_t> keys;
+    for (std::uint64_t i = 100; i-- > 0;) keys.push_back(3 * i);  // 0 to 297
+    session->put_all(keys, value_of);
+    const auto scan = [&](std::uint64_t from, std::uint64_t count) {
+      std::vector<std::uint64_t> found;
+      const std::uint64_t told = session->scan(from, count, [&](Value value) {
+        std::uint64_t number = 0;
+        REQUIRE(value.size() == sizeof number);
+        std::memcpy(&number, value.data(), sizeof number);
+        found.push_back(number);
+      });
+      CHECK(told == found.size());
+      return found;
+    };
+    using Keys = std::vector<std::uint64_t>;
+    CHECK(scan(0, 3) == Keys{0, 3, 6});
+    CHECK(scan(250, 4) == Keys{252, 255, 258, 261});  // beyond a byte of the key
+    CHECK(scan(290, 100) == Keys{291, 294, 297});
+    CHECK(scan(298, 100).empty());
+    CHECK(scan(0, 1000).size() == 100);
+    session->put(4, value_of(4));
+    CHECK(scan(3, 3) == Keys{3, 4, 6});
+  };
+#ifdef SP3_WITH_LMDB
+  scans_rightly(open_lmdb);
+#endif
+#ifdef SP3_WITH_ROCKSDB
+  scans_rightly(open_rocksdb);
+#endif
+#ifdef SP3_WITH_SQLITE
+  scans_rightly(open_sqlite);
+#endif
 }
 
 TEST_CASE("Key-value stores name the workloads and the memory that they cannot serve") {

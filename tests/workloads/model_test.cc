@@ -46,6 +46,10 @@ class Model {
       case OperationKind::insert:
         map_[operation.key] = operation.value;
         return true;
+      case OperationKind::modify:
+        return !map_.insert_or_assign(operation.key, operation.value).second;
+      case OperationKind::scan:
+        return map_.lower_bound(operation.key) != map_.end();
       case OperationKind::search:
         break;
       case OperationKind::read_range:
@@ -102,7 +106,7 @@ void run_beside_model(System& system, const WorkloadSpec& spec, unsigned thread,
 }
 
 void compare_with_model(std::string_view name, const WorkloadSpec& spec, bool asynchronous) {
-  CAPTURE(name, to_string(spec.kind), spec.entry_size, asynchronous);
+  CAPTURE(name, name_of(spec), spec.entry_size, asynchronous);
   const TempPath path("model");
   SystemOptions options = small_options(name, path);
   options.asynchronous = asynchronous;
@@ -142,6 +146,49 @@ TEST_CASE("Every system answers as a standard container does, also after it was 
       compare_with_model(info.name, spec, false);
       if (info.has_async) compare_with_model(info.name, spec, true);
     }
+  }
+}
+
+TEST_CASE("Every system answers as a standard container does in the mixes of YCSB") {
+  WorkloadSpec spec;
+  spec.entries = 300;
+  int compared = 0;
+  for (const SystemInfo& info : systems()) {
+    for (const WorkloadKind kind : {WorkloadKind::hashtable, WorkloadKind::bptree}) {
+      for (const Mix mix : mixes_from_name("ycsb")) {
+        spec.kind = kind;
+        spec.mix = mix;
+        const TempPath path("mix");
+        if (why_unsupported(info.name, spec, small_options(info.name, path)).empty()) ++compared;
+        compare_with_model(info.name, spec, false);
+      }
+    }
+  }
+  // sp3, sp3-async, nvm-tx, dram-tx, mnemosyne and quadra are in every build.
+  CHECK(compared >= 6 * 11);
+}
+
+TEST_CASE("A scan ends with the greatest key") {
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::bptree;
+  spec.entries = 300;
+  spec.mix = Mix::ycsb_e;
+  for (const SystemInfo& info : systems()) {
+    CAPTURE(info.name);
+    const TempPath path("scan");
+    const SystemOptions options = small_options(info.name, path);
+    if (!why_unsupported(info.name, spec, options).empty()) continue;
+    const auto system = make_system(info.name);
+    system->create(spec, options);
+    system->populate();
+    {
+      const auto client = system->connect();
+      CHECK(client->execute({OperationKind::scan, 0, 0, 1}));
+      CHECK(client->execute({OperationKind::scan, 299, 0, 100}));
+      CHECK_FALSE(client->execute({OperationKind::scan, 300, 0, 100}));
+      CHECK(client->counters().writing_commits == 0);
+    }
+    system->close();
   }
 }
 

@@ -123,6 +123,21 @@ void compare_with_map(Engine& engine, WorkloadKind kind, std::uint64_t keys, uns
       REQUIRE(found == (expected != model.end()));
       if (found) CHECK((value.tag() == expected->second && value.intact(2)));
     }
+    if constexpr (requires(Tx & tx, word_tm::EntryWords & value) { map.scan(tx, 0, 0, value); }) {
+      word_tm::EntryWords value;
+      const std::uint64_t count = rng.below(70);
+      std::uint64_t found = 0;
+      word_tm::read(engine, client, [&](Tx& tx) {
+        found = map.scan(tx, key, count, value);
+        return true;
+      });
+      auto at = model.lower_bound(key);
+      std::uint64_t expected = 0;
+      std::uint64_t last = 0;
+      for (; at != model.end() && expected < count; ++at, ++expected) last = at->second;
+      REQUIRE(found == expected);
+      if (found != 0) REQUIRE((value.tag() == last && value.intact(2)));
+    }
     if (i % 512 == 0) REQUIRE(check(engine, client, map) == "");
   }
   REQUIRE(check(engine, client, map) == "");

@@ -1,6 +1,9 @@
 #include "workloads/workload.h"
 
+#include <algorithm>
+#include <set>
 #include <stdexcept>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -46,6 +49,100 @@ TEST_CASE("Swaps exchange two different entries and inserts keep to their share"
     for (int i = 0; i < 10'000; ++i) inserts += stream.next().kind == OperationKind::insert ? 1 : 0;
     CHECK(inserts == Approx(ratio * 10'000).margin(250));
   }
+}
+
+TEST_CASE("A mix of YCSB has its shares, and its keys are there or new") {
+  struct Counts {
+    int search = 0, insert = 0, add = 0, modify = 0, scan = 0;
+  };
+  const auto counts_of = [](Mix mix, unsigned thread) {
+    WorkloadSpec spec;
+    spec.kind = WorkloadKind::bptree;
+    spec.entries = 1000;
+    spec.mix = mix;
+    spec.validate();
+    const Zipf zipf(spec.entries, spec.zipf);
+    OperationStream stream(spec, zipf, thread, 5000);
+    OperationStream again(spec, zipf, thread, 5000);
+    Counts counts;
+    std::set<std::uint64_t> added;
+    for (int i = 0; i < 20'000; ++i) {
+      const Operation operation = stream.next();
+      const Operation same = again.next();
+      REQUIRE((operation.kind == same.kind && operation.key == same.key &&
+               operation.value == same.value && operation.count == same.count));
+      REQUIRE(operation.key < spec.key_space());
+      const bool is_new = operation.key >= spec.entries;
+      if (operation.kind == OperationKind::search) {
+        ++counts.search;
+        if (is_new) REQUIRE(added.contains(operation.key));
+      } else if (operation.kind == OperationKind::insert) {
+        ++(is_new ? counts.add : counts.insert);
+        if (is_new) added.insert(operation.key);
+      } else if (operation.kind == OperationKind::modify) {
+        ++counts.modify;
+      } else {
+        REQUIRE(operation.kind == OperationKind::scan);
+        REQUIRE((operation.count >= 1 && operation.count <= kMostScanned));
+        ++counts.scan;
+      }
+      if (operation.kind != OperationKind::search && operation.kind != OperationKind::insert) {
+        REQUIRE_FALSE(is_new);
+      }
+    }
+    // Each new key once, until all are there.
+    CHECK(added.size() == static_cast<std::size_t>(std::min(counts.add, 1000)));
+    return counts;
+  };
+  for (const Mix mix : mixes_from_name("ycsb")) {
+    CAPTURE(to_string(mix));
+    const MixShares shares = shares_of(mix);
+    const Counts found = counts_of(mix, 3);
+    const auto is_share = [](int count, std::uint32_t percent) {
+      return percent == 0 ? count == 0 : count == Approx(200.0 * percent).margin(400);
+    };
+    CHECK(is_share(found.insert, shares.insert));
+    CHECK(is_share(found.add, shares.add));
+    CHECK(is_share(found.modify, shares.modify));
+    CHECK(is_share(found.scan, shares.scan));
+    CHECK(is_share(found.search, 100 - shares.insert - shares.add - shares.modify - shares.scan));
+  }
+}
+
+TEST_CASE("Who searches the newest finds what was added last most often") {
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::hashtable;
+  spec.entries = 1000;
+  spec.mix = Mix::ycsb_d;
+  const Zipf zipf(spec.entries, spec.zipf);
+  OperationStream stream(spec, zipf, 0);
+  std::vector<std::uint64_t> added;
+  int newest = 0;
+  int others = 0;
+  while (added.size() < 500) {
+    const Operation operation = stream.next();
+    if (operation.kind == OperationKind::insert) {
+      added.push_back(operation.key);
+    } else if (!added.empty()) {
+      ++(operation.key == added.back() ? newest : others);
+    }
+  }
+  // Rank 0 of 1000 at zipf 0.99 is drawn with a probability of 0.13.
+  CHECK(newest / static_cast<double>(newest + others) == Approx(0.13).margin(0.02));
+}
+
+TEST_CASE("Mixes are told by name, and a mix of YCSB has all keys there") {
+  CHECK(mixes_from_name("ycsb").size() == 6);
+  for (const Mix mix : mixes_from_name("ycsb")) {
+    CHECK(mixes_from_name(to_string(mix)) == std::vector{mix});
+  }
+  CHECK_THROWS_WITH(mixes_from_name("ycsb-g"),
+                    Catch::Contains("ycsb-f") && Catch::Contains("'ycsb-g'"));
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::bptree;
+  spec.mix = Mix::ycsb_a;
+  spec.fill = 0.5;
+  CHECK_THROWS_WITH(spec.validate(), Catch::Contains("fill") && Catch::Contains("ycsb-a"));
 }
 
 TEST_CASE("The filled share of the keys is as asked") {

@@ -38,6 +38,7 @@ class Setting:
     checkpoint_ms: int
     pool_size: int  # 0: from before rows had it, as an empty file system
     file_system: str
+    mix: str
     own: str  # JSON of a workload of OWN_MEMBERS and what only it has; empty for others
     machine: str  # JSON
     commit: str
@@ -131,7 +132,7 @@ def setting_of(row):
         environment_of(row), row["memory"], row["latency_ns"], model, member("latency_line_ns", 0),
         durability, row["entries"], row["entry_size"], row["zipf"], row["insert_ratio"], row["fill"],
         member("flush", ""), *(member(name, default) for name, default in DEFAULTS.items()),
-        member("pool_size", 0), member("file_system", ""),
+        member("pool_size", 0), member("file_system", ""), member("mix", "paper"),
         own_of(row),
         json.dumps(member("machine", {}), sort_keys=True), member("commit", ""),
     )  # fmt: skip
@@ -182,6 +183,7 @@ def details_of(setting, alike):
     details += [f"entries of {setting.entry_size:,} bytes"] if differs("entry_size") else []
     details += [f"zipf {setting.zipf:g}"] if differs("zipf") else []
     details += [f"{100 * setting.insert_ratio:g} % inserts"] if differs("insert_ratio") else []
+    details += [setting.mix] if setting.mix != "paper" else []
     details += [f"filled to {100 * setting.fill:g} %"] if differs("fill") else []
     details += [f"flush {setting.flush or '?'}"] if differs("flush") else []
     details += [f"locks at {setting.locks}"] if is_told("locks") else []

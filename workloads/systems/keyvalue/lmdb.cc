@@ -98,6 +98,9 @@ class ReadTransaction {
 class LmdbSession final : public Session {
  public:
   LmdbSession(MDB_env* env, MDB_dbi table) : env_(env), table_(table), reader_(env) {}
+  ~LmdbSession() override {
+    if (cursor_ != nullptr) mdb_cursor_close(cursor_);
+  }
 
   void put(std::uint64_t key, Value value) override {
     WriteTransaction transaction(env_);
@@ -116,6 +119,31 @@ class LmdbSession final : public Session {
   bool get(std::uint64_t key, std::span<std::byte> value) override {
     return reader_.run([&](MDB_txn* transaction) {
       return LmdbTransaction(transaction, table_).get(key, value, Use::read);
+    });
+  }
+
+  std::uint64_t scan(std::uint64_t from, std::uint64_t count,
+                     const std::function<void(Value)>& visitor) override {
+    return reader_.run([&](MDB_txn* transaction) {
+      // Opened once for the session, as its documentation advises for read transactions.
+      if (cursor_ == nullptr) {
+        require(mdb_cursor_open(transaction, table_, &cursor_), "mdb_cursor_open");
+      } else {
+        require(mdb_cursor_renew(transaction, cursor_), "mdb_cursor_renew");
+      }
+      MDB_val k = as_value(&from, sizeof from);
+      MDB_val v{};
+      std::uint64_t found = 0;
+      MDB_cursor_op where = MDB_SET_RANGE;
+      while (found < count) {
+        const int result = mdb_cursor_get(cursor_, &k, &v, where);
+        if (result == MDB_NOTFOUND) break;
+        require(result, "mdb_cursor_get");
+        visitor({static_cast<const std::byte*>(v.mv_data), v.mv_size});
+        ++found;
+        where = MDB_NEXT;
+      }
+      return found;
     });
   }
 
@@ -139,6 +167,7 @@ class LmdbSession final : public Session {
   MDB_env* env_;
   MDB_dbi table_;
   ReadTransaction reader_;
+  MDB_cursor* cursor_ = nullptr;  // of reader_
 };
 
 class LmdbStore final : public Store {

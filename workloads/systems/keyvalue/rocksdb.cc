@@ -157,6 +157,18 @@ class RocksdbSession final : public Session {
     return copy_found(status, found_, value);
   }
 
+  // An iterator sees the store as it was when it was made.
+  std::uint64_t scan(std::uint64_t from, std::uint64_t count,
+                     const std::function<void(Value)>& visitor) override {
+    const std::unique_ptr<rocksdb::Iterator> at(db_.NewIterator(rocksdb::ReadOptions()));
+    std::uint64_t found = 0;
+    for (at->Seek(Key(from)); found < count && at->Valid(); at->Next(), ++found) {
+      visitor({reinterpret_cast<const std::byte*>(at->value().data()), at->value().size()});
+    }
+    require(at->status(), "Iterator");
+    return found;
+  }
+
   std::uint64_t transact(const TransactionBody& body) override {
     for (std::uint64_t attempts = 0;; ++attempts) {
       if (attempt(body)) return attempts;

@@ -131,6 +131,16 @@ class SqliteSession final : public Session {
     return found;
   }
 
+  std::uint64_t scan(std::uint64_t from, std::uint64_t count,
+                     const std::function<void(Value)>& visitor) override {
+    range_.bind(1, from);
+    range_.bind(2, count);
+    std::uint64_t found = 0;
+    for (; range_.step(); ++found) visitor(range_.blob(0));
+    range_.reset();
+    return found;
+  }
+
   std::uint64_t transact(const TransactionBody& body) override {
     const std::lock_guard lock(writer_);
     return run_between(begin_writing_, body);
@@ -185,6 +195,7 @@ class SqliteSession final : public Session {
                     "INSERT INTO entries VALUES (?, ?) "
                     "ON CONFLICT (key) DO UPDATE SET value = excluded.value"};
   Statement select_{connection_, "SELECT value FROM entries WHERE key = ?"};
+  Statement range_{connection_, "SELECT value FROM entries WHERE key >= ? ORDER BY key LIMIT ?"};
   Statement delete_{connection_, "DELETE FROM entries WHERE key = ?"};
   Statement begin_{connection_, "BEGIN"};
   Statement begin_writing_{connection_, "BEGIN IMMEDIATE"};

@@ -62,6 +62,10 @@ class Session {
                        const std::function<Value(std::uint64_t)>& value_of) = 0;
   // Whether the key is there; its value is then copied.
   virtual bool get(std::uint64_t key, std::span<std::byte> value) = 0;
+  // Shows up to `count` entries in the order of their keys, from the least on that is not less than
+  // `from`, as one transaction. Returns how many.
+  virtual std::uint64_t scan(std::uint64_t from, std::uint64_t count,
+                             const std::function<void(Value)>& visitor) = 0;
   // Runs the body as one transaction, isolated as if there were no other at the time, and again
   // after conflicts. Returns how many attempts came to nothing. What the body throws leaves no
   // effect behind, and is thrown on.

@@ -38,13 +38,27 @@ class KeyValueClient final : public Client {
     if (operation.kind == OperationKind::search) {
       return session_->get(operation.key, std::as_writable_bytes(std::span(result_.words)));
     }
+    const auto result = std::as_writable_bytes(std::span(result_.words));
+    if (operation.kind == OperationKind::scan) {
+      return session_->scan(operation.key, operation.count, [&](Value value) {
+        std::copy_n(value.begin(), std::min(value.size(), result.size()), result.begin());
+      }) != 0;
+    }
     const Entry<Size> entry = Entry<Size>::of(operation.value);
     const std::uint64_t before = emu::sync_calls();
-    session_->put(operation.key, bytes_of(entry));
+    bool found = true;
+    if (operation.kind == OperationKind::modify) {
+      counters_.aborts += session_->transact([&](Transaction& tx) {
+        found = tx.get(operation.key, result, Use::change);
+        tx.put(operation.key, bytes_of(entry));
+      });
+    } else {
+      session_->put(operation.key, bytes_of(entry));
+    }
     if (group_ != nullptr) group_->committed(pending_, Size);
     ++counters_.writing_commits;
     counters_.fences += emu::sync_calls() - before + hidden_syncs_per_put_;
-    return true;
+    return found;
   }
 
   void drain() override {

@@ -43,31 +43,35 @@ class BpTree {
 
   bool search(std::uint64_t key, Entry<Size>& result) const {
     const SharedLock lock(heap_, tree_->lock);
-    Ref<Node> at = tree_->top.node;
-    for (std::uint64_t level = tree_->top.height; level > 0; --level) {
-      at = Ref<Node>{node(at).children[child_of(node(at), key)]};
+    return read(key, result);
+  }
+
+  std::uint64_t scan(std::uint64_t key, std::uint64_t count, Entry<Size>& result) const {
+    const SharedLock lock(heap_, tree_->lock);
+    Ref<Node> at = leaf_of(key);
+    std::uint64_t found = 0;
+    std::uint64_t position = position_of(node(at), key);
+    for (; at && found < count; at = Ref<Node>{node(at).children[kFanout - 1]}, position = 0) {
+      const std::uint64_t end = std::min(node(at).count, position + (count - found));
+      for (; position < end; ++position, ++found) result = value(node(at), position).entry;
     }
-    const Node& leaf = node(at);
-    const std::uint64_t position = position_of(leaf, key);
-    if (!holds(leaf, position, key)) return false;
-    result = value(leaf, position).entry;
-    return true;
+    return found;
   }
 
   void insert(std::uint64_t key, const Entry<Size>& entry) {
     Tx tx(heap_);
     tx.lock(tree_->lock);
-    const Split split = insert_below(tx, tree_->top.node, tree_->top.height, key, entry);
-    if (split.right) {
-      Node root{};
-      root.count = 1;
-      root.keys[0] = split.key;
-      root.children[0] = tree_->top.node.offset;
-      root.children[1] = split.right.offset;
-      const Ref<Node> made = tx.make(root);
-      tx.change(tree_->top) = {made, tree_->top.height + 1};
-    }
+    put(tx, key, entry);
     tx.commit();
+  }
+
+  bool modify(std::uint64_t key, const Entry<Size>& entry, Entry<Size>& before) {
+    Tx tx(heap_);
+    tx.lock(tree_->lock);
+    const bool found = read(key, before);
+    put(tx, key, entry);
+    tx.commit();
+    return found;
   }
 
   std::string check_structure() const {
@@ -125,6 +129,13 @@ class BpTree {
   };
 
   [[nodiscard]] Node& node(Ref<Node> at) const { return heap_.at(at); }
+  [[nodiscard]] Ref<Node> leaf_of(std::uint64_t key) const {
+    Ref<Node> at = tree_->top.node;
+    for (std::uint64_t level = tree_->top.height; level > 0; --level) {
+      at = Ref<Node>{node(at).children[child_of(node(at), key)]};
+    }
+    return at;
+  }
   [[nodiscard]] Value& value(const Node& leaf, std::uint64_t i) const {
     return heap_.at(Ref<Value>{leaf.children[i]});
   }
@@ -144,6 +155,27 @@ class BpTree {
                        std::uint64_t word) {
     std::copy_backward(array.begin() + position, array.begin() + used, array.begin() + used + 1);
     array[position] = word;
+  }
+
+  // REQUIRES (both): the tree is locked.
+  bool read(std::uint64_t key, Entry<Size>& result) const {
+    const Node& leaf = node(leaf_of(key));
+    const std::uint64_t position = position_of(leaf, key);
+    if (!holds(leaf, position, key)) return false;
+    result = value(leaf, position).entry;
+    return true;
+  }
+  void put(Tx& tx, std::uint64_t key, const Entry<Size>& entry) {
+    const Split split = insert_below(tx, tree_->top.node, tree_->top.height, key, entry);
+    if (split.right) {
+      Node root{};
+      root.count = 1;
+      root.keys[0] = split.key;
+      root.children[0] = tree_->top.node.offset;
+      root.children[1] = split.right.offset;
+      const Ref<Node> made = tx.make(root);
+      tx.change(tree_->top) = {made, tree_->top.height + 1};
+    }
   }
 
   Split insert_below(Tx& tx, Ref<Node> at, std::uint64_t level, std::uint64_t key,

@@ -21,7 +21,7 @@ template <std::size_t Size>
 class HashTable {
  public:
   HashTable(const Heap& heap, const WorkloadSpec& spec)
-      : heap_(heap), buckets_(std::bit_ceil(spec.entries)) {}
+      : heap_(heap), buckets_(std::bit_ceil(spec.key_space())) {}
 
   void create() {
     Root& root = heap_.root<Root>();
@@ -45,16 +45,11 @@ class HashTable {
   }
 
   void insert(std::uint64_t key, const Entry<Size>& value) {
-    const std::uint64_t bucket = bucket_of(key);
-    Tx tx(heap_);
-    tx.lock(stripes_[bucket % kStripes]);
-    if (const Ref<Node> node = find(bucket, key)) {
-      tx.change(heap_.at(node).value) = value;
-    } else {
-      const Ref<Node> fresh = tx.make(Node{key, heads_[bucket].first, value});
-      tx.change(heads_[bucket]).first = fresh;
-    }
-    tx.commit();
+    put(key, value, [](const Entry<Size>&) {});
+  }
+
+  bool modify(std::uint64_t key, const Entry<Size>& value, Entry<Size>& before) {
+    return put(key, value, [&](const Entry<Size>& found) { before = found; });
   }
 
   std::string check_structure() const {
@@ -101,6 +96,24 @@ class HashTable {
     Ref<Node> at = heads_[bucket].first;
     while (at && heap_.at(at).key != key) at = heap_.at(at).next;
     return at;
+  }
+
+  // Whether the key was there; see(its value) is then called first.
+  template <class See>
+  bool put(std::uint64_t key, const Entry<Size>& value, See see) {
+    const std::uint64_t bucket = bucket_of(key);
+    Tx tx(heap_);
+    tx.lock(stripes_[bucket % kStripes]);
+    const Ref<Node> node = find(bucket, key);
+    if (node) {
+      see(heap_.at(node).value);
+      tx.change(heap_.at(node).value) = value;
+    } else {
+      const Ref<Node> fresh = tx.make(Node{key, heads_[bucket].first, value});
+      tx.change(heads_[bucket]).first = fresh;
+    }
+    tx.commit();
+    return static_cast<bool>(node);
   }
 
   const Heap& heap_;

@@ -4,6 +4,11 @@
 // `Map<Size>` has, besides create, attach, check_structure and visit:
 //   bool search(std::uint64_t key, Entry<Size>& result) const;
 //   void insert(std::uint64_t key, const Entry<Size>& value);   // one transaction
+// and, where other mixes than the paper's are run:
+//   // One transaction. Whether the key was there; its value is then in `before`.
+//   bool modify(std::uint64_t key, const Entry<Size>& value, Entry<Size>& before);
+//   // Reads up to `count` entries from `key` on, each into `result` in turn. Returns how many.
+//   std::uint64_t scan(std::uint64_t key, std::uint64_t count, Entry<Size>& result) const;
 #pragma once
 
 #include <cstddef>
@@ -36,6 +41,17 @@ class MapWorkload {
     if (operation.kind == OperationKind::insert) {
       map_.insert(operation.key, Entry<Size>::of(operation.value));
       return {.found = true, .wrote = true};
+    }
+    const auto value = Entry<Size>::of(operation.value);
+    if constexpr (requires { map_.modify(operation.key, value, result); }) {
+      if (operation.kind == OperationKind::modify) {
+        return {.found = map_.modify(operation.key, value, result), .wrote = true};
+      }
+    }
+    if constexpr (requires { map_.scan(operation.key, operation.count, result); }) {
+      if (operation.kind == OperationKind::scan) {
+        return {.found = map_.scan(operation.key, operation.count, result) != 0, .wrote = false};
+      }
     }
     return {.found = map_.search(operation.key, result), .wrote = false};
   }

@@ -74,6 +74,23 @@ class BpTree {
     return true;
   }
 
+  // Reads up to `count` entries from the least key on that is not less than `key`, each in `value`
+  // in turn. Returns how many.
+  template <WordTransaction Tx>
+  std::uint64_t scan(Tx& tx, std::uint64_t key, std::uint64_t count, EntryWords& value) const {
+    Path path;
+    Word leaf = descend(tx, key, path);
+    std::uint64_t found = 0;
+    std::uint64_t position = lower_position(tx, leaf, tx.load(leaf), key);
+    for (; leaf != 0 && found < count; leaf = tx.load(leaf + kNext), position = 0) {
+      const std::uint64_t end = std::min(tx.load(leaf), position + (count - found));
+      for (; position < end; ++position, ++found) {
+        tx.load(tx.load(leaf + kValues + position), value.data(), words_);
+      }
+    }
+    return found;
+  }
+
   template <WordTransaction Tx>
   std::string check_structure(Tx& tx) const {
     Check check;

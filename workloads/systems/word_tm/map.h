@@ -29,7 +29,16 @@ class Map : public Base {
       return true;
     }
     EntryWords value;  // the caller of a search wants the value, so its words are read
-    return this->lookup(tx, operation.key, value);
+    if constexpr (requires { this->scan(tx, operation.key, operation.count, value); }) {
+      if (operation.kind == OperationKind::scan) {
+        return this->scan(tx, operation.key, operation.count, value) != 0;
+      }
+    }
+    const bool is_there = this->lookup(tx, operation.key, value);
+    if (operation.kind == OperationKind::modify) {
+      this->insert(tx, operation.key, operation.value);
+    }
+    return is_there;
   }
 
  private:

@@ -46,7 +46,9 @@ class WordClient final : public workloads::Client {
 
   bool execute(const Operation& operation) override {
     const auto body = [&](typename Engine::Tx& tx) { return structure_.execute(tx, operation); };
-    if (operation.kind == OperationKind::search) return read(engine_, client_, body);
+    const bool reads =
+        operation.kind == OperationKind::search || operation.kind == OperationKind::scan;
+    if (reads) return read(engine_, client_, body);
     return update(engine_, client_, body);
   }
   [[nodiscard]] ClientCounters counters() const override { return client_.counters(); }
