@@ -7,12 +7,14 @@ namespace sp3::rangelock {
 
 void NodePool::give_back() noexcept {
   for (const bool tall : {false, true}) {
+    newest_->batches[tall].push(retired_[tall]);
     for (Bag& bag : limbo_) {
-      bag.full[tall].push(bag.chains[tall]);
-      domain_.adopt(tall, bag.full[tall]);
+      domain_.adopt(tall, bag.batches[tall]);
       bag.epoch = 0;
     }
-    more_[tall].push(free_[tall]);
+    NodeChain rest;
+    while (free_[tall] != nullptr) rest.push(std::exchange(free_[tall], free_[tall]->pool_next));
+    more_[tall].push(rest);
     domain_.give(tall, more_[tall], more_[tall].size());
   }
 }
@@ -24,16 +26,14 @@ void NodePool::refill(bool tall) {
       if (bag.epoch != 0 && bag.epoch + 2 <= domain_.epochs().current()) empty(bag);
     }
   }
-  free_[tall] = more_[tall].empty() ? domain_.take(tall) : more_[tall].pop();
+  free_[tall] = (more_[tall].empty() ? domain_.take(tall) : more_[tall].pop()).first;
 }
 
-// Closes the newest bag and opens the next. If even the oldest is still watched, the newest just
-// grows: a pinned thread that does not run holds up memory, not us.
-void NodePool::turn() noexcept {
+// Puts the batch into the newest bag, closes that and opens the next. If even the oldest is still
+// watched, the newest just grows: a pinned thread that does not run holds up memory, not us.
+void NodePool::turn(bool tall) noexcept {
   base::EpochDomain& epochs = domain_.epochs();
-  for (const bool tall : {false, true}) {
-    if (newest_->chains[tall].size >= kBatch) newest_->full[tall].push(newest_->chains[tall]);
-  }
+  newest_->batches[tall].push(retired_[tall]);
   epochs.try_advance();
   Bag* const oldest = newest_ == &limbo_.back() ? limbo_.data() : newest_ + 1;
   if (oldest->epoch != 0 && oldest->epoch + 2 > epochs.current()) return;
@@ -45,9 +45,7 @@ void NodePool::turn() noexcept {
 void NodePool::empty(Bag& bag) noexcept {
   for (const bool tall : {false, true}) {
     NodeBatches& more = more_[tall];
-    more.push_all(bag.full[tall]);
-    free_[tall].splice(bag.chains[tall]);
-    if (free_[tall].size >= kBatch) more.push(free_[tall]);
+    more.push_all(bag.batches[tall]);
     if (more.size() > kSurplus) domain_.give(tall, more, more.size() - kSurplus);
   }
   bag.epoch = 0;

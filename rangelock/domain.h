@@ -27,7 +27,7 @@ namespace sp3::rangelock {
 
 class Domain;
 
-inline constexpr std::size_t kBatch = 64;  // nodes
+inline constexpr std::size_t kBatch = 128;  // nodes
 
 class NodePool {
  public:
@@ -44,7 +44,11 @@ class NodePool {
     return is_tall(height) ? allocate_from<true>() : allocate_from<false>();
   }
   // A node that no other thread has seen.
-  void free(Node* node) noexcept { free_[is_tall(node->height)].push(node); }
+  void free(Node* node) noexcept {
+    Node*& free = free_[is_tall(node->height)];
+    node->pool_next = free;
+    free = node;
+  }
   // A node that can no longer be reached, but that pinned threads may hold.
   void retire(Node* node) noexcept {
     is_tall(node->height) ? retire_to<true>(node) : retire_to<false>(node);
@@ -53,34 +57,35 @@ class NodePool {
  private:
   // What was retired together; free two epochs later.
   struct Bag {
-    std::array<NodeChain, 2> chains;  // begun
-    std::array<NodeBatches, 2> full;
+    std::array<NodeBatches, 2> batches;
     base::EpochDomain::Epoch epoch = 0;  // 0: the newest, or empty
   };
-  static constexpr std::size_t kBags = 4;
+  static constexpr std::size_t kBags = 3;
   static constexpr std::size_t kSurplus = 8;  // batches of free nodes to keep
 
   template <bool tall>
   Node* allocate_from() {
-    NodeChain& chain = free_[tall];
-    if (chain.first == nullptr) [[unlikely]]
+    if (free_[tall] == nullptr) [[unlikely]]
       refill(tall);
-    return chain.pop();
+    Node* const node = free_[tall];
+    free_[tall] = node->pool_next;
+    return node;
   }
   template <bool tall>
   void retire_to(Node* node) noexcept {
-    NodeChain& chain = newest_->chains[tall];
+    NodeChain& chain = retired_[tall];
     chain.push(node);
     if (chain.size == kBatch) [[unlikely]]
-      turn();
+      turn(tall);
   }
   void refill(bool tall);
-  void turn() noexcept;
+  void turn(bool tall) noexcept;
   void empty(Bag& bag) noexcept;
 
   Domain& domain_;
-  std::array<NodeChain, 2> free_;  // low nodes, tall nodes
-  std::array<NodeBatches, 2> more_;
+  std::array<Node*, 2> free_{};       // chained by pool_next; low nodes, tall nodes
+  std::array<NodeChain, 2> retired_;  // for the newest bag, when they are a batch
+  std::array<NodeBatches, 2> more_;   // free
   std::array<Bag, kBags> limbo_;
   Bag* newest_ = limbo_.data();
 };

@@ -18,28 +18,17 @@ namespace sp3::rangelock {
 // Chained by pool_next.
 struct NodeChain {
   Node* first = nullptr;
-  Node* last = nullptr;  // only if there is a first
   std::size_t size = 0;
 
   [[nodiscard]] bool empty() const noexcept { return first == nullptr; }
   void push(Node* node) noexcept {
     node->pool_next = first;
-    if (first == nullptr) last = node;
     first = node;
     ++size;
   }
-  Node* pop() noexcept {
-    Node* const node = first;
-    first = node->pool_next;
-    --size;
-    return node;
-  }
+  // Walks through the other.
   void splice(NodeChain& other) noexcept {
-    if (other.first == nullptr) return;
-    other.last->pool_next = first;
-    if (first == nullptr) last = other.last;
-    first = other.first;
-    size += other.size;
+    while (other.first != nullptr) push(std::exchange(other.first, other.first->pool_next));
     other = {};
   }
 };
@@ -50,7 +39,7 @@ class NodeBatches {
   [[nodiscard]] bool empty() const noexcept { return chains_.empty() && rest_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return chains_.size(); }
 
-  // Without memory to note it, the chain goes to the end of another one.
+  // Without memory to note the chain its nodes go to another one.
   void push(NodeChain& chain) noexcept {
     if (chain.empty()) return;
     try {

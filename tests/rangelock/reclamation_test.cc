@@ -193,6 +193,6 @@ TEST_CASE("batches of nodes go on whole, and the last to come is the first to go
   CHECK(others.pop().first == &nodes[3]);
   rangelock::NodeChain last = others.pop();
   CHECK(last.size == 3);
-  CHECK(last.pop() == &nodes[2]);
+  CHECK(last.first == &nodes[2]);
   CHECK(others.empty());
 }
