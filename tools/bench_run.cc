@@ -46,8 +46,8 @@ workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, boo
     const std::string violation =
         workloads::check_run(cell.system, *system, cell.spec, run.threads);
     if (!violation.empty()) {
-      throw std::runtime_error(fmt::format("{} on {}: {}", cell.system,
-                                           workloads::to_string(cell.spec.kind), violation));
+      throw std::runtime_error(
+          fmt::format("{} on {}: {}", cell.system, name_of(cell.spec), violation));
     }
   }
   system->close();

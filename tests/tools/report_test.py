@@ -187,6 +187,15 @@ class ComputationTest(unittest.TestCase):
         base = "native, +500 ns for each fence"
         self.assertEqual(set(self.titles(rows)), {base, base + ", ycsb-a", base + ", ycsb-e"})
 
+    def test_the_paper_is_quoted_beside_its_own_mix_only(self):
+        import tables
+
+        for mix, quoted in (("paper", True), ("ycsb-a", False)):
+            ((setting, rows),) = self.load(some_rows(mix=mix)).settings()
+            for table in (tables.comparison(setting, rows), tables.scaling(setting, rows)):
+                said = any(" to " in cell for line in table.rows for cell in line)
+                self.assertEqual(said, quoted, table.title)
+
     def test_cells_with_several_rows_are_named(self):
         rows = [row("sp3", "sps", 1, 10.0), row("sp3", "sps", 2, 10.0), row("sp3", "sps", 1, 20.0)]
         self.assertEqual(self.results.measured_twice(rows[:2]), [])
@@ -253,7 +262,7 @@ class ComputationTest(unittest.TestCase):
             ("throughput_tx_per_s", most), ("entries", most), ("threads", 2**70), ("zipf", 1e308),
             ("system", "a\ud800"), ("workload", "\udfff"), ("system", "x" * 5000),
             ("machine", {"cpu": ["A"]}), ("machine", {"cpu": {"a": 1}}), ("pool_size", -1),
-            ("machine", {"cpu": "\ud800"}), ("file_system", 3),
+            ("machine", {"cpu": "\ud800"}), ("file_system", 3), ("mix", 1),
         ):  # fmt: skip
             with self.subTest(member=member, value=str(value)[:20].encode("ascii", "replace")):
                 with self.assertRaisesRegex(self.results.BadInput, f"row 0: {member}") as caught:

@@ -83,7 +83,9 @@ std::map<std::uint64_t, std::uint64_t> expected(const WorkloadSpec& spec,
   OperationStream stream(spec, zipf, 0, kDraws);
   for (; operations > 0; --operations) {
     const Operation operation = stream.next();
-    if (operation.kind == OperationKind::insert) map[operation.key] = operation.value;
+    if (operation.kind == OperationKind::insert || operation.kind == OperationKind::modify) {
+      map[operation.key] = operation.value;
+    }
   }
   return map;
 }
@@ -117,7 +119,7 @@ void kill_once(std::string_view name, const WorkloadSpec& spec, std::uint64_t af
   const TempPath path("kill");
   const SystemOptions options = small_options(name, path);
   if (!why_unsupported(name, spec, options).empty()) return;
-  CAPTURE(name, to_string(spec.kind), after);
+  CAPTURE(name, name_of(spec), after);
   const std::uint64_t done = run_and_kill(name, spec, options, 1, after);
   const auto system = make_system(name);
   system->open(spec, options);
@@ -184,7 +186,14 @@ TEST_CASE("Every durable system holds what it acknowledged when its process is k
     for (const WorkloadKind kind : kAllWorkloads) {
       spec.kind = kind;
       spec.fill = 0.3;
+      spec.mix = Mix::paper;
       for (const std::uint64_t after : {1U, 300U}) kill_once(info.name, spec, after);
+    }
+    spec.kind = WorkloadKind::bptree;
+    spec.fill = 1;
+    for (const Mix mix : {Mix::ycsb_e, Mix::ycsb_f}) {
+      spec.mix = mix;
+      kill_once(info.name, spec, 300);
     }
   }
 }

@@ -92,7 +92,7 @@ KINDS = [
         | each("threads", THREADS)
         | each("latency_model", MODEL),
         each("latency_line_ns latency_p50_ns latency_p99_ns latency_p999_ns", AMOUNT)
-        | each("flush locks commit file_system", TEXT)
+        | each("mix flush locks commit file_system", TEXT)
         | each("group checkpoint_ms pool_size", WHOLE)
         | each("simulated", FLAG)
         | each("machine", MACHINE),

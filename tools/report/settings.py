@@ -16,6 +16,8 @@ DEFAULTS = {"locks": "commit", "group": 32, "checkpoint_ms": 1000}
 # only its rows have begin.
 OWN_MEMBERS = {"ranges": "range_", "bank": (), "tpcc": "warehouses"}
 
+PAPER = "paper"  # the mix of rows that do not say
+
 LONGEST_SLUG = 200  # file names end at 255
 
 
@@ -132,7 +134,7 @@ def setting_of(row):
         environment_of(row), row["memory"], row["latency_ns"], model, member("latency_line_ns", 0),
         durability, row["entries"], row["entry_size"], row["zipf"], row["insert_ratio"], row["fill"],
         member("flush", ""), *(member(name, default) for name, default in DEFAULTS.items()),
-        member("pool_size", 0), member("file_system", ""), member("mix", "paper"),
+        member("pool_size", 0), member("file_system", ""), member("mix", PAPER),
         own_of(row),
         json.dumps(member("machine", {}), sort_keys=True), member("commit", ""),
     )  # fmt: skip
@@ -183,7 +185,7 @@ def details_of(setting, alike):
     details += [f"entries of {setting.entry_size:,} bytes"] if differs("entry_size") else []
     details += [f"zipf {setting.zipf:g}"] if differs("zipf") else []
     details += [f"{100 * setting.insert_ratio:g} % inserts"] if differs("insert_ratio") else []
-    details += [setting.mix] if setting.mix != "paper" else []
+    details += [setting.mix] if setting.mix != PAPER else []
     details += [f"filled to {100 * setting.fill:g} %"] if differs("fill") else []
     details += [f"flush {setting.flush or '?'}"] if differs("flush") else []
     details += [f"locks at {setting.locks}"] if is_told("locks") else []

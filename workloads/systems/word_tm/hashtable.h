@@ -21,7 +21,7 @@ namespace sp3::workloads::word_tm {
 class HashTable {
  public:
   explicit HashTable(const WorkloadSpec& spec)
-      : buckets_(std::bit_ceil(spec.entries)), words_(spec.entry_size / 8) {}
+      : buckets_(std::bit_ceil(spec.key_space())), words_(spec.entry_size / 8) {}
 
   template <WordTransaction Tx>
   void create(Tx& tx) {
