@@ -11,6 +11,7 @@
 
 #include "emu/interposed/syncs.h"
 #include "workloads/bank.h"
+#include "workloads/systems/keyvalue/client.h"
 #include "workloads/tpcc/initial.h"
 #include "workloads/tpcc/transactions.h"
 
@@ -89,15 +90,12 @@ class RowsInStore {
   std::uint64_t written_ = 0;
 };
 
-// `Transactions` are the workload's. Fences are counted as those of single puts are (system.cc).
+// `Transactions` are the workload's.
 template <class Transactions>
-class ApplicationClient final : public Client {
+class ApplicationClient final : public StoreClient {
  public:
   ApplicationClient(Store& store, GroupSync* group, Transactions transactions)
-      : session_(store.connect()),
-        group_(group),
-        hidden_syncs_per_put_(group == nullptr ? store.hidden_syncs_per_put() : 0),
-        transactions_(std::move(transactions)) {}
+      : StoreClient(store, group), transactions_(std::move(transactions)) {}
 
   bool execute(const Operation& operation) override {
     bool found = false;
@@ -109,33 +107,17 @@ class ApplicationClient final : public Client {
     };
     const std::uint64_t before = emu::sync_calls();
     try {
-      counters_.aborts += Transactions::only_reads(operation) ? session_->transact_reading(body)
-                                                              : session_->transact(body);
+      counted().aborts += Transactions::only_reads(operation) ? session().transact_reading(body)
+                                                              : session().transact(body);
     } catch (const RolledBack&) {
       return false;
     }
-    ++counters_.commits;
-    if (written == 0) return found;
-    if (group_ != nullptr) group_->committed(pending_, written);
-    ++counters_.writing_commits;
-    counters_.fences += emu::sync_calls() - before + hidden_syncs_per_put_;
+    ++counted().commits;
+    if (written != 0) count_written(written, before);
     return found;
   }
 
-  void drain() override {
-    const std::uint64_t before = emu::sync_calls();
-    if (group_ != nullptr) group_->flush(pending_);
-    counters_.fences += emu::sync_calls() - before;
-  }
-
-  [[nodiscard]] ClientCounters counters() const override { return counters_; }
-
  private:
-  std::unique_ptr<Session> session_;
-  GroupSync* group_;
-  std::uint64_t hidden_syncs_per_put_;
-  GroupSync::Pending pending_;
-  ClientCounters counters_;
   Transactions transactions_;
 };
 

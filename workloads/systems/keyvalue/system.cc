@@ -11,6 +11,7 @@
 #include "emu/interposed/syncs.h"
 #include "workloads/entry.h"
 #include "workloads/systems/keyvalue/applications.h"
+#include "workloads/systems/keyvalue/client.h"
 #include "workloads/systems/keyvalue/group_sync.h"
 
 namespace sp3::workloads::keyvalue {
@@ -22,25 +23,17 @@ Value bytes_of(const Entry<Size>& entry) {
   return std::as_bytes(std::span(entry.words));
 }
 
-// The fences of a client are the syncs that its own thread called for. A store may let one thread
-// sync for several: all clients' fences together are right, one client's alone are not.
 template <std::size_t Size>
-class KeyValueClient final : public Client {
+class KeyValueClient final : public StoreClient {
  public:
-  // `group` is null if every put is durable by itself.
-  KeyValueClient(Store& store, GroupSync* group)
-      : session_(store.connect()),
-        group_(group),
-        hidden_syncs_per_put_(group == nullptr ? store.hidden_syncs_per_put() : 0) {}
+  using StoreClient::StoreClient;
 
   bool execute(const Operation& operation) override {
-    ++counters_.commits;
-    if (operation.kind == OperationKind::search) {
-      return session_->get(operation.key, std::as_writable_bytes(std::span(result_.words)));
-    }
+    ++counted().commits;
     const auto result = std::as_writable_bytes(std::span(result_.words));
+    if (operation.kind == OperationKind::search) return session().get(operation.key, result);
     if (operation.kind == OperationKind::scan) {
-      return session_->scan(operation.key, operation.count, [&](Value value) {
+      return session().scan(operation.key, operation.count, [&](Value value) {
         std::copy_n(value.begin(), std::min(value.size(), result.size()), result.begin());
       }) != 0;
     }
@@ -48,33 +41,18 @@ class KeyValueClient final : public Client {
     const std::uint64_t before = emu::sync_calls();
     bool found = true;
     if (operation.kind == OperationKind::modify) {
-      counters_.aborts += session_->transact([&](Transaction& tx) {
+      counted().aborts += session().transact([&](Transaction& tx) {
         found = tx.get(operation.key, result, Use::change);
         tx.put(operation.key, bytes_of(entry));
       });
     } else {
-      session_->put(operation.key, bytes_of(entry));
+      session().put(operation.key, bytes_of(entry));
     }
-    if (group_ != nullptr) group_->committed(pending_, Size);
-    ++counters_.writing_commits;
-    counters_.fences += emu::sync_calls() - before + hidden_syncs_per_put_;
+    count_written(Size, before);
     return found;
   }
 
-  void drain() override {
-    const std::uint64_t before = emu::sync_calls();
-    if (group_ != nullptr) group_->flush(pending_);
-    counters_.fences += emu::sync_calls() - before;
-  }
-
-  [[nodiscard]] ClientCounters counters() const override { return counters_; }
-
  private:
-  std::unique_ptr<Session> session_;
-  GroupSync* group_;
-  std::uint64_t hidden_syncs_per_put_;
-  GroupSync::Pending pending_;
-  ClientCounters counters_;
   Entry<Size> result_{};
 };
 
