@@ -65,6 +65,9 @@ class MapWorkload {
     return is_there;
   }
 
+  // As Client has it.
+  [[nodiscard]] std::uint64_t last_tag() const { return result_.tag(); }
+
   std::string check_structure(Transaction& tx) const { return map_.check_invariants(tx); }
 
   void visit(Transaction& tx, const ItemVisitor& visitor) const {

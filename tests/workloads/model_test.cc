@@ -31,6 +31,9 @@ class Model {
     }
   }
 
+  // What it read last, of a map.
+  [[nodiscard]] std::uint64_t last_tag() const { return last_tag_; }
+
   bool execute(const Operation& operation) {
     switch (operation.kind) {
       case OperationKind::swap:
@@ -46,10 +49,19 @@ class Model {
       case OperationKind::insert:
         map_[operation.key] = operation.value;
         return true;
-      case OperationKind::modify:
-        return !map_.insert_or_assign(operation.key, operation.value).second;
-      case OperationKind::scan:
-        return map_.lower_bound(operation.key) != map_.end();
+      case OperationKind::modify: {
+        const bool is_there = read(operation.key);
+        map_[operation.key] = operation.value;
+        return is_there;
+      }
+      case OperationKind::scan: {
+        std::uint64_t left = operation.count;
+        for (auto at = map_.lower_bound(operation.key); at != map_.end() && left > 0;
+             ++at, --left) {
+          last_tag_ = at->second;
+        }
+        return left < operation.count;
+      }
       case OperationKind::search:
         break;
       case OperationKind::read_range:
@@ -60,7 +72,7 @@ class Model {
       case OperationKind::payment:
         FAIL("ranges and applications have tests of their own");
     }
-    return map_.contains(operation.key);
+    return read(operation.key);
   }
 
   [[nodiscard]] Contents contents() const {
@@ -72,6 +84,11 @@ class Model {
   }
 
  private:
+  bool read(std::uint64_t key) {
+    const auto at = map_.find(key);
+    if (at != map_.end()) last_tag_ = at->second;
+    return at != map_.end();
+  }
   [[nodiscard]] bool is_map() const {
     return kind_ != WorkloadKind::sps && kind_ != WorkloadKind::queue;
   }
@@ -80,6 +97,7 @@ class Model {
   std::vector<std::uint64_t> array_;
   std::deque<std::uint64_t> queue_;
   std::map<std::uint64_t, std::uint64_t> map_;
+  std::uint64_t last_tag_ = 0;
 };
 
 Contents contents_of(System& system) {
@@ -100,6 +118,12 @@ void run_beside_model(System& system, const WorkloadSpec& spec, unsigned thread,
     const Operation operation = stream.next();
     const bool found = client->execute(operation);
     if (found != model.execute(operation)) FAIL("operation " << i << " of thread " << thread);
+    const bool reads = operation.kind == OperationKind::search ||
+                       operation.kind == OperationKind::modify ||
+                       operation.kind == OperationKind::scan;
+    if (reads && found && client->last_tag() != model.last_tag()) {
+      FAIL("what operation " << i << " of thread " << thread << " has read");
+    }
   }
   client->drain();
   CHECK(client->counters().commits - before.commits == static_cast<std::uint64_t>(operations));

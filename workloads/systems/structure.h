@@ -42,6 +42,11 @@ class RuntimeClient final : public Client {
     return found;
   }
 
+  [[nodiscard]] std::uint64_t last_tag() const override {
+    if constexpr (requires { workload_.last_tag(); }) return workload_.last_tag();
+    return 0;
+  }
+
   void drain() override {
     if (asynchronous_) session_.flush();
   }

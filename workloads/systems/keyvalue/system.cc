@@ -52,6 +52,8 @@ class KeyValueClient final : public StoreClient {
     return found;
   }
 
+  [[nodiscard]] std::uint64_t last_tag() const override { return result_.tag(); }
+
  private:
   Entry<Size> result_{};
 };

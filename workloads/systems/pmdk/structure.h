@@ -54,6 +54,7 @@ class PmdkClient final : public Client {
     counters_.fences += after.fences - before.fences;
     return outcome.found;
   }
+  [[nodiscard]] std::uint64_t last_tag() const override { return result_.tag(); }
   [[nodiscard]] ClientCounters counters() const override { return counters_; }
 
  private:

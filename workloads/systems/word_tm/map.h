@@ -22,8 +22,9 @@ class Map : public Base {
     }
   }
 
+  // `tag` becomes that of the last entry read.
   template <WordTransaction Tx>
-  bool execute(Tx& tx, const Operation& operation) const {
+  bool execute(Tx& tx, const Operation& operation, std::uint64_t& tag) const {
     if (operation.kind == OperationKind::insert) {
       this->insert(tx, operation.key, operation.value);
       return true;
@@ -31,10 +32,13 @@ class Map : public Base {
     EntryWords value;  // the caller of a search wants the value, so its words are read
     if constexpr (requires { this->scan(tx, operation.key, operation.count, value); }) {
       if (operation.kind == OperationKind::scan) {
-        return this->scan(tx, operation.key, operation.count, value) != 0;
+        const bool found = this->scan(tx, operation.key, operation.count, value) != 0;
+        tag = value.tag();
+        return found;
       }
     }
     const bool is_there = this->lookup(tx, operation.key, value);
+    tag = value.tag();
     if (operation.kind == OperationKind::modify) {
       this->insert(tx, operation.key, operation.value);
     }

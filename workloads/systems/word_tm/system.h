@@ -45,18 +45,26 @@ class WordClient final : public workloads::Client {
       : engine_(engine), client_(engine), structure_(structure) {}
 
   bool execute(const Operation& operation) override {
-    const auto body = [&](typename Engine::Tx& tx) { return structure_.execute(tx, operation); };
+    const auto body = [&](typename Engine::Tx& tx) {
+      if constexpr (requires { structure_.execute(tx, operation, last_tag_); }) {
+        return structure_.execute(tx, operation, last_tag_);
+      } else {
+        return structure_.execute(tx, operation);
+      }
+    };
     const bool reads =
         operation.kind == OperationKind::search || operation.kind == OperationKind::scan;
     if (reads) return read(engine_, client_, body);
     return update(engine_, client_, body);
   }
+  [[nodiscard]] std::uint64_t last_tag() const override { return last_tag_; }
   [[nodiscard]] ClientCounters counters() const override { return client_.counters(); }
 
  private:
   Engine& engine_;
   typename Engine::Client client_;
   const W& structure_;
+  std::uint64_t last_tag_ = 0;
 };
 
 // One workload's data, with its type behind it.
