@@ -45,6 +45,7 @@ namespace {
 // A carrier takes so many words of a slab's names at a time: 4096 objects.
 constexpr std::size_t kWordsAtOnce = 64;
 constexpr base::Lsn kUnknown = ~base::Lsn{0};
+constexpr int kFloorsTried = 8;
 }  // namespace
 
 Checkpointer::Checkpointer(PoolCore& pool)
@@ -100,8 +101,7 @@ void Checkpointer::run_locked(bool last) {
 
 void Checkpointer::run_steps(bool last) {
   const std::uint64_t started = emu::ticks();
-  last_settled_.assign(last_settled_.size(), 0);
-  const base::Stamp floor = raise_floor();
+  const base::Stamp floor = choose_floor();
   collect_names(floor);
   bring_home();
   for (index::Slab* carved : pool_.slabs().take_newly_carved()) note_dirty(carved);
@@ -126,7 +126,20 @@ void Checkpointer::count_work() noexcept {
   fences_.raise_to(fences);
 }
 
+// A floor beside which every session's head is known, if that lets the index give the names. A
+// session runs far ahead of the floor while we have no core, more often than not when there are as
+// many threads as cores. A higher floor costs microseconds, and reading the log the caches.
+base::Stamp Checkpointer::choose_floor() {
+  base::Stamp floor = raise_floor();
+  for (int tries = 1; tries < kFloorsTried; ++tries) {
+    if (heads_are_known() || !index_is_shorter_than_log()) break;
+    floor = raise_floor();
+  }
+  return floor;
+}
+
 base::Stamp Checkpointer::raise_floor() {
+  last_settled_.assign(last_settled_.size(), 0);
   // relaxed: only we store it.
   base::Stamp floor =
       std::max(pool_.clock().now(), pool_.floor.load(std::memory_order_relaxed) + 1);
@@ -180,8 +193,16 @@ void Checkpointer::await_stamps_up_to(base::Stamp floor, SessionShared& session)
 // bitmap for each slab. Also moves the sessions' heads: the first LSN that recovery will still
 // need. The log names the objects, and the index knows them: whichever is less to read.
 void Checkpointer::collect_names(base::Stamp floor) {
-  if (!index_is_shorter_than_log() || !collect_from_index()) collect_from_log(floor);
+  if (heads_are_known() && index_is_shorter_than_log()) {
+    collect_from_index();
+  } else {
+    collect_from_log(floor);
+  }
   std::sort(named_slabs_.begin(), named_slabs_.end());
+}
+
+bool Checkpointer::heads_are_known() const {
+  return std::find(last_settled_.begin(), last_settled_.end(), kUnknown) == last_settled_.end();
 }
 
 bool Checkpointer::index_is_shorter_than_log() const {
@@ -192,13 +213,9 @@ bool Checkpointer::index_is_shorter_than_log() const {
   return pool_.slabs().index_bytes() < segments * pool_.layout().segment_size;
 }
 
-// False if a head cannot be told, because its session went too far ahead of the floor at once.
-// REQUIRES: everything up to the floor is settled, hence published: an entry that says "at home" by
-// now has no version up to the floor that is not.
-bool Checkpointer::collect_from_index() {
-  if (std::find(last_settled_.begin(), last_settled_.end(), kUnknown) != last_settled_.end()) {
-    return false;
-  }
+// REQUIRES: heads_are_known(), and everything up to the floor is settled, hence published: an entry
+// that says "at home" by now has no version up to the floor that is not.
+void Checkpointer::collect_from_index() {
   for (std::size_t id = 0; id < heads_.size(); ++id) {
     heads_[id] = std::max(heads_[id], last_settled_[id] + 1);
   }
@@ -213,7 +230,6 @@ bool Checkpointer::collect_from_index() {
       names_of(*slab)[slot / 64] |= std::uint64_t{1} << (slot % 64);
     }
   }
-  return true;
 }
 
 void Checkpointer::collect_from_log(base::Stamp floor) {

@@ -60,11 +60,13 @@ class Checkpointer {
   void run_locked(bool last);
   void run_steps(bool last);
   void count_work() noexcept;
+  base::Stamp choose_floor();
   base::Stamp raise_floor();
   void await_stamps_up_to(base::Stamp floor, SessionShared& session);
   void collect_names(base::Stamp floor);
+  [[nodiscard]] bool heads_are_known() const;
   [[nodiscard]] bool index_is_shorter_than_log() const;
-  bool collect_from_index();
+  void collect_from_index();
   void collect_from_log(base::Stamp floor);
   void collect_session(SessionShared& session, base::Stamp floor);
   void name(std::uint64_t offset);
@@ -98,7 +100,8 @@ class Checkpointer {
   std::vector<bool> slab_is_dirty_;
   std::vector<std::uint32_t> freed_slabs_;  // freed at the end of the last checkpoint
   std::vector<base::Lsn> heads_;
-  // by session: the LSN of its last record up to the floor, kUnknown if that was missed
+  // by session: the LSN of its last record up to the floor, kUnknown if it went so far ahead of the
+  // floor at once that this was missed
   std::vector<base::Lsn> last_settled_;
 
   emu::Mutex orphans_mutex_;

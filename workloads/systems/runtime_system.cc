@@ -1,5 +1,7 @@
 #include "workloads/systems/runtime_system.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 
@@ -29,6 +31,8 @@ std::unique_ptr<Structure> make_structure(const WorkloadSpec& spec) {
   throw std::logic_error("make_structure: no such workload");
 }
 
+constexpr std::uint64_t kMostLog = std::uint64_t{1} << 30;
+
 class RuntimeSystem final : public System {
  public:
   explicit RuntimeSystem(RuntimeVariant variant) : variant_(variant) {}
@@ -39,7 +43,12 @@ class RuntimeSystem final : public System {
     if (variant_.policy == CommitPolicy::ideal) options_.policy = CommitPolicy::speculative;
 
     std::filesystem::remove(path_);
-    const std::uint64_t size = options.pool_size != 0 ? options.pool_size : default_pool_size(spec);
+    std::uint64_t size = options.pool_size;
+    if (size == 0) {
+      // Up to twice the log that a pool has by itself: there is room, and fewer checkpoints.
+      size = default_pool_size(spec);
+      options_.geometry.log_size = std::min(size / 2, kMostLog);
+    }
     pool_ = Pool::create(path_, size, options_);
     structure_ = make_structure(spec);
     Session session = pool_->session();
