@@ -45,6 +45,19 @@ struct CrashOptions {
   std::uint32_t rotten_log_one_in = 4;        // of them
 };
 
+// Few images of each event; many of them rot as well, and then every recovery is watched.
+inline CrashOptions rotting() {
+  CrashOptions options;
+  options.most_enumerated = 4;
+  options.samples = 4;
+  options.nested_one_in = 400;
+  options.nested_depth = 2;
+  options.continued_one_in = 4000;
+  options.killed_one_in = 16;
+  options.rotten_one_in = 4;
+  return options;
+}
+
 struct CrashCounts {
   std::uint64_t runs = 0;
   std::uint64_t points = 0;  // events at which something new could be lost

@@ -107,6 +107,17 @@ std::string describe_event(const pool::Layout& layout, emu::sim::Event event, st
   return fmt::format("event {} {}", static_cast<int>(event), what);
 }
 
+std::string describe(const CrashCounts& n) {
+  std::string text = fmt::format(
+      "{} distinct images, {} recoveries ({} after a crash in recovery, {} after a kill), {} "
+      "programs ({} on recovered pools, {} on a failing disk), {} structures read",
+      n.images, n.checks, n.nested, n.killed, n.runs, n.continued, n.failed, n.structures);
+  if (n.rotten != 0) {
+    text += fmt::format(", {} rotten ({} refused, {} salvaged)", n.rotten, n.refused, n.salvaged);
+  }
+  return text;
+}
+
 std::string describe_choice(const pool::Layout& layout, std::uint32_t unit_bytes,
                             const emu::sim::Media::Choice& choice) {
   const std::string place = describe_place(layout, std::uint64_t{choice.unit} * unit_bytes);

@@ -1,5 +1,5 @@
-// Names for what a violation and a trace would otherwise give as numbers: events, and places in a
-// pool file.
+// Words for what a violation and a trace would otherwise give as numbers: events, and places in a
+// pool file; and for what a campaign has covered.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,12 @@
 #include "emu/sim/machine.h"
 #include "emu/sim/media.h"
 #include "pool/layout.h"
+#include "sim/crasher.h"
 
 namespace sp3::sim {
+
+// "1200 distinct images, 1300 recoveries (...), 7 programs (...)".
+std::string describe(const CrashCounts& counts);
 
 // "superblock B + 0x40", "log segment 3 + 0x200", "slab 0 + 0x80" and so on.
 std::string describe_place(const pool::Layout& layout, std::uint64_t offset);

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include "sim/describe.h"
+
 namespace sp3::test {
 
 sim::CrashCounts crash_all(const std::string& name, Seeds seeds, const sim::CrashOptions& options,
@@ -19,12 +21,7 @@ sim::CrashCounts crash_all(const std::string& name, Seeds seeds, const sim::Cras
     FAIL("seed " << seed << ": " << lab.violation()->what << "\n" << lab.violation()->where);
   }
   const sim::CrashCounts& n = lab.counts();
-  fmt::print(
-      "{}: {} distinct images, {} recoveries ({} after a crash in recovery, {} after a kill), "
-      "{} programs ({} on recovered pools, {} on a failing disk), {} structures read, {} points, "
-      "{} rotten ({} refused, {} salvaged)\n",
-      name, n.images, n.checks, n.nested, n.killed, n.runs, n.continued, n.failed, n.structures,
-      n.points, n.rotten, n.refused, n.salvaged);
+  fmt::print("{}: {}, {} points\n", name, sim::describe(n), n.points);
   std::fflush(stdout);
   return n;
 }

@@ -35,19 +35,6 @@ inline sim::CrashOptions double_crashes() {
   return options;
 }
 
-// Few images of each event; many of them rot as well, and then every recovery is watched.
-inline sim::CrashOptions rotting() {
-  sim::CrashOptions options;
-  options.most_enumerated = 4;
-  options.samples = 4;
-  options.nested_one_in = 400;
-  options.nested_depth = 2;
-  options.continued_one_in = 4000;
-  options.killed_one_in = 16;
-  options.rotten_one_in = 4;
-  return options;
-}
-
 // Runs case_of(seed), changed by `adapt`, with crashes, and fails at the first violation. Returns
 // what was covered.
 sim::CrashCounts crash_all(const std::string& name, Seeds seeds, const sim::CrashOptions& options,

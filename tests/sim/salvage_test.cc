@@ -8,7 +8,7 @@ namespace sp3::test {
 namespace {
 
 sim::CrashCounts rot_all(const std::string& name, Seeds seeds) {
-  const sim::CrashCounts n = crash_all(name, seeds, rotting());
+  const sim::CrashCounts n = crash_all(name, seeds, sim::rotting());
   CHECK(n.rotten > (seeds.last - seeds.first) * 20 / kLess);
   CHECK(n.refused > 0);
   CHECK(n.salvaged > 0);

@@ -211,7 +211,7 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
     case Kind::rotten:
       c.transactions = 3;
       c.checkpoints = true;
-      return rotting();
+      return sim::rotting();
     case Kind::failing:
       if (c.seed % 2 == 0) use_file(c);
       c.failing_io = 1 + c.seed % 40;

@@ -200,6 +200,18 @@ class SimTest(CommandTest):
         self.assertTrue(found["violation"]["what"])
         self.assertIn("event", found["violation"]["where"])
 
+    def test_media_rot_if_asked_to(self):
+        clean = self.campaign("--crash", "--rot", "--seeds", "1", "--case-transactions", "2")
+        self.assertGreater(clean["rotten"], 0)
+        self.assertGreater(clean["rotten"], clean["refused"])
+        self.assertEqual(self.campaign("--crash", "--seeds", "1", "--case-transactions",
+                                       "2")["rotten"], 0)
+        found = self.sim("--explore", "--crash", "--rot", "--seeds", "1-30", "--case-transactions",
+                         "2", "--mutant", "recovery_does_not_mend", code=FOUND)
+        command = re.search(r"to replay it: ./dev crash (.*)", found.stdout).group(1).split()
+        self.assertIn("--rot", command)
+        self.assertIn("VIOLATION", self.sim("--replay", *command, code=FOUND).stdout)
+
     def test_a_clean_replay_says_what_it_checked(self):
         arguments = ("--replay", "7", "--case-transactions", "1", "--case-cores", "1")
         brief = self.sim(*arguments).stdout
@@ -243,7 +255,7 @@ class SimTest(CommandTest):
             ["--nonsense"], ["--workload", "heap"], ["--system", "oracle"], ["--cores", "0"],
             ["--cores", "many"], ["--repeat", "0"], ["--cost", "fence"], ["--cost", "luck=2"],
             ["--cost", "fence=-1"], ["--costs", "missing.json"], ["--operations", "0"],
-            ["--crash"], ["--explore", "--seeds", "9-1"], ["--explore", "--seeds", "x"],
+            ["--crash"], ["--rot"], ["--explore", "--rot"], ["--explore", "--seeds", "9-1"], ["--explore", "--seeds", "x"],
             ["--explore", "--seeds", "-"], ["--explore", "--images", "5"],
             ["--explore", "--seconds", "-1"], ["--explore", "--mutant", "gremlin"],
             ["--explore", "--case-cores", "9"], ["--explore", "--replay", "1"], ["--replay"],

@@ -27,6 +27,7 @@ struct SimArguments {
   // Campaigns.
   bool explore = false;
   bool crash = false;
+  bool rot = false;
   std::string seeds;         // empty: as many as it takes
   std::uint64_t images = 0;  // 0: all seeds
   double seconds = 0;        // 0: all seeds

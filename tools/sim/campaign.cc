@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/describe.h"
 #include "tools/command.h"
 #include "tools/progress_bar.h"
 #include "tools/sim/arguments.h"
@@ -93,7 +94,7 @@ std::string duration(double seconds) {
 
 std::string summary(const State& s) {
   return fmt::format("{} seeds in {}: {}; {:.0f} images a second", s.seeds, duration(s.seconds()),
-                     describe(s.counts), s.images_per_second());
+                     sim::describe(s.counts), s.images_per_second());
 }
 
 // Says how far it is: on a terminal as a bar, elsewhere as a line now and then.
@@ -136,6 +137,9 @@ nlohmann::json state_json(const State& s, const Goal& goal) {
                          {"continued", s.counts.continued},
                          {"failed_disks", s.counts.failed},
                          {"structures", s.counts.structures},
+                         {"rotten", s.counts.rotten},
+                         {"refused", s.counts.refused},
+                         {"salvaged", s.counts.salvaged},
                          {"seconds", s.seconds()},
                          {"images_per_s", s.images_per_second()},
                          {"commit", workloads::built_from()}};

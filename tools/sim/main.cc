@@ -33,6 +33,8 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
       app.add_flag("--explore", a.explore, "try interleavings instead of measuring time");
   auto* crash =
       app.add_flag("--crash", a.crash, "with power losses and kills at all events")->needs(explore);
+  app.add_flag("--rot", a.rot,
+               "with --crash or --replay: the media also lose something of what they hold");
   app.add_option("--seeds", a.seeds,
                  "of a campaign: FIRST-LAST, or FIRST- (1-1000; with --images 1000000-)");
   app.add_option("--images", a.images, "of a campaign: start no seed after so many crash images")
@@ -68,6 +70,7 @@ int run(const SimArguments& a) {
   if (!a.calibrate.empty()) return run_calibration(a);
   if (a.validate) return run_validation(a);
   if (a.sensitivity) return run_sensitivity(a);
+  if (a.rot && !a.crash && !a.replay) throw UsageError("--rot requires --crash or --replay");
   if (a.replay || a.explore) {
     switch_on_mutant(a.mutant);
     return a.replay ? run_replay(a) : run_campaign(a);

@@ -69,7 +69,7 @@ int run_replay(const SimArguments& a) {
     return kFound;
   }
   fmt::print(out, "clean: no violation at {} points; {}\n", run.counts.points,
-             describe(run.counts));
+             sim::describe(run.counts));
   return kOk;
 }
 

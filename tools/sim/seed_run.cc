@@ -26,7 +26,7 @@ SeedRun run_seed(std::uint64_t seed, const SimArguments& a, bool crash, sim::Obs
   const NameSeedOnAbort name(seed);
   SeedRun run;
   if (crash) {
-    sim::CrashLab lab({});
+    sim::CrashLab lab(a.rot ? sim::rotting() : sim::CrashOptions());
     lab.observe(observer);
     lab.run(case_for(seed, a));
     run = {lab.counts(), lab.violation()};
@@ -38,19 +38,13 @@ SeedRun run_seed(std::uint64_t seed, const SimArguments& a, bool crash, sim::Obs
   return run;
 }
 
-std::string describe(const sim::CrashCounts& n) {
-  return fmt::format(
-      "{} distinct images, {} recoveries ({} after a crash in recovery, {} after a kill), {} "
-      "programs ({} on recovered pools, {} on a failing disk), {} structures read",
-      n.images, n.checks, n.nested, n.killed, n.runs, n.continued, n.failed, n.structures);
-}
-
 std::string replay_command(std::uint64_t seed, const SimArguments& a) {
   std::string command = fmt::format("./dev crash {}", seed);
   if (a.case_cores != 0) command += fmt::format(" --case-cores {}", a.case_cores);
   if (a.case_transactions != 0) {
     command += fmt::format(" --case-transactions {}", a.case_transactions);
   }
+  if (a.rot) command += " --rot";
   if (!a.mutant.empty()) command += " --mutant " + a.mutant;
   return command;
 }

@@ -28,9 +28,6 @@ SeedRun run_seed(std::uint64_t seed, const SimArguments& arguments, bool crash,
 SeedRun run_long_program(std::uint64_t seed, const SimArguments& arguments,
                          sim::Observer* observer);
 
-// "1200 distinct images, 1300 recoveries (...), 7 programs (...)".
-std::string describe(const sim::CrashCounts& counts);
-
 // The command that runs the seed again, with what the command line said of its case.
 std::string replay_command(std::uint64_t seed, const SimArguments& arguments);
 
