@@ -10,8 +10,8 @@ namespace sp3::emu {
 
 class Executor {
  public:
-  // threads 0: as many as there are cores. In a child of a process that has had an executor: one,
-  // whatever is asked for.
+  // threads 0: as many as there are cores. In a child of a process that has had one of several
+  // threads: one, whatever is asked for.
   explicit Executor(std::uint32_t threads);
   ~Executor();
   Executor(const Executor&) = delete;

@@ -13,7 +13,10 @@ void NodePool::give_back() noexcept {
       bag.epoch = 0;
     }
     NodeChain rest;
-    while (free_[tall] != nullptr) rest.push(std::exchange(free_[tall], free_[tall]->pool_next));
+    while (free_[tall] != nullptr) {
+      rest.push(std::exchange(free_[tall], free_[tall]->pool_next));
+      if (rest.size == kBatch) more_[tall].push(rest);  // whoever takes one needs no more
+    }
     more_[tall].push(rest);
     domain_.give(tall, more_[tall], more_[tall].size());
   }

@@ -19,11 +19,9 @@
 #include "runtime/checkpoint.h"
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <exception>
-#include <system_error>
 #include <utility>
 
 #include <sp3/error.h>
@@ -128,11 +126,11 @@ void Checkpointer::count_work() noexcept {
 
 // A floor beside which every session's head is known, if that lets the index give the names. A
 // session runs far ahead of the floor while we have no core, more often than not when there are as
-// many threads as cores. A higher floor costs microseconds, and reading the log the caches.
+// many threads as cores. A higher floor costs a commit's time, and reading the log the caches.
 base::Stamp Checkpointer::choose_floor() {
   base::Stamp floor = raise_floor();
   for (int tries = 1; tries < kFloorsTried; ++tries) {
-    if (heads_are_known() || !index_is_shorter_than_log()) break;
+    if (heads_are_known() || no_floor_will_do_ || !index_is_shorter_than_log()) break;
     floor = raise_floor();
   }
   return floor;
@@ -140,6 +138,7 @@ base::Stamp Checkpointer::choose_floor() {
 
 base::Stamp Checkpointer::raise_floor() {
   last_settled_.assign(last_settled_.size(), 0);
+  no_floor_will_do_ = false;
   // relaxed: only we store it.
   base::Stamp floor =
       std::max(pool_.clock().now(), pool_.floor.load(std::memory_order_relaxed) + 1);
@@ -173,9 +172,10 @@ void Checkpointer::await_stamps_up_to(base::Stamp floor, SessionShared& session)
     spin.pause();
   }
   // At once, before the session runs away from it.
-  if (!session.last_sealed_up_to(floor, &last_settled_[session.id])) {
-    last_settled_[session.id] = kUnknown;
-  }
+  using LastSealed = SessionShared::LastSealed;
+  const LastSealed last = session.last_sealed_up_to(floor, &last_settled_[session.id]);
+  if (last != LastSealed::known) last_settled_[session.id] = kUnknown;
+  if (last == LastSealed::unmarked) no_floor_will_do_ = true;
   // The last sealed item that the floor covers; items are in stamp order.
   const std::uint64_t sealed = session.sealed.load(std::memory_order_acquire);
   base::Stamp covered = 0;
@@ -290,14 +290,13 @@ void Checkpointer::bring_home() {
           {pool_.slabs().at(number), &named_[number], word, std::min(words, word + kWordsAtOnce)});
     }
   }
+  for (const auto& carrier : carriers_) carrier->begin();
+  carrying_ = std::clamp<std::size_t>(work.size(), 1, carriers_.size());
   std::atomic<std::size_t> next{0};
-  for_all_carriers([&](HomeCarrier& carrier) {
-    carrier.begin();
+  for_carriers_at_work([&](HomeCarrier& carrier) {
     // relaxed: only a number.
     for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < work.size();) {
       carrier.carry(work[i]);
-      // Else the first few would have all names before anything is stored.
-      if (carriers_.size() > 1) carrier.finish();
     }
     carrier.finish();
     // (P15) a fence orders what its own thread has flushed; a single one's is (P2)
@@ -360,7 +359,7 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
 void Checkpointer::swing() {
   // Without concurrency control no lock keeps writers away from an entry.
   if (pool_.options().policy == CommitPolicy::ideal) return;
-  for_all_carriers([](HomeCarrier& carrier) { carrier.swing(); });
+  for_carriers_at_work([](HomeCarrier& carrier) { carrier.swing(); });
   for (const auto& carrier : carriers_) {
     const std::vector<std::uint64_t> busy = carrier->take_not_swung();
     not_swung_.insert(not_swung_.end(), busy.begin(), busy.end());
@@ -391,8 +390,8 @@ void Checkpointer::recycle(base::Stamp floor) {
 
 // Threads of our own and not an executor's: a process may fork at any time, and a child in which
 // oneTBB's locks were inherited held could not open a pool.
-void Checkpointer::for_all_carriers(const std::function<void(HomeCarrier&)>& body) {
-  std::vector<std::exception_ptr> errors(carriers_.size());
+void Checkpointer::for_carriers_at_work(const std::function<void(HomeCarrier&)>& body) {
+  std::vector<std::exception_ptr> errors(carrying_);
   const auto guarded = [&](std::size_t i) noexcept {
     try {
       body(*carriers_[i]);
@@ -401,16 +400,17 @@ void Checkpointer::for_all_carriers(const std::function<void(HomeCarrier&)>& bod
     }
   };
   std::vector<emu::Thread> others;
-  others.reserve(carriers_.size());
+  others.reserve(carrying_);
   std::size_t started = 1;
   try {
-    for (; started < carriers_.size(); ++started) {
+    for (; started < carrying_; ++started) {
       others.emplace_back([&guarded, i = started] { guarded(i); });
     }
-  } catch (const std::system_error&) {  // no more threads: what they would do is done by this one
+  } catch (const std::exception&) {  // no more threads, or no memory for them
+    // What they would do is done by this one.
   }
   guarded(0);
-  for (; started < carriers_.size(); ++started) guarded(started);
+  for (; started < carrying_; ++started) guarded(started);
   for (emu::Thread& other : others) other.join();
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);

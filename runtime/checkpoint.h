@@ -76,7 +76,7 @@ class Checkpointer {
   void write_superblocks(base::Stamp floor, bool last);
   void swing();
   void recycle(base::Stamp floor);
-  void for_all_carriers(const std::function<void(HomeCarrier&)>& body);
+  void for_carriers_at_work(const std::function<void(HomeCarrier&)>& body);
   void work();
   [[nodiscard]] bool at_leisure();
   void note_dirty(index::Slab* slab);
@@ -92,6 +92,7 @@ class Checkpointer {
 
   // Of the checkpoint in progress; guarded by running_.
   bool in_background_ = false;
+  std::size_t carrying_ = 1;                // so many of carriers_ have something to carry
   std::vector<pool::Bitmap> named_;         // by slab: slots that may have to go home
   std::vector<std::uint32_t> named_slabs_;  // slabs with a bitmap in named_
   // Homes that are good although their entry does not say so: next time.
@@ -100,9 +101,9 @@ class Checkpointer {
   std::vector<bool> slab_is_dirty_;
   std::vector<std::uint32_t> freed_slabs_;  // freed at the end of the last checkpoint
   std::vector<base::Lsn> heads_;
-  // by session: the LSN of its last record up to the floor, kUnknown if it went so far ahead of the
-  // floor at once that this was missed
+  // by session: the LSN of its last record up to the floor, kUnknown if its ring cannot tell
   std::vector<base::Lsn> last_settled_;
+  bool no_floor_will_do_ = false;  // a ring cannot tell whatever the floor is
 
   emu::Mutex orphans_mutex_;
   VersionPool orphans_;  // of closed sessions; guarded by orphans_mutex_

@@ -1,11 +1,13 @@
 #include "runtime/home_carrier.h"
 
 #include <bit>
+#include <limits>
 #include <utility>
 
 #include "base/align.h"
 #include "base/mutant.h"
 #include "base/scaled.h"
+#include "base/scope_exit.h"
 #include "emu/spin.h"
 #include "emu/step.h"
 #include "runtime/pool_core.h"
@@ -18,10 +20,17 @@ using base::mutant;
 namespace {
 // DRAM for copies of captured versions.
 std::size_t batch_bytes() noexcept { return base::scaled<std::size_t>(4 << 20, 4 << 20, 1); }
+// Objects that one of several carriers copies before it stores them: copying is quick, and the
+// first would have all names before the last is there.
+constexpr std::size_t kBatchOfSeveral = 4096;
 }  // namespace
 
 HomeCarrier::HomeCarrier(PoolCore& pool, std::size_t participant, std::function<bool()> at_leisure)
-    : pool_(pool), at_leisure_(std::move(at_leisure)), versions_(pool.versions(), pool.epochs()) {
+    : pool_(pool),
+      most_captured_(pool.checkpoint_threads() > 1 ? kBatchOfSeveral
+                                                   : std::numeric_limits<std::size_t>::max()),
+      at_leisure_(std::move(at_leisure)),
+      versions_(pool.versions(), pool.epochs()) {
   actor_.participant = participant;
   pool_.epochs().admit(participant);
 }
@@ -34,7 +43,7 @@ void HomeCarrier::carry(const NamedObjects& objects) {
       capture({objects.slab, static_cast<std::uint32_t>(word * 64) +
                                  static_cast<std::uint32_t>(std::countr_zero(bits))});
       breathe();
-      if (batch_.size() >= batch_bytes()) finish();
+      if (batch_.size() >= batch_bytes() || batch_captured_.size() >= most_captured_) finish();
     }
   }
 }
@@ -47,6 +56,8 @@ void HomeCarrier::capture(const index::Place& place) {
              batch_.size(),
              static_cast<std::uint32_t>(base::round_up(place.slab->type_size, 8))};
   pool_.epochs().pin(actor_.participant);
+  // Also when memory runs out: the other carriers may be waiting for grace.
+  const base::ScopeExit unpin([this] { pool_.epochs().unpin(actor_.participant); });
   emu::Spin spin;
   while (!place.entry().try_read(c.seen)) {
     // Under encounter-time locks this may last as long as a body does: not pinned.
@@ -63,7 +74,6 @@ void HomeCarrier::capture(const index::Place& place) {
     }
     batch_captured_.push_back(c);
   }
-  pool_.epochs().unpin(actor_.participant);
 }
 
 void HomeCarrier::finish() {

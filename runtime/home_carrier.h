@@ -1,5 +1,5 @@
 // HomeCarrier: brings versions home, for a checkpoint. A checkpoint has one or several, each with a
-// thread of its own for as long as there is something to carry.
+// thread of its own while it carries or swings.
 //
 //   carry()   copies the named objects' newest versions, waits until they are committed, and stores
 //             the copies home; finish() what is left of the last batch
@@ -11,7 +11,6 @@
 // Durable: nothing, until whoever called carry() and finish() has called fence() on that thread.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -44,9 +43,10 @@ class HomeCarrier {
   HomeCarrier(const HomeCarrier&) = delete;
   HomeCarrier& operator=(const HomeCarrier&) = delete;
 
-  // Forgets what the last checkpoint carried. Errors of this and of all below but collect():
-  // std::bad_alloc, and outcome_unknown if what should be carried can no longer become durable.
+  // Forgets what the last checkpoint carried.
   void begin() noexcept { carried_.clear(); }
+  // Errors of these: std::bad_alloc, and outcome_unknown if what should be carried can no longer
+  // become durable.
   void carry(const NamedObjects& objects);
   void finish();
   void fence();
@@ -79,10 +79,10 @@ class HomeCarrier {
 
   void capture(const index::Place& place);
   void store_batch_home();
-  void wait_for_grace();
   void swing_one(const Captured& captured);
 
   PoolCore& pool_;
+  const std::size_t most_captured_;  // before they are stored
   Actor actor_;
   emu::Pace pace_;
   const std::function<bool()> at_leisure_;

@@ -59,10 +59,14 @@ struct SessionShared {
   SessionShared(const SessionShared&) = delete;
   SessionShared& operator=(const SessionShared&) = delete;
 
-  // The LSN of the last record with a stamp up to `floor`, 0 if there is none. False if so many
-  // came after it that the ring has forgotten it. REQUIRES: no record up to the floor is still to
-  // come.
-  [[nodiscard]] bool last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) const noexcept;
+  // What is told of the last record with a stamp up to some floor.
+  enum class LastSealed : std::uint8_t {
+    known,      // its LSN, 0 if there is none
+    forgotten,  // the ring has: so many came after it, which are above the floor
+    unmarked,   // the ring holds nothing but marks of read-only transactions up to the floor
+  };
+  // REQUIRES: no record up to the floor is still to come.
+  [[nodiscard]] LastSealed last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) const noexcept;
 
   alignas(base::kCacheLine) std::atomic<std::uint64_t> committed{0};
 
@@ -87,18 +91,23 @@ struct SessionShared {
   log::SessionLog log;
 };
 
-inline bool SessionShared::last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) const noexcept {
+inline SessionShared::LastSealed SessionShared::last_sealed_up_to(base::Stamp floor,
+                                                                  base::Lsn* lsn) const noexcept {
   *lsn = 0;
+  bool above = true;
   for (std::uint64_t n = sealed.load(std::memory_order_acquire); n != 0; --n) {
     const log::PendingItem item = ring.read(n);
     // Its slot may hold a later item by now, or one that is being pushed: then those before that
     // one are sealed, and we see it, since the slot's fields were loaded with acquire.
-    if (sealed.load(std::memory_order_acquire) + 1 >= n + ring.capacity()) return false;
-    if (item.lsn == 0 || item.stamp > floor) continue;
+    if (sealed.load(std::memory_order_acquire) + 1 >= n + ring.capacity()) {
+      return above ? LastSealed::forgotten : LastSealed::unmarked;
+    }
+    above = item.stamp > floor;
+    if (above || item.lsn == 0) continue;
     *lsn = item.lsn;
-    return true;
+    break;
   }
-  return true;
+  return LastSealed::known;
 }
 
 }  // namespace sp3::runtime

@@ -1,9 +1,11 @@
 // A process that runs out of memory in the middle of a transaction. A program of its own, because
 // it replaces the allocation functions of the whole program.
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -17,16 +19,20 @@ thread_local bool no_large_memory = false;     // for aligned blocks of more tha
 thread_local bool no_memory_for_runs = false;  // for the blocks of a std::deque
 constexpr long kPlenty = -1;
 thread_local long allocations_left = kPlenty;  // then one fails
+std::atomic<bool> no_next_megabyte{false};     // in whatever thread; once
 
 bool has_run_out() {
   if (allocations_left == kPlenty) return false;
   return allocations_left-- == 0;
 }
+bool is_that_megabyte(std::size_t bytes) {
+  return bytes >= std::size_t{1} << 20 && no_next_megabyte.exchange(false);
+}
 }  // namespace
 
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-  const bool refused =
-      no_memory || (no_memory_for_runs && bytes >= 480 && bytes <= 512) || has_run_out();
+  const bool refused = no_memory || (no_memory_for_runs && bytes >= 480 && bytes <= 512) ||
+                       has_run_out() || is_that_megabyte(bytes);
   void* const block = refused ? nullptr : std::malloc(bytes);
   if (block == nullptr) throw std::bad_alloc();
   return block;
@@ -214,6 +220,24 @@ TEST_CASE("without memory to keep free slots and versions nothing ends the proce
       p.session.run([](Transaction& tx) { static_cast<void>(tx.make<Thing>()); });
     }
   }
+}
+
+// It stayed pinned, and the other waited for its grace for ever.
+TEST_CASE("a thread of a checkpoint without memory for its copies ends it, and the others go on") {
+  Options options = roomy_options();
+  options.checkpoint.threads = 2;
+  OnePool p(options, std::uint64_t{128} << 20);
+  std::vector<Ptr<Large>> objects;  // of 256 KiB: so many that both get some
+  for (int i = 0; i < 64; ++i) {
+    objects.push_back(p.session.run([](Transaction& tx) { return tx.make<Large>(); }));
+  }
+  no_next_megabyte = true;
+  CHECK_THROWS_AS(p.pool.checkpoint(), std::bad_alloc);
+  CHECK_FALSE(no_next_megabyte.exchange(false));
+  CHECK(code_of([&] {
+          p.session.run([&](Transaction& tx) { tx.write(objects[0]).words[0] = 1; });
+          return 0;
+        }) == "outcome_unknown");
 }
 
 }  // namespace sp3::test

@@ -170,7 +170,7 @@ constexpr auto kKnown = std::to_array<KnownMutant>({
   {Mutant::no_flush_home, {Kind::any, 1},
    "is not allocated"},
   {Mutant::no_fence_of_carriers, {Kind::carried, 1},
-   "is not allocated"},
+   "holds another's cell"},
   {Mutant::no_fence_checkpoint_metadata_a, {Kind::any, 1},
    "fails its checksum"},
   {Mutant::no_fence_checkpoint_superblock_a, {Kind::any, 4},
