@@ -142,6 +142,11 @@ std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec) {
           "--insert-ratio", fmt::to_string(spec.insert_ratio),
           "--fill",         fmt::to_string(spec.fill),
           "--seed",         fmt::to_string(spec.seed),
+          "--range-least",  fmt::to_string(spec.range_least),
+          "--range-most",   fmt::to_string(spec.range_most),
+          "--range-zipf",   fmt::to_string(spec.range_zipf),
+          "--range-mix",    fmt::to_string(fmt::join(spec.range_mix, ":")),
+          "--range-chunk",  fmt::to_string(spec.range_chunk),
           "--warehouses",   fmt::to_string(spec.warehouses)};
 }
 
@@ -181,7 +186,11 @@ void add_cell(Plan& plan, Cell cell) {
   if (reason.empty()) {
     plan.cells.push_back(std::move(cell));
   } else {
-    plan.skipped.push_back(fmt::format("{} on {}: {}", cell.system, name_of(cell.spec), reason));
+    // Once, at however many numbers of threads.
+    std::string why = fmt::format("{} on {}: {}", cell.system, name_of(cell.spec), reason);
+    if (std::find(plan.skipped.begin(), plan.skipped.end(), why) == plan.skipped.end()) {
+      plan.skipped.push_back(std::move(why));
+    }
   }
 }
 

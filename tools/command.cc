@@ -41,6 +41,7 @@ void refuse_impossible_numbers(CLI::App& app) {
 // What stands in the way of writing to this file; nothing if it can be written.
 std::string output_problem(const std::string& file) {
   if (file == "-") return {};
+  if (file.empty()) return "wanted a file's name or -, found nothing";
   std::error_code ignored;
   const std::filesystem::path path(file);
   const bool exists = std::filesystem::exists(path, ignored);

@@ -276,6 +276,7 @@ void add_compare_command(CLI::App& app, int& exit_code) {
   auto* seconds =
       compare->add_option("--seconds", a->seconds, "of each run (default: 0.3, with --full 0.7)");
   compare->add_option("--operations", a->operations, "of each run, instead of a time")
+      ->check(at_least_one())
       ->excludes(seconds);
   compare->add_option("--repeat", a->repeat, "runs of each cell; the median counts")
       ->capture_default_str();

@@ -304,7 +304,10 @@ void add_log_options(CLI::App& command, RecoveryArguments& a) {
       "--checkpoint-ms", a.checkpoints,
       "a list: it dies so long after a checkpoint, if --log-bytes is not reached before");
   command.add_option("--writers", a.writers, "threads that write the log")->capture_default_str();
-  command.add_option("--workload", a.workloads, "all, or a list of " + workloads::workload_names())
+  command
+      .add_option("--workload", a.workloads,
+                  "all, or a list of " + workloads::workload_names() +
+                      "; ranges, bank and tpcc by name only")
       ->capture_default_str();
   add_spec_options(command, a.spec);
   command.add_option("--seed", a.spec.seed, "of the operations")->capture_default_str();

@@ -155,7 +155,7 @@ class CliTest(CommandTest):
             ["bench", "--seconds", "1", "--operations", "5"], ["bench", "--operations", "-1"],
             ["bench", "--operations", "0"], ["bench", "--seed", "-1"], ["lockbench", "--pairs", "-1"],
             ["lockbench", "--pairs", "0"], ["micro", "--open", "--open-objects", "0"],
-            ["bench", "--json", "missing/x.json"], ["log", self.pool, "--limit", "-1"], ["bench", "--insert-ratio", "2"],
+            ["bench", "--json", "missing/x.json"], ["bench", "--json", ""], ["log", self.pool, "--limit", "-1"], ["bench", "--insert-ratio", "2"],
             ["bench", "--memory", "file", "--latency-ns", "5"], ["bench", "--memory", "file", "--line-ns", "5"],
             ["bench", "--system", "mnemosyne", "--group", "0"], ["bench", "--operations", "1" + 20 * "0"],
             ["bench", "--range-mix", "4294967297:0:0"], ["bench", "--range-mix", "1:1"],

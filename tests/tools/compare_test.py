@@ -85,6 +85,11 @@ class CompareTest(CommandTest):
         self.sp3(*self.COMPARE)
         self.assertIn("plan.entries is 301 here and 300 there",
                       self.complaint(*self.COMPARE[:-3], "301", "--repeat", "2", code=USAGE))
+        # Also where no workload of the plan looks at it.
+        self.assertIn("plan.warehouses",
+                      self.complaint(*self.COMPARE, "--warehouses", "2", code=USAGE))
+        self.complaint(*self.COMPARE, "--range-most", "128", code=USAGE)
+        self.complaint(*self.COMPARE[:-5], "0", "--entries", "300", "--repeat", "2", code=USAGE)
 
         def on_another_machine(found):
             found["machine"]["cpu"] = "abacus"

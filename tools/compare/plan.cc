@@ -265,6 +265,13 @@ void describe_plan(ComparePlan& plan, const Names& sections, const Names& system
                    const CompareArguments& a) {
   const workloads::RunOptions run = run_of(a, 1);
   plan.description.update(to_json(a.spec));
+  // Those that only some workloads have are in it too.
+  plan.description.update({{"warehouses", a.spec.warehouses},
+                           {"range_least", a.spec.range_least},
+                           {"range_most", a.spec.range_most},
+                           {"range_zipf", a.spec.range_zipf},
+                           {"range_mix", a.spec.range_mix},
+                           {"range_chunk", a.spec.range_chunk}});
   plan.description.update({{"mode", a.full ? "full" : "quick"},
                            {"sections", sections},
                            {"systems", systems},

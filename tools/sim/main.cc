@@ -11,7 +11,9 @@ namespace sp3::tools {
 namespace {
 
 void add_timed_options(CLI::App& app, SimArguments& a) {
-  app.add_option("--workload", a.workloads, "all, or a list of " + workloads::workload_names())
+  app.add_option(
+         "--workload", a.workloads,
+         "all, or a list of " + workloads::workload_names() + "; bank and tpcc by name only")
       ->capture_default_str();
   app.add_option("--system", a.systems, "a list of " + system_names())->capture_default_str();
   app.add_option("--cores", a.cores, "a list of numbers of virtual cores")->capture_default_str();
