@@ -175,7 +175,7 @@ void Checkpointer::await_stamps_up_to(base::Stamp floor, SessionShared& session)
   using LastSealed = SessionShared::LastSealed;
   const LastSealed last = session.last_sealed_up_to(floor, &last_settled_[session.id]);
   if (last != LastSealed::known) last_settled_[session.id] = kUnknown;
-  if (last == LastSealed::unmarked) no_floor_will_do_ = true;
+  if (last == LastSealed::only_marks) no_floor_will_do_ = true;
   // The last sealed item that the floor covers; items are in stamp order.
   const std::uint64_t sealed = session.sealed.load(std::memory_order_acquire);
   base::Stamp covered = 0;

@@ -61,9 +61,9 @@ struct SessionShared {
 
   // What is told of the last record with a stamp up to some floor.
   enum class LastSealed : std::uint8_t {
-    known,      // its LSN, 0 if there is none
-    forgotten,  // the ring has: so many came after it, which are above the floor
-    unmarked,   // the ring holds nothing but marks of read-only transactions up to the floor
+    known,       // its LSN, 0 if there is none
+    forgotten,   // the ring has: so many came after it, which are above the floor
+    only_marks,  // of read-only transactions up to the floor are in the ring
   };
   // REQUIRES: no record up to the floor is still to come.
   [[nodiscard]] LastSealed last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) const noexcept;
@@ -100,7 +100,7 @@ inline SessionShared::LastSealed SessionShared::last_sealed_up_to(base::Stamp fl
     // Its slot may hold a later item by now, or one that is being pushed: then those before that
     // one are sealed, and we see it, since the slot's fields were loaded with acquire.
     if (sealed.load(std::memory_order_acquire) + 1 >= n + ring.capacity()) {
-      return above ? LastSealed::forgotten : LastSealed::unmarked;
+      return above ? LastSealed::forgotten : LastSealed::only_marks;
     }
     above = item.stamp > floor;
     if (above || item.lsn == 0) continue;
