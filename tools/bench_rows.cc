@@ -160,6 +160,14 @@ nlohmann::json to_json(const workloads::WorkloadSpec& spec) {
   return json;
 }
 
+nlohmann::json range_json(const workloads::WorkloadSpec& spec) {
+  return {{"range_least", spec.range_least},
+          {"range_most", spec.range_most},
+          {"range_zipf", spec.range_zipf},
+          {"range_mix", spec.range_mix},
+          {"range_chunk", spec.range_chunk}};
+}
+
 std::string system_names() {
   std::string names;
   for (const workloads::SystemInfo& info : workloads::systems()) {
@@ -233,12 +241,8 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
               {"misses", r.misses},
               {"throughput_tx_per_s", r.throughput()}});
   if (cell.spec.kind == workloads::WorkloadKind::ranges) {
-    run.update({{"range_least", cell.spec.range_least},
-                {"range_most", cell.spec.range_most},
-                {"range_zipf", cell.spec.range_zipf},
-                {"range_mix", cell.spec.range_mix},
-                {"range_chunk", cell.spec.range_chunk},
-                {"range_lock", to_string(cell.options.pool.range_lock)}});
+    run.update(range_json(cell.spec));
+    run["range_lock"] = to_string(cell.options.pool.range_lock);
   }
   if (cell.spec.kind == workloads::WorkloadKind::tpcc) {
     run.update({{"new_orders", r.new_orders}, {"new_orders_per_s", r.new_orders_per_s()}});

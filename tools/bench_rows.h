@@ -35,10 +35,11 @@ struct Plan {
 };
 
 void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec);
-// What add_spec_options() reads back, but for ranges.
+// What add_spec_options() reads back.
 std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec);
 // The same members of a result row, but for ranges.
 nlohmann::json to_json(const workloads::WorkloadSpec& spec);
+nlohmann::json range_json(const workloads::WorkloadSpec& spec);  // those of ranges
 std::string system_names();
 
 // "all", or a list of names. Throws UsageError or std::invalid_argument.

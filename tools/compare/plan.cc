@@ -266,12 +266,8 @@ void describe_plan(ComparePlan& plan, const Names& sections, const Names& system
   const workloads::RunOptions run = run_of(a, 1);
   plan.description.update(to_json(a.spec));
   // Those that only some workloads have are in it too.
-  plan.description.update({{"warehouses", a.spec.warehouses},
-                           {"range_least", a.spec.range_least},
-                           {"range_most", a.spec.range_most},
-                           {"range_zipf", a.spec.range_zipf},
-                           {"range_mix", a.spec.range_mix},
-                           {"range_chunk", a.spec.range_chunk}});
+  plan.description.update(range_json(a.spec));
+  plan.description["warehouses"] = a.spec.warehouses;
   plan.description.update({{"mode", a.full ? "full" : "quick"},
                            {"sections", sections},
                            {"systems", systems},
