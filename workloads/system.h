@@ -69,8 +69,8 @@ class Client {
   virtual ~Client() = default;
 
   // Runs one operation as one transaction. Returns whether it found what it was for: a search and
-  // a modify their key, a scan an entry, a dequeue a value, a transfer enough on the account, a new-order all its items; true for
-  // all others. Synchronous systems: durable on return.
+  // a modify their key, a scan an entry, a dequeue a value, a transfer enough on the account, a
+  // new-order all its items; true for all others. Synchronous systems: durable on return.
   virtual bool execute(const Operation& operation) = 0;
   // Of a map: the tag of the entry that was read last, of a scan of its last.
   [[nodiscard]] virtual std::uint64_t last_tag() const { return 0; }
