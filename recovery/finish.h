@@ -16,9 +16,9 @@ namespace sp3::recovery {
 
 // Opens a clean pool for use: generation and number go up, state is open, heads are 1; floor,
 // checkpoint number and metadata stay. The directory copies are verified first, and what one has
-// lost is taken from the other. Returns the superblock now in force, durable in both copies. Errors:
-// io_error, damaged_metadata (nothing was written): both copies of something are damaged, or the
-// copies differ.
+// lost is taken from the other. Returns the superblock now in force, durable in both copies.
+// Errors: io_error, damaged_metadata (nothing was written): both copies of something are damaged,
+// or the copies differ.
 pool::SuperblockImage start_generation(pool::PoolFile& file);
 
 // Ends a recovery whose homes are durable: what `plan` says of the slabs that changed becomes the

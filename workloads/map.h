@@ -1,5 +1,5 @@
-// What the three map workloads share: insert (update if present), search, read and write, or scan by
-// an 8-byte key.
+// What the three map workloads share: insert (update if present), search, read and write, or scan
+// by an 8-byte key.
 #pragma once
 
 #include <algorithm>

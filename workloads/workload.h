@@ -132,7 +132,8 @@ enum class OperationKind : std::uint8_t {
 
 struct Operation {
   OperationKind kind = OperationKind::swap;
-  // swap, ranges, audit: the first index; scan: the least key; transfer: who pays; new-order, payment: home warehouse.
+  // swap, ranges, audit: the first index; scan: the least key; transfer: who pays; new-order,
+  // payment: home warehouse.
   std::uint64_t key = 0;
   // swap: the second index; inserts and writes: the tag of the new entry; transfer: who gets it;
   // new-order, payment: the seed that the rest follows from (workloads/tpcc/inputs.h).
