@@ -56,6 +56,17 @@ std::vector<workloads::Mix> parse_mixes(const std::string& text) {
   return mixes;
 }
 
+// YCSB's mixes say themselves how much is inserted, and begin with all keys.
+void refuse_what_mixes_settle(const CLI::App& bench, const BenchArguments& a) {
+  for (const workloads::Mix mix : parse_mixes(a.mixes)) {
+    if (mix == workloads::Mix::paper) continue;
+    for (const char* option : {"--insert-ratio", "--fill"}) {
+      if (bench.get_option(option)->count() == 0) continue;
+      throw UsageError(fmt::format("{} excludes --mix {}", option, to_string(mix)));
+    }
+  }
+}
+
 // Systems that share a workload, a mix and a number of threads are neighbours: they alternate.
 Plan make_plan(const BenchArguments& a) {
   Plan plan;
@@ -129,11 +140,7 @@ int run(const BenchArguments& a) {
 void add_bench_command(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<BenchArguments>();
   CLI::App* bench = app.add_subcommand("bench", "measure workloads on systems");
-  bench
-      ->add_option("--workload", a->workloads,
-                   "all, or a list of " + workloads::workload_names() +
-                       "; ranges, bank and tpcc by name only")
-      ->capture_default_str();
+  add_workload_option(*bench, a->workloads);
   bench->add_option("--system", a->systems, "a list of " + system_names())->capture_default_str();
   bench->add_option("--threads", a->threads, "a list of numbers")->capture_default_str();
   add_spec_options(*bench, a->spec);
@@ -141,9 +148,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
       ->add_option(
           "--mix", a->mixes,
           "of hashtable and bptree, a list of " + workloads::mix_names() + "; ycsb: all six")
-      ->capture_default_str()
-      ->excludes(bench->get_option("--insert-ratio"))
-      ->excludes(bench->get_option("--fill"));
+      ->capture_default_str();
   auto* seconds =
       bench->add_option("--seconds", a->run.seconds, "of each run")->capture_default_str();
   bench->add_option("--operations", a->run.operations, "of each run, instead of a time")
@@ -160,7 +165,10 @@ void add_bench_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   add_output_option(*bench, "--json", a->json, "write the rows to this file, - for stdout");
   add_store_options(*bench, a->store);
-  bench->callback([a, &exit_code] { exit_code = run(*a); });
+  bench->callback([a, bench, &exit_code] {
+    refuse_what_mixes_settle(*bench, *a);
+    exit_code = run(*a);
+  });
 }
 
 }  // namespace sp3::tools

@@ -102,14 +102,21 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
   if (a.path.empty()) {
     o.path = workloads::unused_path(default_directory(o.pool.memory), "sp3-bench");
   } else {
-    require_unused(o.path);
+    require_usable(o.path);
   }
   return o;
 }
 
-void require_unused(const std::filesystem::path& path) {
-  if (!workloads::is_taken(path)) return;
-  throw UsageError(fmt::format("--path: {} exists; a benchmark would overwrite it", path.string()));
+void require_usable(const std::filesystem::path& path) {
+  if (workloads::is_taken(path)) {
+    throw UsageError(
+        fmt::format("--path: {} exists; a benchmark would overwrite it", path.string()));
+  }
+  const std::filesystem::path directory = path.parent_path();
+  std::error_code ignored;
+  if (directory.empty() || std::filesystem::is_directory(directory, ignored)) return;
+  throw UsageError(fmt::format("--path: wanted a file in a directory, found no directory '{}'",
+                               directory.string()));
 }
 
 std::string describe(const Latency& latency) {
@@ -127,6 +134,7 @@ nlohmann::json to_json(const workloads::SystemOptions& o) {
           {"latency_model", to_string(o.pool.latency.model)},
           {"flush", to_string(o.pool.flush)},
           {"locks", to_string(o.pool.locks)},
+          {"range_lock", to_string(o.pool.range_lock)},
           {"group", o.pool.async.group_records},
           {"checkpoint_ms", o.pool.checkpoint.interval_ms},
           {"checkpoint_threads", o.pool.checkpoint.threads},

@@ -40,8 +40,8 @@ void add_store_options(CLI::App& command, StoreArguments& arguments);
 // Throws UsageError.
 workloads::SystemOptions system_options(const StoreArguments& arguments);
 
-// Throws UsageError if there is a file that a benchmark would overwrite.
-void require_unused(const std::filesystem::path& path);
+// Throws UsageError if there is a file that a benchmark would overwrite, or no directory for it.
+void require_usable(const std::filesystem::path& path);
 
 // For headings: "+500 ns (fence)", and what each line adds, if it does.
 std::string describe(const Latency& latency);

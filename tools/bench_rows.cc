@@ -55,20 +55,13 @@ void add_probed(nlohmann::json& run, const RunResult& result) {
   }
 }
 
-// Entries mean nothing to tpcc.
-std::string describe_size(const Plan& plan) {
-  const workloads::WorkloadSpec& spec = plan.cells.front().spec;
-  const double percent = spec.insert_ratio * 100;
-  if (std::ranges::all_of(plan.cells, [](const Cell& cell) {
-        return cell.spec.kind == workloads::WorkloadKind::tpcc;
-      })) {
-    return fmt::format("warehouses: {}, {:.0f} % new-orders", spec.warehouses, percent);
-  }
-  const std::string entries =
-      fmt::format("{} entries of {} bytes, zipf {}", spec.entries, spec.entry_size, spec.zipf);
-  const bool of_paper = std::ranges::any_of(
-      plan.cells, [](const Cell& cell) { return cell.spec.mix == workloads::Mix::paper; });
-  return of_paper ? fmt::format("{}, {:.0f} % inserts", entries, percent) : entries;
+// The cell whose size tells most: entries mean nothing to tpcc, and inserts nothing to YCSB.
+const workloads::WorkloadSpec& telling_spec(const Plan& plan) {
+  const auto rank = [](const Cell& cell) {
+    if (cell.spec.kind == workloads::WorkloadKind::tpcc) return 2;
+    return cell.spec.mix == workloads::Mix::paper ? 0 : 1;
+  };
+  return std::ranges::min_element(plan.cells, {}, rank)->spec;
 }
 
 // What tpcc is told in.
@@ -135,6 +128,14 @@ void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec) {
       ->capture_default_str();
 }
 
+void add_workload_option(CLI::App& command, std::string& workloads) {
+  command
+      .add_option("--workload", workloads,
+                  "all, or a list of " + workloads::workload_names() +
+                      "; ranges, bank and tpcc by name only")
+      ->capture_default_str();
+}
+
 std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec) {
   return {"--entries",      fmt::to_string(spec.entries),
           "--entry-size",   fmt::to_string(spec.entry_size),
@@ -157,6 +158,7 @@ nlohmann::json to_json(const workloads::WorkloadSpec& spec) {
                          {"fill", spec.fill},       {"seed", spec.seed}};
   if (spec.mix != workloads::Mix::paper) json["mix"] = to_string(spec.mix);
   if (spec.kind == workloads::WorkloadKind::tpcc) json["warehouses"] = spec.warehouses;
+  if (spec.kind == workloads::WorkloadKind::ranges) json.update(range_json(spec));
   return json;
 }
 
@@ -166,6 +168,17 @@ nlohmann::json range_json(const workloads::WorkloadSpec& spec) {
           {"range_zipf", spec.range_zipf},
           {"range_mix", spec.range_mix},
           {"range_chunk", spec.range_chunk}};
+}
+
+std::string describe_size(const workloads::WorkloadSpec& spec) {
+  const double percent = spec.insert_ratio * 100;
+  if (spec.kind == workloads::WorkloadKind::tpcc) {
+    return fmt::format("warehouses: {}, {:.0f} % new-orders", spec.warehouses, percent);
+  }
+  const std::string entries =
+      fmt::format("{} entries of {} bytes, zipf {}", spec.entries, spec.entry_size, spec.zipf);
+  if (spec.mix != workloads::Mix::paper) return entries;
+  return fmt::format("{}, {:.0f} % inserts", entries, percent);
 }
 
 std::string system_names() {
@@ -240,10 +253,6 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
               {"operations", r.operations},
               {"misses", r.misses},
               {"throughput_tx_per_s", r.throughput()}});
-  if (cell.spec.kind == workloads::WorkloadKind::ranges) {
-    run.update(range_json(cell.spec));
-    run["range_lock"] = to_string(cell.options.pool.range_lock);
-  }
   if (cell.spec.kind == workloads::WorkloadKind::tpcc) {
     run.update({{"new_orders", r.new_orders}, {"new_orders_per_s", r.new_orders_per_s()}});
   }
@@ -336,7 +345,7 @@ void print_rows(std::FILE* out, const nlohmann::json& rows) {
 
 void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
   const Cell& any = plan.cells.front();
-  fmt::print(out, "{}; {} memory, {} flush, {}\n", describe_size(plan),
+  fmt::print(out, "{}; {} memory, {} flush, {}\n", describe_size(telling_spec(plan)),
              to_string(any.options.pool.memory), to_string(flush.instruction),
              describe(any.options.pool.latency));
   fmt::print(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n",

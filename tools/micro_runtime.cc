@@ -120,7 +120,7 @@ std::vector<RuntimeMicro> run_runtime_micros(const std::filesystem::path& path,
   volatile_only.policy = CommitPolicy::volatile_only;
   {
     const std::filesystem::path other = std::filesystem::path(path) += ".volatile";
-    require_unused(other);
+    require_usable(other);
     Ring ring(other, volatile_only);
     rows.push_back(ring.writes("write_1", count, 1));
     rows.push_back(ring.writes("write_8", count, 8));

@@ -245,10 +245,9 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::j
 void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
   const LogPlan& plan = log.plan;
   const RecoveryReport& report = median_of_sorted(log.cells.front().runs).report;
-  fmt::print(out, "{}, {} entries of {} bytes, zipf {}; {} memory, {}; seed {}\n",
-             workloads::to_string(plan.spec.kind), plan.spec.entries, plan.spec.entry_size,
-             plan.spec.zipf, to_string(plan.system.pool.memory), describe(plan.system.pool.latency),
-             plan.spec.seed);
+  fmt::print(out, "{}, {}; {} memory, {}; seed {}\n", workloads::to_string(plan.spec.kind),
+             describe_size(plan.spec), to_string(plan.system.pool.memory),
+             describe(plan.system.pool.latency), plan.spec.seed);
   fmt::print(
       out, "{} threads wrote {} of log in {:.2f} s{}; {} records, {} dropped, {} dependencies\n",
       plan.writers, format_size(report.bytes_scanned), log.written.seconds,
@@ -304,11 +303,7 @@ void add_log_options(CLI::App& command, RecoveryArguments& a) {
       "--checkpoint-ms", a.checkpoints,
       "a list: it dies so long after a checkpoint, if --log-bytes is not reached before");
   command.add_option("--writers", a.writers, "threads that write the log")->capture_default_str();
-  command
-      .add_option("--workload", a.workloads,
-                  "all, or a list of " + workloads::workload_names() +
-                      "; ranges, bank and tpcc by name only")
-      ->capture_default_str();
+  add_workload_option(command, a.workloads);
   add_spec_options(command, a.spec);
   command.add_option("--seed", a.spec.seed, "of the operations")->capture_default_str();
   add_memory_options(command, a.store);

@@ -9,7 +9,7 @@
 // items is exactly the distribution over ranks.
 //
 // Thread safety: immutable after construction; every thread draws with its own Rng. Construction
-// sums n terms.
+// sums min(n, 2^22) terms.
 #pragma once
 
 #include <cmath>
@@ -18,6 +18,9 @@
 #include "workloads/rng.h"
 
 namespace sp3::workloads {
+
+// The sum of 1 / i^theta for i in 1..n. REQUIRES: theta < 1.
+double zeta(std::uint64_t n, double theta);
 
 class Zipf {
  public:

@@ -262,6 +262,12 @@ class CliTest(CommandTest):
         self.assertIn("wanted paper, ycsb-a, ", self.complaint("bench", "--mix", "ycsb-g", code=USAGE))
         self.assertIn("--fill excludes --mix", self.complaint("bench", "--mix", "ycsb-a", "--fill",
                                                               "0.5", code=USAGE))
+        self.assertIn("--insert-ratio excludes --mix ycsb-a", self.complaint(
+            "bench", "--mix", "paper,ycsb-a", "--insert-ratio", "0.5", code=USAGE))
+        rows = json.loads(self.sp3("bench", "--workload", "hashtable", "--mix", "paper", "--insert-ratio",
+                                   "0.25", "--fill", "0.5", "--operations", "50", "--entries", "100",
+                                   "--repeat", "1", "--pool-size", "32M", "--json", "-").stdout)
+        self.assertEqual([row["insert_ratio"] for row in rows], [0.25])
         self.assertIn("hash table has no order", self.complaint(
             "bench", "--workload", "hashtable", "--mix", "ycsb-e", code=USAGE))
 
@@ -327,6 +333,9 @@ class CliTest(CommandTest):
         self.complaint("bench", "--path", self.pool, code=USAGE)
         os.symlink("nowhere", os.path.join(self.directory.name, "link"))
         self.complaint("bench", "--path", "link", "--operations", "10", code=USAGE)
+        for command in ("bench", "recovery-bench"):
+            self.assertIn("found no directory 'nowhere'", self.complaint(
+                command, "--path", "nowhere/pool", code=USAGE))
         self.complaint("micro", "--calibrate", "--path", self.pool, code=USAGE)
 
     def test_bench_leaves_files_beside_its_pool_alone(self):
@@ -525,6 +534,17 @@ class CliTest(CommandTest):
             self.assertGreaterEqual(row["write_seconds"] * 1000, row["checkpoint_ms"])
             self.assertGreater(row["replayed"], 0)
         self.assertEqual(result.stdout.count("checkpoints every"), 2)
+
+    def test_recovery_bench_says_what_ran_before_the_crash(self):
+        command = ("recovery-bench", "--log-bytes", "1M", "--entries", "300", "--repeat", "1",
+                   "--threads", "1", "--strategy", "stamp", "--workload")
+        ranges = json.loads(self.sp3(*command, "ranges", "--range-most", "4096", "--range-lock", "grid",
+                                     "--json", "-").stdout)
+        self.assertEqual([(row["range_most"], row["range_lock"]) for row in ranges], [(4096, "grid")])
+        tpcc = self.sp3(*command, "tpcc", "--json", "rows.json").stdout
+        self.assertIn("tpcc, warehouses: 1, 50 % new-orders; emulated memory", tpcc)
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            self.assertEqual([row["warehouses"] for row in json.load(file)], [1])
 
     def test_recovery_bench_measures_files(self):
         rows = json.loads(self.sp3("recovery-bench", "--log-bytes", "1M", "--memory", "file", "--entries",

@@ -9,6 +9,7 @@
 #include "workloads/rng.h"
 
 using sp3::workloads::Rng;
+using sp3::workloads::zeta;
 using sp3::workloads::Zipf;
 
 namespace {
@@ -90,6 +91,21 @@ TEST_CASE("Scrambling is a bijection that separates the hottest items") {
                                    static_cast<double>(zipf.scramble(rank - 1)));
     CHECK(distance > static_cast<double>(items) / 10);
   }
+}
+
+TEST_CASE("The sum over billions of items is what adding them all up gives") {
+  const double theta = GENERATE(0.0, 0.5, 0.99);
+  // Beyond the part that is added up, by little and by much.
+  const std::uint64_t items = GENERATE((1ULL << 22) + 1, 12'345'678ULL);
+  double sum = 0;
+  double lost = 0;  // by rounding, as Kahan keeps it
+  for (std::uint64_t i = 1; i <= items; ++i) {
+    const double term = std::pow(static_cast<double>(i), -theta) - lost;
+    const double next = sum + term;
+    lost = (next - sum) - term;
+    sum = next;
+  }
+  CHECK(zeta(items, theta) == Approx(sum).epsilon(1e-11));
 }
 
 TEST_CASE("Impossible distributions are refused") {

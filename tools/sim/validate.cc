@@ -68,33 +68,27 @@ nlohmann::json run_natively(std::vector<std::string> arguments) {
 
 std::vector<std::string> bench_arguments(const SimArguments& a, workloads::WorkloadKind kind,
                                          unsigned threads) {
-  return {"bench",
-          "--workload",
-          std::string(workloads::to_string(kind)),
-          "--system",
-          a.systems,
-          "--threads",
-          std::to_string(threads),
-          "--entries",
-          std::to_string(a.spec.entries),
-          "--entry-size",
-          std::to_string(a.spec.entry_size),
-          "--zipf",
-          fmt::format("{}", a.spec.zipf),
-          "--insert-ratio",
-          fmt::format("{}", a.spec.insert_ratio),
-          "--latency-ns",
-          std::to_string(a.store.latency_ns),
-          "--model",
-          a.store.model,
-          "--memory",
-          "emulated",
-          "--checkpoint-ms",
-          "0",
-          "--pool-size",
-          "512M",  // a log that such a run does not fill by half
-          "--seconds",
-          "0.1"};
+  std::vector<std::string> arguments = {"bench",
+                                        "--workload",
+                                        std::string(workloads::to_string(kind)),
+                                        "--system",
+                                        a.systems,
+                                        "--threads",
+                                        std::to_string(threads),
+                                        "--latency-ns",
+                                        std::to_string(a.store.latency_ns),
+                                        "--model",
+                                        a.store.model,
+                                        "--memory",
+                                        "emulated",
+                                        "--checkpoint-ms",
+                                        "0",
+                                        "--pool-size",
+                                        "512M",  // a log that such a run does not fill by half
+                                        "--seconds",
+                                        "0.1"};
+  for (std::string& argument : spec_arguments(a.spec)) arguments.push_back(std::move(argument));
+  return arguments;
 }
 
 // One cell of the table: what each round found.
