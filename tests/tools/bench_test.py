@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+"""Tests of the benchmarks of the sp3 command from outside: bench, micro, lockbench, recovery-bench.
+
+usage: bench_test.py SP3
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from command_line import ERROR, OK, USAGE, CommandTest, main, process_state
+
+
+class BenchTest(CommandTest):
+    def test_bench_rows_carry_all_fields(self):
+        result = self.sp3("bench", "--workload", "all", "--system", "sp3,sp3-async,nvm-tx,dram-tx",
+                          "--threads", "1,2", "--operations", "500", "--repeat", "2", "--entries",
+                          "300", "--check", "--seed", "9", "--latency-ns", "100", "--json", "-")
+        rows = json.loads(result.stdout)
+        self.assertEqual(len(rows), 5 * 4 * 2)
+        for row in rows:
+            self.assert_bench_fields(row)
+            self.assertEqual((row["seed"], row["entries"], row["repeat"]), (9, 300, 2))
+            self.assertEqual((row["latency_ns"], row["latency_model"]), (100, "fence"))
+            self.assertNotEqual(row["flush"], "automatic")
+            self.assertIn("cpu", row["machine"])
+        combinations = {(r["system"], r["workload"], r["threads"]) for r in rows}
+        self.assertEqual(len(combinations), len(rows))
+        self.assertIn("ktx/s", result.stderr)
+        self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_bank_and_tpcc_run_by_name(self):
+        result = self.sp3("bench", "--workload", "bank,tpcc", "--system", "sp3,dram-tx,mnemosyne",
+                          "--threads", "1,2", "--operations", "1000", "--repeat", "1", "--entries",
+                          "300", "--warehouses", "2", "--check", "--json", "-")
+        rows = json.loads(result.stdout)
+        self.assertEqual(len(rows), 2 * 2 * 2)
+        for row in rows:
+            self.assert_bench_fields(row)
+            if row["workload"] == "bank":
+                self.assertNotIn("warehouses", row)
+                continue
+            self.assertEqual(row["warehouses"], 2)
+            self.assertGreater(row["new_orders"], 300)
+            self.assertGreater(row["new_orders"], row["misses"])
+            committed = (row["new_orders"] - row["misses"]) / row["seconds"]
+            self.assertAlmostEqual(row["new_orders_per_s"] / committed, 1)
+        self.assertIn("new-orders/s, warehouses: 2\n", result.stderr)
+        self.assertIn("skipped: mnemosyne on tpcc: ", result.stderr)
+        self.assertEqual(os.listdir(self.directory.name), [])
+        self.assertIn("but not bank", self.complaint("crash-test", "--workload", "bank", code=USAGE))
+
+    def test_mixes_of_ycsb_run_where_they_mean_something(self):
+        result = self.sp3("bench", "--workload", "sps,hashtable,bptree", "--mix",
+                          "paper,ycsb,ycsb-a", "--system", "sp3,nvm-ideal,mnemosyne", "--operations",
+                          "500", "--repeat", "1", "--entries", "300", "--pool-size", "32M", "--check",
+                          "--json", "-")
+        rows = json.loads(result.stdout)
+        for row in rows:
+            self.assert_bench_fields(row)
+        mixes = {(row["workload"], row["system"]): [] for row in rows}
+        for row in rows:
+            mixes[row["workload"], row["system"]].append(row.get("mix", "paper")[-1])
+        self.assertEqual("".join(mixes["bptree", "sp3"]), "rabcdef")
+        self.assertEqual("".join(mixes["hashtable", "sp3"]), "rabcdf")
+        self.assertEqual("".join(mixes["bptree", "nvm-ideal"]), "rabcf")
+        self.assertEqual("".join(mixes["bptree", "mnemosyne"]), "rabcdef")
+        self.assertEqual("".join(mixes["sps", "sp3"]), "r")
+        scans = next(r for r in rows if (r["system"], r.get("mix")) == ("sp3", "ycsb-e"))
+        self.assertLess(scans["writing_commits"], 60)
+        self.assertIn("\nbptree ycsb-e", result.stderr)
+        for said in ("skipped: sp3 on sps ycsb-a: ycsb-a is a mix for hashtable and bptree",
+                     "skipped: sp3 on hashtable ycsb-e: ycsb-e scans",
+                     "skipped: nvm-ideal on bptree ycsb-d: nvm-ideal only updates"):
+            self.assertIn(said, result.stderr)
+        self.assertIn("wanted paper, ycsb-a, ", self.complaint("bench", "--mix", "ycsb-g", code=USAGE))
+        self.assertIn("--fill excludes --mix", self.complaint("bench", "--mix", "ycsb-a", "--fill",
+                                                              "0.5", code=USAGE))
+        self.assertIn("--insert-ratio excludes --mix ycsb-a", self.complaint(
+            "bench", "--mix", "paper,ycsb-a", "--insert-ratio", "0.5", code=USAGE))
+        rows = json.loads(self.sp3("bench", "--workload", "hashtable", "--mix", "paper", "--insert-ratio",
+                                   "0.25", "--fill", "0.5", "--operations", "50", "--entries", "100",
+                                   "--repeat", "1", "--pool-size", "32M", "--json", "-").stdout)
+        self.assertEqual([row["insert_ratio"] for row in rows], [0.25])
+        self.assertIn("hash table has no order", self.complaint(
+            "bench", "--workload", "hashtable", "--mix", "ycsb-e", code=USAGE))
+
+    def test_bench_writes_its_rows_to_a_file_and_says_what_it_skipped(self):
+        rows_file = os.path.join(self.directory.name, "rows.json")
+        result = self.sp3("bench", "--workload", "sps,queue", "--system", "nvm-ideal", "--operations",
+                          "200", "--entries", "100", "--repeat", "1", "--no-latency", "--json", rows_file)
+        self.assertIn("skipped: nvm-ideal on queue", result.stdout)
+        with open(rows_file, encoding="utf-8") as file:
+            rows = json.load(file)
+        self.assertEqual([r["workload"] for r in rows], ["sps"])
+        self.assertIsNone(rows[0]["latency_p50_ns"])
+        self.assertRegex(result.stdout, r"nvm-ideal .* - +- +-\n")
+
+    def test_what_is_named_twice_is_measured_once(self):
+        rows = json.loads(self.sp3("bench", "--workload", "sps,sps", "--system", "sp3,sp3", "--threads",
+                                   "1,01,1", "--operations", "50", "--entries", "100", "--repeat", "1",
+                                   "--json", "-").stdout)
+        self.assertEqual(len(rows), 1)
+
+    def test_a_heading_tells_all_latency_that_was_added(self):
+        command = ("bench", "--workload", "sps", "--operations", "50", "--entries", "100", "--repeat",
+                   "1", "--latency-ns", "100")
+        self.assertIn("+100 ns (fence)\n", self.sp3(*command).stdout)
+        self.assertIn("+100 ns (fence), +300 ns for each line at a fence\n",
+                      self.sp3(*command, "--line-ns", "300").stdout)
+
+    def test_bench_says_what_probes_counted_or_why_not(self):
+        result = self.sp3("bench", "--workload", "sps", "--operations", "300", "--entries", "100",
+                          "--repeat", "1", "--probe", "perf,pcm", "--json", "-")
+        row = json.loads(result.stdout)[0]
+        self.assertEqual(set(row["probes"]), {"perf", "pcm"})
+        counted = {"perf": ["instructions", "cycles", "llc_misses", "cpu_ns", "page_faults",
+                            "context_switches"],
+                   "pcm": ["media_read_bytes", "media_write_bytes"]}
+        for probe, names in counted.items():
+            note = row["probes"][probe]
+            there = [name for name in names if name + "_per_tx" in row]
+            for name in there:
+                self.assertGreaterEqual(row[name + "_per_tx"], 0)
+            if there != names:
+                self.assertIn("unavailable: ", note)
+                self.assertIn(f"{probe}: {note}", result.stderr)
+        without = json.loads(self.sp3("bench", "--workload", "sps", "--operations", "300", "--entries",
+                                      "100", "--repeat", "1", "--json", "-").stdout)[0]
+        self.assertNotIn("probes", without)
+        self.assertNotIn("cpu_ns_per_tx", without)
+
+    def test_a_benchmark_that_is_ended_leaves_no_pool(self):
+        for signal_number, command in (
+            (signal.SIGINT, ("bench", "--workload", "sps", "--seconds", "3600")),
+            (signal.SIGTERM, ("compare", "--section", "file", "--system", "sp3", "--seconds",
+                              "3600")),
+            (signal.SIGTERM, ("recovery-bench", "--log-bytes", "128M", "--repeat", "1000")),
+            (signal.SIGTERM, ("crash-test", "--rounds", "10000")),
+        ):
+            with self.subTest(command=command):
+                self.assertEqual(
+                    self.end_while_it_has_a_pool(signal_number, *command, "--entries", "300"), [])
+
+    def test_bench_does_not_overwrite(self):
+        with open(os.path.join(self.directory.name, "file"), "w", encoding="utf-8"):
+            pass
+        self.complaint("bench", "--path", "file", code=USAGE)
+        os.symlink("nowhere", os.path.join(self.directory.name, "link"))
+        self.complaint("bench", "--path", "link", "--operations", "10", code=USAGE)
+        for command in ("bench", "recovery-bench"):
+            self.assertIn("found no directory 'nowhere'", self.complaint(
+                command, "--path", "nowhere/pool", code=USAGE))
+        self.complaint("micro", "--calibrate", "--path", "file", code=USAGE)
+
+    def test_bench_leaves_files_beside_its_pool_alone(self):
+        for name in ("foo.scratch", "foo.volatile"):
+            with open(os.path.join(self.directory.name, name), "w", encoding="utf-8") as file:
+                file.write(name)
+        self.sp3("bench", "--workload", "sps", "--operations", "50", "--entries", "100", "--repeat",
+                 "1", "--path", "foo")
+        self.assertEqual(sorted(os.listdir(self.directory.name)), ["foo.scratch", "foo.volatile"])
+        for name in ("foo.scratch", "foo.volatile"):
+            with open(os.path.join(self.directory.name, name), encoding="utf-8") as file:
+                self.assertEqual(file.read(), name)
+
+    def test_a_cell_that_fails_takes_no_other_with_it(self):
+        # So many sessions do not fit into so small a log.
+        command = ("bench", "--workload", "sps", "--entries", "100", "--operations", "100", "--repeat",
+                   "1", "--pool-size", "4M")
+        result = self.sp3(*command, "--threads", "1,512,2", "--json", "rows.json", code=ERROR)
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            self.assertEqual([row["threads"] for row in json.load(file)], [1, 2])
+        self.assertIn("failed: sp3 on sps with 512 threads: ", result.stdout)
+        self.assertRegex(result.stderr, "^sp3: 1 of 3 could not be measured: .*\n$")
+        # Alone it is told as what it is.
+        self.complaint(*command, "--threads", "512", code=USAGE)
+
+    def test_a_log_that_fails_takes_no_other_with_it(self):
+        result = self.sp3("recovery-bench", "--log-bytes", "1M,900T", "--threads", "1", "--strategy",
+                          "stamp", "--entries", "100", "--repeat", "1", "--json", "rows.json",
+                          code=ERROR)
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            self.assertEqual([row["log_limit_bytes"] for row in json.load(file)], [1 << 20])
+        self.assertIn("failed: sps, 900 TiB of log: there is no room for the pool: ", result.stdout)
+        self.assertRegex(result.stderr, "^sp3: 1 of 2 could not be measured: .*\n$")
+
+    def test_file_memory_runs(self):
+        rows = json.loads(self.sp3("bench", "--workload", "hashtable", "--memory", "file", "--operations",
+                                   "200", "--entries", "100", "--repeat", "1", "--pool-size", "32M",
+                                   "--json", "-").stdout)
+        self.assertEqual(rows[0]["memory"], "file")
+        self.assertLessEqual(rows[0]["fences_per_tx"], 1.0)
+        self.assertRegex(rows[0]["file_system"], "^[^ ]+ on .+")
+        self.assertEqual((rows[0]["pool_size"], rows[0]["warmup_seconds"]), (32 << 20, None))
+
+    def test_rows_tell_what_was_not_asked_for(self):
+        row = json.loads(self.sp3("bench", "--workload", "sps", "--seconds", "0.02", "--warmup", "0.01",
+                                  "--entries", "100", "--repeat", "1", "--system", "sp3", "--json",
+                                  "-").stdout)[0]
+        self.assertEqual((row["warmup_seconds"], row["file_system"]), (0.01, None))
+        self.assertGreaterEqual(row["pool_size"], 256 << 20)
+
+    def test_micro_rows_have_values(self):
+        rows = json.loads(self.sp3("micro", "--floor", "--empty", "--read", "--open", "--open-objects",
+                                   "2000", "--open-size", "32M", "--seconds", "0.05", "--repeat", "1",
+                                   "--json", "-").stdout)
+        names = {row["micro"]: row["value"] for row in rows}
+        for name in ("floor", "floor_sps", "floor_ratio", "open", "open_first_transaction",
+                     "open_100000_reads"):
+            self.assertGreater(names[name], 0)
+        # Less what an empty loop takes, which may be interrupted and then take longer.
+        for name in ("empty_transaction", "read_transaction"):
+            self.assertIsInstance(names[name], float)
+
+    def test_lockbench_measures_every_lock_on_every_workload(self):
+        fields = {"lock": str, "workload": str, "threads": int, "pairs_per_s": float,
+                  "latency_p50_ns": float, "latency_p99_ns": float, "fairness": float, "held": int,
+                  "spread": float, "conflicts": int, "machine": dict}
+        rows = json.loads(self.sp3(
+            "lockbench", "--lock", "all", "--workload", "W1,W2", "--threads", "2", "--seconds",
+            "0.1", "--repeat", "1", "--json", "-").stdout)
+        self.assertEqual(len(rows), 2 * len({row["lock"] for row in rows}))
+        self.assertGreaterEqual({row["lock"] for row in rows}, {"none", "bare", "grid", "skiplist"})
+        for row in rows:
+            for field, kind in fields.items():
+                self.assertIsInstance(row[field], kind, field)
+            self.assertGreater(row["pairs_per_s"], 0)
+
+        rows = json.loads(self.sp3(
+            "lockbench", "--lock", "grid,skiplist", "--workload", "uncontended,shared,overlap",
+            "--held", "0,1000", "--seconds", "0.01", "--repeat", "1", "--json", "-").stdout)
+        self.assertEqual(len(rows), 2 * (2 + 4 + 4))
+        for row in rows:
+            self.assertEqual(row["memory_per_held_bytes"] is not None, row["held"] != 0)
+            if row["held"] != 0:
+                self.assertLess(row["memory_per_held_bytes"], 1 << 20)
+
+        rows = json.loads(self.sp3(
+            "lockbench", "--lock", "grid", "--workload", "uncontended,W1", "--held", "0", "--threads",
+            "2,3", "--pairs", "20", "--repeat", "1", "--json", "-").stdout)
+        self.assertEqual([(row["workload"], row["threads"]) for row in rows],
+                         [("uncontended", 1), ("W1", 2), ("W1", 3)])
+
+    def test_what_bare_cannot_hold_is_said_and_left_out(self):
+        arguments = ["--workload", "uncontended", "--held", "65536", "--pairs", "20", "--repeat", "1"]
+        shown = self.sp3("lockbench", "--lock", "bare,segments", *arguments).stdout
+        self.assertIn("skipped: bare cannot hold 65536 ranges in 65536 buckets\n", shown)
+        self.assertIn("segments ", shown)
+        self.assertIn("cannot hold", self.complaint("lockbench", "--lock", "bare", *arguments, code=USAGE))
+
+    def test_a_thread_that_cannot_be_started_ends_a_run(self):
+        limited = ["sh", "-c", 'ulimit -s 8192; ulimit -v 2500000; exec "$0" "$@"', self.SP3]
+        alone = subprocess.run([*limited, "--version"], capture_output=True, check=False)
+        if alone.returncode != OK:
+            self.skipTest("a sanitizer wants more address space")
+        for command in (["bench", "--workload", "queue", "--entries", "1000", "--system", "dram-tx"],
+                        ["lockbench"]):
+            result = subprocess.run([*limited, *command, "--threads", "300", "--seconds", "0.1",
+                                     "--repeat", "1"], capture_output=True, text=True, timeout=240,
+                                    check=False)
+            self.assertEqual(result.returncode, ERROR, result.stderr)
+            self.assertRegex(result.stderr, "thread [0-9]+ of 300 could not be started")
+
+    def test_what_a_system_cannot_run_with_so_many_threads_is_said_and_left_out(self):
+        arguments = ["--workload", "sps", "--entries", "500", "--operations", "700", "--repeat", "1",
+                     "--threads", "2,65", "--system", "sp3,mnemosyne"]
+        for command in (["bench"], ["compare", "--section", "emulated"]):
+            shown = self.sp3(*command, *arguments).stdout
+            self.assertIn("skipped: mnemosyne on sps: mnemosyne serves at most 64 threads", shown)
+            rows = [line for line in shown.splitlines() if line.startswith("sps ")]
+            self.assertEqual(len(rows), 3)
+        self.assertIn("at most 64", self.complaint(
+            "bench", "--system", "mnemosyne", "--threads", "65", code=USAGE))
+
+    def test_lockbench_runs_with_just_enough_ranges_and_as_many_threads_as_may_be(self):
+        for arguments in (["--lock", "all", "--workload", "W2", "--slots", "32", "--threads", "2"],
+                          ["--lock", "combiner,published", "--threads", "1024"]):
+            rows = json.loads(self.sp3("lockbench", *arguments, "--pairs", "20", "--repeat", "1",
+                                       "--json", "-").stdout)
+            for row in rows:
+                self.assertGreaterEqual(row["pairs"], 20 * row["threads"])
+                # Not measured, as it would cost time.
+                self.assertIsNone(row["latency_p50_ns"])
+                self.assertIsNone(row["latency_p99_ns"])
+
+    def test_instructions_that_cannot_be_counted_are_an_error(self):
+        said = self.complaint("lockbench", "--instructions", "--lock", "grid", "--held", "0", "--json",
+                              "rows.json", code=ERROR, env=os.environ | {"PATH": "/nowhere"})
+        self.assertIn("valgrind", said)
+
+    def test_valgrind_ends_with_the_command_that_started_it(self):
+        valgrind, note = (os.path.join(self.directory.name, name) for name in ("valgrind", "note"))
+        with open(valgrind, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n[ $1 = --version ] && echo valgrind-3 && exit\n"
+                       f"echo $$ > '{note}'; exec sleep 60\n")
+        os.chmod(valgrind, 0o755)
+        where = {"PATH": f"{self.directory.name}:{os.environ['PATH']}"}
+        with subprocess.Popen([self.SP3, "lockbench", "--instructions", "--lock", "grid", "--held", "0"],
+                              env=os.environ | where) as process:
+            pid = ""
+            while process.poll() is None and not pid.endswith("\n"):
+                time.sleep(0.01)
+                if os.path.exists(note):
+                    with open(note, encoding="utf-8") as file:
+                        pid = file.read()
+            process.terminate()
+        deadline = time.monotonic() + 30
+        while (state := process_state(int(pid))) is not None and state != "Z":
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_recovery_bench_recovers_one_log_in_every_way(self):
+        fields = {"strategy": str, "threads": int, "writers": int, "checkpoint_ms": int,
+                  "recovery_seconds": float, "log_bytes": int, "records": int, "replayed": int,
+                  "dropped": int, "memory_peak_bytes": int, "cpu_seconds": float, "spread": float,
+                  "memory": str, "workload": str, "seed": int, "commit": str, "machine": dict}
+        rows = json.loads(self.sp3(
+            "recovery-bench", "--log-bytes", "1M", "--threads", "1,3", "--workload", "sps,hashtable",
+            "--entries", "500", "--repeat", "1", "--writers", "3", "--path", "crashed.pool", "--json",
+            "-").stdout)
+        self.assertEqual(len(rows), 2 * 2 * 2)
+        for row in rows:
+            for field, kind in fields.items():
+                self.assertIs(type(row[field]), kind, field)
+            phases = sum(row[phase + "_seconds"]
+                         for phase in ("scan", "cut", "order", "replay", "flush"))
+            self.assertGreater(phases, 0)
+            self.assertLessEqual(phases, row["recovery_seconds"])
+            self.assertEqual(row["recoveries"], [row["recovery_seconds"]])
+            self.assertEqual(row["records"], row["replayed"] + row["dropped"])
+            self.assertGreaterEqual(row["log_bytes"], row["log_limit_bytes"])
+            self.assertEqual(row["checkpoint_ms"], 0)
+        self.assertEqual(len({(row["workload"], row["strategy"], row["threads"]) for row in rows}),
+                         len(rows))
+        # Whatever recovers it, a log holds the same transactions.
+        self.assertEqual(len({(row["workload"], row["records"]) for row in rows}), 2)
+        self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_recovery_bench_writes_for_as_long_as_a_checkpoint_takes_to_come(self):
+        result = self.sp3("recovery-bench", "--log-bytes", "64M", "--checkpoint-ms", "20,40",
+                          "--threads", "1", "--strategy", "stamp", "--entries", "500",
+                          "--latency-ns", "2000", "--repeat", "1", "--memory", "emulated",
+                          "--json", "rows.json")
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            rows = json.load(file)
+        self.assertEqual([row["checkpoint_ms"] for row in rows], [20, 40])
+        for row in rows:
+            self.assertGreaterEqual(row["write_seconds"] * 1000, row["checkpoint_ms"])
+            self.assertGreater(row["replayed"], 0)
+        self.assertEqual(result.stdout.count("checkpoints every"), 2)
+
+    def test_recovery_bench_says_what_ran_before_the_crash(self):
+        command = ("recovery-bench", "--log-bytes", "1M", "--entries", "300", "--repeat", "1",
+                   "--threads", "1", "--strategy", "stamp", "--workload")
+        ranges = json.loads(self.sp3(*command, "ranges", "--range-most", "4096", "--range-lock", "grid",
+                                     "--json", "-").stdout)
+        self.assertEqual([(row["range_most"], row["range_lock"]) for row in ranges], [(4096, "grid")])
+        tpcc = self.sp3(*command, "tpcc", "--json", "rows.json").stdout
+        self.assertIn("tpcc, warehouses: 1, 50 % new-orders; emulated memory", tpcc)
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            self.assertEqual([row["warehouses"] for row in json.load(file)], [1])
+
+    def test_recovery_bench_measures_files(self):
+        rows = json.loads(self.sp3("recovery-bench", "--log-bytes", "1M", "--memory", "file", "--entries",
+                                   "100", "--repeat", "1", "--threads", "2", "--json", "-").stdout)
+        self.assertEqual([(row["memory"], row["strategy"]) for row in rows],
+                         [("file", "stamp"), ("file", "dag")])
+        for row in rows:
+            self.assertGreater(row["replayed"], 0)
+            self.assertIn(" on ", row["file_system"])
+        self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_recovery_bench_says_when_there_is_no_room(self):
+        said = self.complaint("recovery-bench", "--log-bytes", "4000T", code=ERROR)
+        self.assertIn("no room", said)
+        self.assertIn("wanted", said)
+        self.assertIn("found", said)
+
+
+if __name__ == "__main__":
+    main(sys.argv)
