@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::size_t kSmall = 512;  // below this three chains win
 constexpr std::size_t kWord = 8;
+constexpr std::size_t kHalfWord = 4;
 constexpr std::size_t kMaxChain = (kSmall - 1) / (3 * kWord);  // words of one chain
 
 // kShift[n] = x^(64 n - 33) mod P, bit-reflected: multiplying the state of a chain by it (the
@@ -59,6 +60,15 @@ __attribute__((target("pclmul"))) inline std::uint64_t multiply(std::uint64_t st
 __attribute__((target("sse4.2,pclmul"))) std::uint32_t small_crc(std::uint32_t state,
                                                                  const unsigned char* at,
                                                                  std::size_t bytes) noexcept {
+  // A record's checksum begins in the middle of a word. With that half first, every word is read as
+  // it was stored, or the read would wait until both its halves have left the store buffer.
+  if (bytes >= kHalfWord && reinterpret_cast<std::uintptr_t>(at) % kWord == kHalfWord) {
+    std::uint32_t half = 0;
+    std::memcpy(&half, at, kHalfWord);
+    state = _mm_crc32_u32(state, half);
+    at += kHalfWord;
+    bytes -= kHalfWord;
+  }
   std::uint64_t first = state;
   if (bytes >= 12 * kWord) {  // for less, joining costs more than it gains
     const std::size_t words = bytes / (3 * kWord);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -32,14 +33,17 @@ struct PendingItem {
 
 class PendingRing {
  public:
+  // REQUIRES: `items` is a power of two.
   PendingRing(std::uint32_t items, std::uint32_t dependencies)
       : items_(std::make_unique<Item[]>(items)),
         dependencies_(dependencies),
-        item_capacity_(items),
-        dependency_capacity_(dependencies) {}
+        item_mask_(items - 1),
+        dependency_capacity_(dependencies) {
+    SP3_ASSERT(std::has_single_bit(items));
+  }
 
   // How many items it holds.
-  [[nodiscard]] std::uint32_t capacity() const noexcept { return item_capacity_; }
+  [[nodiscard]] std::uint32_t capacity() const noexcept { return item_mask_ + 1; }
 
   // Whether one more item with `dependencies` fits when everything up to `committed` is done.
   [[nodiscard]] bool has_room(std::uint64_t sealed, std::uint64_t committed,
@@ -72,7 +76,7 @@ class PendingRing {
   std::unique_ptr<Item[]> items_;
   // There is to be room for one of each session at least, of which few are ever open.
   mutable base::ZeroedArray<Dependency> dependencies_;
-  const std::uint32_t item_capacity_;
+  const std::uint32_t item_mask_;
   const std::uint32_t dependency_capacity_;
   std::uint64_t next_dependency_ = 0;  // the owner's
 };
@@ -80,17 +84,17 @@ class PendingRing {
 inline bool PendingRing::has_room(std::uint64_t sealed, std::uint64_t committed,
                                   std::uint32_t dependencies) const noexcept {
   if (sealed == committed) return true;
-  if (sealed - committed >= item_capacity_) return false;
+  if (sealed - committed > item_mask_) return false;
   const std::uint64_t oldest =
       // relaxed: our own store
-      items_[(committed + 1) % item_capacity_].first_dependency.load(std::memory_order_relaxed);
+      items_[(committed + 1) & item_mask_].first_dependency.load(std::memory_order_relaxed);
   return next_dependency_ - oldest + dependencies <= dependency_capacity_;
 }
 
 inline void PendingRing::push(std::uint64_t number, PendingItem item,
                               std::span<const base::Tid> dependencies) noexcept {
   SP3_ASSERT(dependencies.size() <= dependency_capacity_);
-  Item& slot = items_[number % item_capacity_];
+  Item& slot = items_[number & item_mask_];
   slot.stamp.store(item.stamp, std::memory_order_release);
   slot.lsn.store(item.lsn, std::memory_order_release);
   slot.offset.store(item.offset, std::memory_order_release);
@@ -108,7 +112,7 @@ inline void PendingRing::push(std::uint64_t number, PendingItem item,
 }
 
 inline PendingItem PendingRing::read(std::uint64_t number) const noexcept {
-  const Item& slot = items_[number % item_capacity_];
+  const Item& slot = items_[number & item_mask_];
   PendingItem item;
   item.stamp = slot.stamp.load(std::memory_order_acquire);
   item.lsn = slot.lsn.load(std::memory_order_acquire);

@@ -77,12 +77,11 @@ class RecordBuilder {
   void add_destroy(std::uint64_t slot) { begin_write(slot, WriteKind::destroy, 0, 0); }
 
   void add_dependency(SessionId session, Stamp stamp) {
-    Dependency dependency;
-    dependency.stamp = stamp;
-    dependency.session = session;
-    ensure(sizeof dependency);
-    std::memcpy(buffer_ + length_, &dependency, sizeof dependency);
-    length_ += sizeof dependency;
+    ensure(sizeof(Dependency));
+    static_assert(offsetof(Dependency, reserved) == offsetof(Dependency, session) + sizeof session);
+    put_word(length_ + offsetof(Dependency, stamp), stamp);
+    put_word(length_ + offsetof(Dependency, session), session);
+    length_ += sizeof(Dependency);
     ++dependencies_;
   }
 
@@ -134,6 +133,12 @@ class RecordBuilder {
       grow(length_ + bytes);
   }
   void grow(std::uint64_t wanted);
+
+  // What is small is stored in whole words: the checksum reads them the next moment, and what is
+  // stored in parts cannot be read as a whole before it has left the store buffer.
+  void put_word(std::uint64_t at, std::uint64_t word) noexcept {
+    std::memcpy(buffer_ + at, &word, sizeof word);
+  }
 
   // Writes the entry's header and makes room for `room` bytes; returns where the payload goes.
   std::byte* begin_write(std::uint64_t slot, WriteKind kind, std::uint32_t bytes,
