@@ -175,7 +175,7 @@ std::string describe_size(const workloads::WorkloadSpec& spec) {
   if (spec.kind == workloads::WorkloadKind::tpcc) {
     return fmt::format("warehouses: {}, {:.0f} % new-orders", spec.warehouses, percent);
   }
-  const std::string entries =
+  std::string entries =
       fmt::format("{} entries of {} bytes, zipf {}", spec.entries, spec.entry_size, spec.zipf);
   if (spec.mix != workloads::Mix::paper) return entries;
   return fmt::format("{}, {:.0f} % inserts", entries, percent);
