@@ -23,7 +23,7 @@ namespace sp3::log {
 
 struct PendingItem {
   base::Stamp stamp = 0;
-  base::Lsn lsn = 0;         // 0: a mark, nothing in the log
+  base::Lsn lsn = 0;         // of the record; of a mark, of the last record before it
   std::uint64_t offset = 0;  // file offset of the bytes to flush (a run's header included)
   std::uint32_t bytes = 0;   // 0 for a mark
   bool streamed = false;     // written with non-temporal stores

@@ -130,7 +130,7 @@ void Checkpointer::count_work() noexcept {
 base::Stamp Checkpointer::choose_floor() {
   base::Stamp floor = raise_floor();
   for (int tries = 1; tries < kFloorsTried; ++tries) {
-    if (heads_are_known() || no_floor_will_do_ || !index_is_shorter_than_log()) break;
+    if (heads_are_known() || !index_is_shorter_than_log()) break;
     floor = raise_floor();
   }
   return floor;
@@ -138,7 +138,6 @@ base::Stamp Checkpointer::choose_floor() {
 
 base::Stamp Checkpointer::raise_floor() {
   last_settled_.assign(last_settled_.size(), 0);
-  no_floor_will_do_ = false;
   // relaxed: only we store it.
   base::Stamp floor =
       std::max(pool_.clock().now(), pool_.floor.load(std::memory_order_relaxed) + 1);
@@ -172,10 +171,7 @@ void Checkpointer::await_stamps_up_to(base::Stamp floor, SessionShared& session)
     spin.pause();
   }
   // At once, before the session runs away from it.
-  using LastSealed = SessionShared::LastSealed;
-  const LastSealed last = session.last_sealed_up_to(floor, &last_settled_[session.id]);
-  if (last != LastSealed::known) last_settled_[session.id] = kUnknown;
-  if (last == LastSealed::only_marks) no_floor_will_do_ = true;
+  last_settled_[session.id] = session.last_sealed_up_to(floor).value_or(kUnknown);
   // The last sealed item that the floor covers; items are in stamp order.
   const std::uint64_t sealed = session.sealed.load(std::memory_order_acquire);
   base::Stamp covered = 0;

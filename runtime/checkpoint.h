@@ -103,7 +103,6 @@ class Checkpointer {
   std::vector<base::Lsn> heads_;
   // by session: the LSN of its last record up to the floor, kUnknown if its ring cannot tell
   std::vector<base::Lsn> last_settled_;
-  bool no_floor_will_do_ = false;  // a ring cannot tell whatever the floor is
 
   emu::Mutex orphans_mutex_;
   VersionPool orphans_;  // of closed sessions; guarded by orphans_mutex_

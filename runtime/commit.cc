@@ -429,7 +429,7 @@ bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
 // it, and what it read, is. Nothing of it goes to the log.
 base::Stamp SessionCore::seal_mark() {
   const base::Stamp stamp = owner_.take_mark_stamp();
-  push_item({.stamp = stamp}, /*published=*/true);
+  push_item({.stamp = stamp, .lsn = shared_->log.next_lsn() - 1}, /*published=*/true);
   pool_->flusher().expect_group();
   return stamp;
 }

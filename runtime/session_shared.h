@@ -20,6 +20,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "base/align.h"
 #include "base/scaled.h"
@@ -59,14 +60,10 @@ struct SessionShared {
   SessionShared(const SessionShared&) = delete;
   SessionShared& operator=(const SessionShared&) = delete;
 
-  // What is told of the last record with a stamp up to some floor.
-  enum class LastSealed : std::uint8_t {
-    known,       // its LSN, 0 if there is none
-    forgotten,   // the ring has: so many came after it, which are above the floor
-    only_marks,  // of read-only transactions up to the floor are in the ring
-  };
-  // REQUIRES: no record up to the floor is still to come.
-  [[nodiscard]] LastSealed last_sealed_up_to(base::Stamp floor, base::Lsn* lsn) const noexcept;
+  // The LSN of the last record with a stamp up to `floor`, 0 if there is none; nothing if the ring
+  // has forgotten it, as so many items came after it. REQUIRES: no record up to the floor is still
+  // to come.
+  [[nodiscard]] std::optional<base::Lsn> last_sealed_up_to(base::Stamp floor) const noexcept;
 
   alignas(base::kCacheLine) std::atomic<std::uint64_t> committed{0};
 
@@ -91,23 +88,15 @@ struct SessionShared {
   log::SessionLog log;
 };
 
-inline SessionShared::LastSealed SessionShared::last_sealed_up_to(base::Stamp floor,
-                                                                  base::Lsn* lsn) const noexcept {
-  *lsn = 0;
-  bool above = true;
+inline std::optional<base::Lsn> SessionShared::last_sealed_up_to(base::Stamp floor) const noexcept {
   for (std::uint64_t n = sealed.load(std::memory_order_acquire); n != 0; --n) {
     const log::PendingItem item = ring.read(n);
     // Its slot may hold a later item by now, or one that is being pushed: then those before that
     // one are sealed, and we see it, since the slot's fields were loaded with acquire.
-    if (sealed.load(std::memory_order_acquire) + 1 >= n + ring.capacity()) {
-      return above ? LastSealed::forgotten : LastSealed::only_marks;
-    }
-    above = item.stamp > floor;
-    if (above || item.lsn == 0) continue;
-    *lsn = item.lsn;
-    break;
+    if (sealed.load(std::memory_order_acquire) + 1 >= n + ring.capacity()) return std::nullopt;
+    if (item.stamp <= floor) return item.lsn;
   }
-  return LastSealed::known;
+  return 0;
 }
 
 }  // namespace sp3::runtime

@@ -153,12 +153,15 @@ std::vector<Ptr<T>> fill(Session& session) {
   return made;
 }
 
-void run_on(runtime::SessionCore& session, const std::function<void(Transaction&)>& body) {
+using Durability = runtime::SessionCore::Durability;
+
+void run_on(runtime::SessionCore& session, const std::function<void(Transaction&)>& body,
+            Durability durability = Durability::synchronous) {
   session.run({const_cast<void*>(static_cast<const void*>(&body)),
                [](void* context, Transaction& tx) {
                  (*static_cast<const std::function<void(Transaction&)>*>(context))(tx);
                }},
-              runtime::SessionCore::Durability::synchronous);
+              durability);
 }
 
 // Opens sessions for a transaction each until the pool refuses; the largest number acknowledged.
@@ -336,6 +339,33 @@ TEST_CASE("a session opened while the pool closes is refused, or keeps it open")
     Session session = again.session();
     CHECK(value_of(session, cell) == acknowledged);
   }
+}
+
+TEST_CASE("where all that a session has in flight are marks, the record before them is known") {
+  TempPath path;
+  auto pool = runtime::PoolCore::create(path.path(), kTinyPool, quiet_options());
+  const auto writer = pool->open_session();
+  const auto reader = pool->open_session();
+  const runtime::SessionShared& items = reader->shared();
+  Ptr<Cell> cell;
+  run_on(*reader, [&](Transaction& tx) { cell = tx.make<Cell>(); });
+  run_on(*reader, [&](Transaction& tx) { tx.write(cell).value = 1; });
+  const base::Lsn last = items.log.next_lsn() - 1;
+  // What reads a version that is not durable leaves a mark.
+  while (items.sealed.load() < last + 2 * items.ring.capacity()) {
+    run_on(
+        *writer, [&](Transaction& tx) { ++tx.write(cell).value; }, Durability::asynchronous);
+    for (std::uint32_t i = 0; i < items.ring.capacity() / 2; ++i) {
+      run_on(
+          *reader, [&](Transaction& tx) { (void)tx.read(cell); }, Durability::asynchronous);
+    }
+  }
+  REQUIRE(items.log.next_lsn() - 1 == last);
+  CHECK(items.last_sealed_up_to(items.last_stamp.load()) == last);
+  CHECK_FALSE(items.last_sealed_up_to(runtime::kFirstStamp));
+  writer->close();
+  reader->close();
+  pool->close();
 }
 
 TEST_CASE("an empty slab takes another type after reopening") {
