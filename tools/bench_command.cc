@@ -144,6 +144,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   bench->add_option("--system", a->systems, "a list of " + system_names())->capture_default_str();
   bench->add_option("--threads", a->threads, "a list of numbers")->capture_default_str();
   add_spec_options(*bench, a->spec);
+  add_named_spec_options(*bench, a->spec);
   bench
       ->add_option(
           "--mix", a->mixes,

@@ -111,6 +111,9 @@ void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec) {
       ->capture_default_str();
   command.add_option("--fill", spec.fill, "share of the keys present at the start")
       ->capture_default_str();
+}
+
+void add_named_spec_options(CLI::App& command, workloads::WorkloadSpec& spec) {
   command.add_option("--range-least", spec.range_least, "ranges: bytes of the shortest")
       ->capture_default_str();
   command.add_option("--range-most", spec.range_most, "ranges: bytes of the longest")
@@ -158,16 +161,14 @@ nlohmann::json to_json(const workloads::WorkloadSpec& spec) {
                          {"fill", spec.fill},       {"seed", spec.seed}};
   if (spec.mix != workloads::Mix::paper) json["mix"] = to_string(spec.mix);
   if (spec.kind == workloads::WorkloadKind::tpcc) json["warehouses"] = spec.warehouses;
-  if (spec.kind == workloads::WorkloadKind::ranges) json.update(range_json(spec));
+  if (spec.kind == workloads::WorkloadKind::ranges) {
+    json.update({{"range_least", spec.range_least},
+                 {"range_most", spec.range_most},
+                 {"range_zipf", spec.range_zipf},
+                 {"range_mix", spec.range_mix},
+                 {"range_chunk", spec.range_chunk}});
+  }
   return json;
-}
-
-nlohmann::json range_json(const workloads::WorkloadSpec& spec) {
-  return {{"range_least", spec.range_least},
-          {"range_most", spec.range_most},
-          {"range_zipf", spec.range_zipf},
-          {"range_mix", spec.range_mix},
-          {"range_chunk", spec.range_chunk}};
 }
 
 std::string describe_size(const workloads::WorkloadSpec& spec) {

@@ -37,11 +37,12 @@ struct Plan {
 // --workload of a command that knows every one of them; parse_workloads() reads it.
 void add_workload_option(CLI::App& command, std::string& workloads);
 void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec);
-// What add_spec_options() reads back.
+// Those that only workloads look at which run by name.
+void add_named_spec_options(CLI::App& command, workloads::WorkloadSpec& spec);
+// What both read back.
 std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec);
 // The same as members of a result row; ranges and warehouses where the workload has them.
 nlohmann::json to_json(const workloads::WorkloadSpec& spec);
-nlohmann::json range_json(const workloads::WorkloadSpec& spec);  // those of ranges
 // For headings: "1000 entries of 128 bytes, zipf 0.99, 50 % inserts".
 std::string describe_size(const workloads::WorkloadSpec& spec);
 std::string system_names();

@@ -305,6 +305,7 @@ void add_log_options(CLI::App& command, RecoveryArguments& a) {
   command.add_option("--writers", a.writers, "threads that write the log")->capture_default_str();
   add_workload_option(command, a.workloads);
   add_spec_options(command, a.spec);
+  add_named_spec_options(command, a.spec);
   command.add_option("--seed", a.spec.seed, "of the operations")->capture_default_str();
   add_memory_options(command, a.store);
 }

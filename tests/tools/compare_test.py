@@ -85,10 +85,11 @@ class CompareTest(CommandTest):
         self.sp3(*self.COMPARE)
         self.assertIn("plan.entries is 301 here and 300 there",
                       self.complaint(*self.COMPARE[:-3], "301", "--repeat", "2", code=USAGE))
-        # Also where no workload of the plan looks at it.
-        self.assertIn("plan.warehouses",
-                      self.complaint(*self.COMPARE, "--warehouses", "2", code=USAGE))
-        self.complaint(*self.COMPARE, "--range-most", "128", code=USAGE)
+        self.assertIn("but not tpcc", self.complaint(*self.COMPARE[:1], "--workload", "sps,tpcc",
+                                                     code=USAGE))
+        # What none of its workloads looks at is not taken.
+        for option in ("--warehouses", "--range-most"):
+            self.assertIn(option, self.complaint(*self.COMPARE, option, "2", code=USAGE))
         self.complaint(*self.COMPARE[:-5], "0", "--entries", "300", "--repeat", "2", code=USAGE)
 
         def on_another_machine(found):

@@ -135,6 +135,18 @@ workloads::RunOptions run_of(const CompareArguments& a, unsigned threads) {
   return run;
 }
 
+std::vector<WorkloadKind> workloads_of(const CompareArguments& a) {
+  std::vector<WorkloadKind> kinds = parse_workloads(a.workloads);
+  for (const WorkloadKind kind : kinds) {
+    if (std::ranges::find(workloads::kAllWorkloads, kind) != std::end(workloads::kAllWorkloads)) {
+      continue;
+    }
+    throw UsageError(fmt::format("--workload: compare knows {}, but not {}",
+                                 workloads::workload_names(), workloads::to_string(kind)));
+  }
+  return kinds;
+}
+
 // The cells of one group, those that can be run.
 void add_group(ComparePlan& plan, const std::string& section, const Names& systems,
                const Cell& prototype) {
@@ -151,7 +163,7 @@ void add_group(ComparePlan& plan, const std::string& section, const Names& syste
 void add_section(ComparePlan& plan, const Section& section, const Names& systems,
                  const CompareArguments& a) {
   const std::size_t before = plan.cells.size();
-  for (const WorkloadKind kind : parse_workloads(a.workloads)) {
+  for (const WorkloadKind kind : workloads_of(a)) {
     if (std::ranges::find(section.workloads, kind) == section.workloads.end()) continue;
     for (const Latency& latency : section.latencies) {
       for (const unsigned threads : threads_of(section, a)) {
@@ -178,7 +190,7 @@ void add_simulated(ComparePlan& plan, const Names& built, const CompareArguments
   plan.description["program"][kSimulator] = checksum;
   const Names systems = common(kSimulatedSystems, built);
   if (systems.empty()) return;
-  for (const WorkloadKind kind : parse_workloads(a.workloads)) {
+  for (const WorkloadKind kind : workloads_of(a)) {
     Names arguments = {"sim",
                        "--workload",
                        workloads::to_string(kind),
@@ -265,9 +277,6 @@ void describe_plan(ComparePlan& plan, const Names& sections, const Names& system
                    const CompareArguments& a) {
   const workloads::RunOptions run = run_of(a, 1);
   plan.description.update(to_json(a.spec));
-  // Those that only some workloads have are in it too.
-  plan.description.update(range_json(a.spec));
-  plan.description["warehouses"] = a.spec.warehouses;
   plan.description.update({{"mode", a.full ? "full" : "quick"},
                            {"sections", sections},
                            {"systems", systems},

@@ -11,13 +11,11 @@ namespace sp3::tools {
 namespace {
 
 void add_timed_options(CLI::App& app, SimArguments& a) {
-  app.add_option(
-         "--workload", a.workloads,
-         "all, or a list of " + workloads::workload_names() + "; bank and tpcc by name only")
-      ->capture_default_str();
+  add_workload_option(app, a.workloads);
   app.add_option("--system", a.systems, "a list of " + system_names())->capture_default_str();
   app.add_option("--cores", a.cores, "a list of numbers of virtual cores")->capture_default_str();
   add_spec_options(app, a.spec);
+  add_named_spec_options(app, a.spec);
   app.add_option("--operations", a.run.operations, "of each run, all cores together")
       ->check(at_least_one())
       ->capture_default_str();
