@@ -84,15 +84,34 @@ std::optional<RangeLockKind> parse_range_lock(const std::string& name) {
   throw UsageError("--range-lock: wanted skiplist, grid or both, found '" + name + "'");
 }
 
+// Beside the paper's.
+constexpr workloads::WorkloadKind kOtherWorkloads[] = {workloads::WorkloadKind::ranges,
+                                                       workloads::WorkloadKind::bank};
+
+std::string crash_workload_names() {
+  std::string names = workloads::workload_names();
+  for (const workloads::WorkloadKind kind : kOtherWorkloads) {
+    names += fmt::format(", {}", to_string(kind));
+  }
+  return names;
+}
+
+std::vector<workloads::WorkloadKind> parse_crash_workloads(const std::string& text) {
+  auto kinds = parse_workloads(text);
+  if (text == "all")
+    kinds.insert(kinds.end(), std::begin(kOtherWorkloads), std::end(kOtherWorkloads));
+  for (const workloads::WorkloadKind kind : kinds) {
+    if (kind != workloads::WorkloadKind::tpcc) continue;
+    throw UsageError(fmt::format("--workload: crash-test knows {}, but not {}",
+                                 crash_workload_names(), to_string(kind)));
+  }
+  return kinds;
+}
+
 // The pools, in the order in which rounds go over them: neighbours differ in workload and
 // durability.
 std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
-  const auto kinds = parse_workloads(a.workloads);
-  for (const workloads::WorkloadKind kind : kinds) {
-    if (!workloads::is_application(kind)) continue;
-    throw UsageError(fmt::format("--workload: crash-test knows {}, ranges, but not {}",
-                                 workloads::workload_names(), to_string(kind)));
-  }
+  const auto kinds = parse_crash_workloads(a.workloads);
   std::vector<bool> durabilities;
   if (a.durability != "async") durabilities.push_back(false);
   if (a.durability != "sync") durabilities.push_back(true);
@@ -241,8 +260,7 @@ void add_crash_command(CLI::App& app, int& exit_code) {
       "crash-test", "kill a running process, recover, check, run on; 1 if anything is wrong");
   test->add_option("--rounds", a->rounds, "how many times")->capture_default_str();
   test->add_option("--seed", a->seed, "of transactions and kills")->capture_default_str();
-  test->add_option("--workload", a->workloads,
-                   "all, or a list of " + workloads::workload_names() + ", ranges")
+  test->add_option("--workload", a->workloads, "all, or a list of " + crash_workload_names())
       ->capture_default_str();
   test->add_option("--durability", a->durability, "sync, async or both")->capture_default_str();
   test->add_option("--strategy", a->strategy, "stamp, dag or both in turn")->capture_default_str();
@@ -252,7 +270,7 @@ void add_crash_command(CLI::App& app, int& exit_code) {
   test->add_option("--path", a->path, "the directory for the pools");
   test->add_option("--threads", a->threads, "of a victim; 0: 1 to 4, by seed")
       ->capture_default_str();
-  test->add_option("--entries", a->entries, "array slots or keys")->capture_default_str();
+  test->add_option("--entries", a->entries, "array slots, accounts or keys")->capture_default_str();
   test->add_option("--deadline", a->deadline_seconds,
                    "seconds of silence after which a victim hangs, which is a violation")
       ->capture_default_str();

@@ -51,7 +51,7 @@ class BenchTest(CommandTest):
         self.assertIn("new-orders/s, warehouses: 2\n", result.stderr)
         self.assertIn("skipped: mnemosyne on tpcc: ", result.stderr)
         self.assertEqual(os.listdir(self.directory.name), [])
-        self.assertIn("but not bank", self.complaint("crash-test", "--workload", "bank", code=USAGE))
+        self.assertIn("but not tpcc", self.complaint("crash-test", "--workload", "tpcc", code=USAGE))
 
     def test_mixes_of_ycsb_run_where_they_mean_something(self):
         result = self.sp3("bench", "--workload", "sps,hashtable,bptree", "--mix",

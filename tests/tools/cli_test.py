@@ -163,7 +163,7 @@ class CliTest(CommandTest):
             ["bench", "--workload", "tpcc", "--warehouses", "0"],
             ["bench", "--workload", "tpcc", "--warehouses", "1001"],
             ["bench", "--workload", "bank", "--system", "nvm-ideal"],
-            ["crash-test", "--workload", "bank"], ["compare", "--workload", "tpcc"],
+            ["crash-test", "--workload", "tpcc"], ["compare", "--workload", "tpcc"],
             ["bench", "--system", "nvm-ideal", "--workload", "queue"],
             ["compare", "--system", "oracle"], ["compare", "--section", "yield"],
             ["compare", "--repeat", "0"], ["compare", "--threads", "0"], ["compare", "--seconds", "0"],

@@ -16,19 +16,21 @@ std::string name(Tag tag) {
   return fmt::format("transaction {}.{}", thread_of(tag), sequence_of(tag));
 }
 
-// Cells that are swapped, in an array or in a ranged object.
-bool is_swapped(WorkloadKind kind) {
-  return kind == WorkloadKind::sps || kind == WorkloadKind::ranges;
+bool is_map(WorkloadKind kind) {
+  return kind == WorkloadKind::hashtable || kind == WorkloadKind::rbtree ||
+         kind == WorkloadKind::bptree;
 }
-bool is_map(WorkloadKind kind) { return !is_swapped(kind) && kind != WorkloadKind::queue; }
+
+// A transfer that found too little changes nothing.
+bool is_refused(const Step& step, const Outcome& outcome) {
+  return step.action == Action::transfer && outcome.b == kNothing;
+}
 
 }  // namespace
 
 Oracle::Oracle(const Plan& plan, unsigned window) : plan_(plan), window_(window) {
   if (plan.workload != WorkloadKind::queue) cells_.resize(plan.entries);
-  if (is_swapped(plan.workload)) {
-    for (std::uint64_t i = 0; i < plan.entries; ++i) cells_[i].content = i;
-  }
+  for (std::uint64_t i = 0; i < cells_.size(); ++i) cells_[i].content = plan.first_content(i);
 }
 
 void Oracle::acknowledged(unsigned thread, const Outcome& outcome) {
@@ -142,6 +144,11 @@ std::vector<std::vector<std::size_t>> Oracle::precedence() {
     if (i > 0 && survivors_[i - 1].thread == x.thread) edges[i - 1].push_back(i);
     switch (x.step.action) {
       case Action::swap:
+      case Action::transfer:
+        if (is_refused(x.step, x.outcome)) {
+          readers[x.step.first].push_back({i, x.outcome.a});
+          break;
+        }
         writes(x.step.first, x.outcome.a, i);
         writes(x.step.second, x.outcome.b, i);
         break;
@@ -234,6 +241,20 @@ void Oracle::apply(const Survivor& transaction) {
       first.version = transaction.outcome.a;
       second.version = transaction.outcome.b;
       first.writer = second.writer = tag;
+      return;
+    }
+    case Action::transfer: {
+      const std::uint64_t amount = transaction.step.amount;
+      const bool refused = is_refused(transaction.step, transaction.outcome);
+      if (refused != (first.content < amount)) {
+        violation(fmt::format("{} {} {} from account {}, which held {}.", name(tag),
+                              refused ? "was refused" : "took", amount, transaction.step.first,
+                              first.content));
+      }
+      if (refused) return;
+      Cell& second = cells_[transaction.step.second];
+      first = {transaction.outcome.a, tag, first.content - amount};
+      second = {transaction.outcome.b, tag, second.content + amount};
       return;
     }
     case Action::insert:

@@ -9,8 +9,8 @@
 //   3. the survivors have a serial order that explains every version written and read and keeps
 //      each thread's order: versions have no gaps (a predecessor is missing), no two writers (a
 //      lost update), and the precedence graph has no cycle;
-//   4. running the survivors in such an order on the model gives exactly the pool's content:
-//      nothing half done, nothing else changed;
+//   4. running the survivors in such an order on the model gives exactly the pool's content, and
+//      lets each decide as it did: nothing half done, nothing else changed;
 //   5. whatever a read-only transaction reported is still explained.
 // The queue has no versions; there, values are conserved, none leaves twice, the remaining ones of
 // the last verified state are a suffix of it, and each producer's values leave and stay in order.
@@ -29,11 +29,11 @@
 
 namespace sp3::tools::crash {
 
-// One array slot or key, in the model and in a pool.
+// One array slot, account or key, in the model and in a pool.
 struct Cell {
   std::uint64_t version = 0;
   Tag writer = 0;
-  std::uint64_t content = 0;  // sps: the permuted element; maps: 1 if the key is present
+  std::uint64_t content = 0;  // the permuted element, a balance, or 1 if the key is present
 
   friend bool operator==(const Cell&, const Cell&) = default;
 };
@@ -52,7 +52,7 @@ struct Journal {
 // Everything a pool holds.
 struct Dump {
   std::vector<Journal> journals;        // by thread
-  std::vector<Cell> cells;              // by index or key
+  std::vector<Cell> cells;              // by index, account or key
   std::vector<MapItem> items;           // maps: in the order of iteration
   std::vector<Tag> queue;               // from the front
   std::vector<std::string> violations;  // found inside the pool's own process

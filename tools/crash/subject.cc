@@ -97,9 +97,8 @@ struct StoredCell {
 
 class Cells {
  public:
-  // Cell i starts with content first_content(i).
-  template <class F>
-  void create(Session& session, std::uint64_t entries, F first_content) {
+  void create(Session& session, const Plan& plan) {
+    const std::uint64_t entries = plan.entries;
     session.run([&](Transaction& tx) {
       cells_ = Array<StoredCell>::reserve(tx, entries);
       tx.set_root("cells", cells_.header());
@@ -108,7 +107,7 @@ class Cells {
     for (std::uint64_t next = 0; next < entries; next += kBatch) {
       session.run([&](Transaction& tx) {
         for (std::uint64_t i = next; i < std::min(entries, next + kBatch); ++i) {
-          cells_.fill(tx, 1, StoredCell::of({0, 0, first_content(i)}));
+          cells_.fill(tx, 1, StoredCell::of({0, 0, plan.first_content(i)}));
         }
       });
     }
@@ -147,8 +146,8 @@ class Cells {
 // chunks, and a chunk holds parts of three cells.
 class RangedCells {
  public:
-  template <class F>
-  void create(Session& session, std::uint64_t entries, F first_content) {
+  void create(Session& session, const Plan& plan) {
+    const std::uint64_t entries = plan.entries;
     session.run([&](Transaction& tx) {
       object_ = RangedObject::create(tx, place_of(entries), kChunk);
       tx.set_root("cells", object_.header());
@@ -157,7 +156,7 @@ class RangedCells {
     for (std::uint64_t next = 0; next < entries; next += kBatch) {
       session.run([&](Transaction& tx) {
         for (std::uint64_t i = next; i < std::min(entries, next + kBatch); ++i) {
-          set(tx, i, {0, 0, first_content(i)});
+          set(tx, i, {0, 0, plan.first_content(i)});
         }
       });
     }
@@ -253,9 +252,7 @@ class SwapSubject final : public SubjectOf<SwapSubject<CellStore>> {
  public:
   using SubjectOf<SwapSubject>::SubjectOf;
 
-  void create_data(Session& session) {
-    cells_.create(session, this->plan().entries, [](std::uint64_t i) { return i; });
-  }
+  void create_data(Session& session) { cells_.create(session, this->plan()); }
   void attach_data(Session& session) { cells_.attach(session); }
 
   Outcome act(Transaction& tx, const Step& step, Tag tag) const {
@@ -285,6 +282,45 @@ class SwapSubject final : public SubjectOf<SwapSubject<CellStore>> {
 
  private:
   CellStore cells_;
+};
+
+// Accounts between which money moves, if the payer has it.
+class BankSubject final : public SubjectOf<BankSubject> {
+ public:
+  using SubjectOf::SubjectOf;
+
+  void create_data(Session& session) { cells_.create(session, plan()); }
+  void attach_data(Session& session) { cells_.attach(session); }
+
+  Outcome act(Transaction& tx, const Step& step, Tag tag) const {
+    const Cell payer = cells_.get(tx, step.first);
+    if (payer.content < step.amount) return {0, payer.version, kNothing};
+    const Cell payee = cells_.get(tx, step.second);
+    cells_.set(tx, step.first, {payer.version + 1, tag, payer.content - step.amount});
+    cells_.set(tx, step.second, {payee.version + 1, tag, payee.content + step.amount});
+    return {0, payer.version + 1, payee.version + 1};
+  }
+
+  // An audit of all accounts: there is as much money as at first at every instant.
+  Observation observe(Transaction& tx, std::uint64_t random) const override {
+    Observation observation{false, random % plan().entries, 0};
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < plan().entries; ++i) {
+      const Cell account = cells_.get(tx, i);
+      sum += account.content;
+      if (i == observation.cell) observation.value = account.version;
+    }
+    if (sum != plan().entries * kFirstBalance) {
+      throw Violation{fmt::format("An audit of {} accounts found {}, wanted {}.", plan().entries,
+                                  sum, plan().entries * kFirstBalance)};
+    }
+    return observation;
+  }
+
+  void dump_data(Transaction& tx, Dump& dump) const { cells_.dump(tx, dump); }
+
+ private:
+  Cells cells_;
 };
 
 using StoredValue = Entry<128>;
@@ -337,7 +373,7 @@ class MapSubject final : public SubjectOf<MapSubject<Map>> {
   using SubjectOf<MapSubject<Map>>::SubjectOf;
 
   void create_data(Session& session) {
-    cells_.create(session, this->plan().entries, [](std::uint64_t) { return std::uint64_t{0}; });
+    cells_.create(session, this->plan());
     session.run([](Transaction& tx) { tx.set_root("map", Map::create(tx).header()); });
   }
   void attach_data(Session& session) {
@@ -410,6 +446,7 @@ std::unique_ptr<Subject> make_subject(const Plan& plan) {
     case WorkloadKind::ranges:
       return std::make_unique<SwapSubject<RangedCells>>(plan);
     case WorkloadKind::bank:
+      return std::make_unique<BankSubject>(plan);
     case WorkloadKind::tpcc:
       break;
   }
