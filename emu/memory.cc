@@ -100,7 +100,7 @@ FlushInstruction choose_flush(const std::string& path, MemoryKind kind, FlushIns
   }
   if (wanted != FlushInstruction::automatic) return wanted;
   if (kind == MemoryKind::dax && platform_flushes_caches()) return FlushInstruction::none;
-  return best_flush();
+  return FlushInstruction::non_temporal;  // docs/adr/0018-synchronous-records-go-past-the-cache.md
 }
 
 // As much as Linux maps around a page that is read for the first time, unless told otherwise.

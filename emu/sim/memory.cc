@@ -83,8 +83,8 @@ std::unique_ptr<Memory> Memory::map(int fd, const std::string& path, std::uint64
       return error;
     });
   } else {
-    memory->chosen_ =
-        options.flush == FlushInstruction::automatic ? FlushInstruction::clwb : options.flush;
+    memory->chosen_ = options.flush == FlushInstruction::automatic ? FlushInstruction::non_temporal
+                                                                   : options.flush;
   }
   const sim::Medium medium = memory->writes_blocks_ ? sim::Medium::sectors : sim::Medium::lines;
   if (media.medium() != medium) media.use_as(medium);

@@ -29,14 +29,15 @@ enum class LatencyModel : std::uint8_t {
   yield,  // as fence, but the waiting thread offers its core to others until the time has come
 };
 
-// What flushes the log and metadata. Checkpoints and recovery store whole lines of objects past the
-// caches in any case, except with clflush and none.
+// What makes the log and metadata durable. Checkpoints and recovery store whole lines of objects
+// past the caches in any case, except with clflush and none.
 enum class FlushInstruction : std::uint8_t {
-  automatic,  // the best that CPUID offers: clwb, clflushopt, clflush
+  automatic,  // non_temporal, or none where libpmem says that the platform flushes caches
   clflush,
   clflushopt,
   clwb,
-  non_temporal,  // streaming stores instead of flushes (synchronous commits only)
+  non_temporal,  // records of synchronous commits by streaming stores, past the caches; all else by
+                 // the best flush that CPUID offers: clwb, clflushopt, clflush
   none,          // the platform flushes caches at power loss (eADR): only fence
 };
 

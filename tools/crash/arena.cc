@@ -104,6 +104,8 @@ VictimOptions Arena::victim(VictimMode mode, RecoveryStrategy strategy) {
   constexpr std::array<std::uint32_t, 4> kIntervals = {0, 3, 20, 100};
   v.pool.checkpoint.interval_ms = kIntervals[rng_.below(kIntervals.size())];
   v.pool.checkpoint.threads = 1 + static_cast<std::uint32_t>(v.run_seed % 3);
+  // Records that others may flush, and records that only their owners can. Every CPU has clflush.
+  v.pool.flush = v.run_seed % 2 == 0 ? FlushInstruction::automatic : FlushInstruction::clflush;
   return v;
 }
 

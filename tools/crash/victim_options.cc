@@ -23,6 +23,7 @@ void for_each_option(Options& o, F&& visit) {
   visit("run-seed", o.run_seed);
   visit("pool-size", o.pool_size);
   visit("memory", o.pool.memory);
+  visit("flush", o.pool.flush);
   visit("locks", o.pool.locks);
   visit("range-lock", o.pool.range_lock);
   visit("strategy", o.pool.recovery.strategy);
