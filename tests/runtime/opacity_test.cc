@@ -161,6 +161,8 @@ void stress(const Setting& setting) {
   TempPath path;
   Options options = tiny_options();
   setting.mode.apply(options);
+  // Records that others may flush, and records that only their owners can.
+  options.flush = setting.seed % 5 < 2 ? FlushInstruction::clflush : FlushInstruction::automatic;
   options.async.group_microseconds = 100;
   options.checkpoint.interval_ms = 1;
   Pool pool = Pool::create(path.path(), kTinyPool, options);
