@@ -10,6 +10,7 @@
 
 #include <cpuid.h>
 #include <sched.h>
+#include <unistd.h>
 
 namespace sp3::emu {
 namespace {
@@ -150,11 +151,17 @@ bool kernel_trusts_counter() {
   return file >> source && source == "tsc";
 }
 
+// Whether there are cores that we are not let onto now, but may be later.
+bool are_some_of(const std::vector<int>& cores) {
+  return sysconf(_SC_NPROCESSORS_ONLN) > static_cast<long>(cores.size());
+}
+
 bool cores_agree() noexcept {
   try {
     if (!rate_is_invariant()) return false;
     const std::vector<int> cores = allowed_cores();
     if (cores.empty()) return false;
+    if (are_some_of(cores) && !kernel_trusts_counter()) return false;
     Agreement found = compare_cores(cores, std::chrono::milliseconds(20));
     if (found == Agreement::unknown && kernel_trusts_counter()) return true;
     if (found == Agreement::unknown) found = compare_cores(cores, std::chrono::milliseconds(500));

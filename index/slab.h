@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include <sp3/type.h>
+
 #include "base/align.h"
 #include "index/entry.h"
 #include "pool/format.h"
@@ -47,6 +49,11 @@ class alignas(base::kCacheLine) Slab {
  public:
   [[nodiscard]] pool::ObjectClass object_class() const noexcept {
     return {type, type_size, slot_size};
+  }
+
+  // A fingerprint tells types apart, but the file may have been put together by anybody.
+  [[nodiscard]] bool holds(const detail::TypeInfo& t) const noexcept {
+    return type == t.fingerprint && type_size == t.size;
   }
 
   // The slot that starts at file offset `offset`; slots if none does.

@@ -111,7 +111,7 @@ Slab* SlabTable::carve_locked(const detail::TypeInfo& type, std::uint64_t slot_s
 }
 
 void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vector<Place>& places) {
-  const std::uint64_t slot_size = pool::slot_size_of(type.size, type.alignment);
+  const std::uint64_t slot_size = pool::slot_size_of(type.size);
   if (slot_size > layout_.max_object()) {
     throw Error(ErrorCode::object_too_large, "the object does not fit into a slab of this pool",
                 {.path = path_,
@@ -128,6 +128,13 @@ void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vecto
       partial.push_back(fresh->number);
     }
     Slab* slab = load_locked(partial.back());
+    if (!slab->holds(type)) [[unlikely]] {
+      throw Error(ErrorCode::damaged_metadata, "a slab has slots of another size than its type",
+                  {.path = path_,
+                   .offset = layout_.slab_offset(slab->number),
+                   .wanted = std::to_string(type.size) + " bytes",
+                   .found = std::to_string(slab->type_size) + " bytes"});
+    }
     for (std::size_t word = 0; word < slab->claimed.size() && wanted > 0; ++word) {
       while (slab->claimed[word] != ~std::uint64_t{0} && wanted > 0) {
         const auto bit = static_cast<std::uint32_t>(std::countr_one(slab->claimed[word]));

@@ -32,6 +32,10 @@ struct Place {
   Slab* slab = nullptr;
   std::uint32_t slot = 0;
   [[nodiscard]] Entry& entry() const { return slab->entry(slot); }
+  // Whether an entry that was seen so belongs to no object.
+  [[nodiscard]] bool is_free(Seen seen) const noexcept {
+    return seen.destroyed() || (seen.at_home() && !slab->home_holds_object(slot));
+  }
 };
 
 class SlabTable {

@@ -33,6 +33,12 @@ std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
   return std::nullopt;
 }
 
+// Another request for as many loses its precedence too, until it is refused the next time.
+void SegmentPool::give_up(std::uint32_t count) noexcept {
+  const std::lock_guard guard(mutex_);
+  if (waiting_for_ == count) waiting_for_ = 0;
+}
+
 void SegmentPool::give_back(std::uint32_t first, std::uint32_t count) {
   const std::lock_guard guard(mutex_);
   for (std::uint32_t s = first; s < first + count; ++s) {

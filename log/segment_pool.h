@@ -20,6 +20,8 @@ class SegmentPool {
   // The first of `count` contiguous free segments, now taken. Searches on from the last one handed
   // out, so that the region wears evenly. nullopt: not now; wait for a checkpoint.
   std::optional<std::uint32_t> take(std::uint32_t count);
+  // Who was refused `count` segments does not ask for them again: smaller requests need not wait.
+  void give_up(std::uint32_t count) noexcept;
   void give_back(std::uint32_t first, std::uint32_t count);
 
   [[nodiscard]] std::uint32_t total() const noexcept {
@@ -33,7 +35,7 @@ class SegmentPool {
   std::uint32_t free_count_;
   std::uint32_t next_ = 0;
   std::uint32_t waiting_for_ = 0;     // a refused request for this many contiguous segments
-  std::uint32_t refused_for_it_ = 0;  // smaller requests refused since; it may have given up
+  std::uint32_t refused_for_it_ = 0;  // smaller requests refused since; it may never come back
 };
 
 }  // namespace sp3::log

@@ -1,6 +1,7 @@
 #include "log/session_log.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/mutant.h"
@@ -36,6 +37,7 @@ SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,
   const auto count = static_cast<std::uint32_t>(
       (room_for(record_bytes) + layout_.segment_size - 1) / layout_.segment_size);
   const auto first = segments_.take(count);
+  refused_ = first ? 0 : count;
   if (!first) return Reserved::no;
   {
     // First of all, since it may fail: then we are where we were.
@@ -69,6 +71,10 @@ SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,
     append_end_ = run_end_;
   }
   return Reserved::in_new_run;
+}
+
+void SessionLog::forgo() noexcept {
+  if (refused_ != 0) segments_.give_up(std::exchange(refused_, 0));
 }
 
 SessionLog::Appended SessionLog::append(const std::byte* record, std::uint32_t bytes, Stamp stamp,

@@ -50,6 +50,8 @@ class SessionLog {
   // short. `checkpoint_number` is the superblock's, for the header of a run started here.
   enum class Reserved : std::uint8_t { no, in_last_run, in_new_run };
   Reserved reserve(std::uint64_t record_bytes, std::uint64_t checkpoint_number);
+  // What reserve() refused last is not wanted any more.
+  void forgo() noexcept;
 
   // Stores a sealed record (a multiple of 64 bytes) with LSN next_lsn(). REQUIRES: reserved; in
   // file memory block_lock() is held until the record is published to flushers.
@@ -92,6 +94,7 @@ class SessionLog {
   Lsn next_lsn_ = 1;
   SegmentHeader header_;  // of the last run
   bool header_stored_ = true;
+  std::uint32_t refused_ = 0;         // segments that reserve() last asked for in vain
   std::atomic<Stamp> last_stamp_{0};  // also read by the checkpointer while the owner is kept out
 
   emu::SpinLock block_lock_;

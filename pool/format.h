@@ -104,17 +104,19 @@ constexpr std::uint64_t superblock_bytes(std::uint64_t max_sessions) {
 struct ObjectClass {
   std::uint64_t type = 0;       // fingerprint of the type; 0: none
   std::uint32_t type_size = 0;  // sizeof the type
-  std::uint32_t slot_size = 0;  // slot to slot; a multiple of 8 and of the type's alignment
+  std::uint32_t slot_size = 0;  // slot to slot: slot_size_of(type_size)
 
   friend bool operator==(const ObjectClass&, const ObjectClass&) = default;
 };
 static_assert(sizeof(ObjectClass) == 16);  // log records hold it as it is
 
-// Whether a slot is the object rounded up to an alignment, 8 to 64 bytes.
+// Slot to slot. The size of a type is a multiple of its alignment, so all slots are aligned.
+constexpr std::uint64_t slot_size_of(std::uint64_t type_size) {
+  return base::round_up(type_size, 8);
+}
+
 constexpr bool has_possible_slots(const ObjectClass& c) {
-  return c.type_size != 0 && c.slot_size % 8 == 0 &&
-         c.slot_size >= base::round_up(c.type_size, 8) &&
-         c.slot_size <= base::round_up(c.type_size, base::kCacheLine);
+  return c.type_size != 0 && c.slot_size == slot_size_of(c.type_size);
 }
 
 // What one slab is, in both directory copies.
@@ -181,11 +183,6 @@ constexpr SlabShape slab_shape(std::uint32_t slab_size, std::uint32_t slot_size)
   shape.slots = static_cast<std::uint32_t>(slots);
   shape.data = 2 * shape.bitmap_bytes;
   return shape;
-}
-
-// The slot size of a type. REQUIRES: alignment is a power of two <= 64.
-constexpr std::uint64_t slot_size_of(std::uint64_t type_size, std::uint64_t alignment) {
-  return base::round_up(type_size, alignment < 8 ? 8 : alignment);
 }
 
 }  // namespace sp3::pool

@@ -23,9 +23,12 @@ class StampClock {
   // Whether an earlier moment on one core has a smaller number than a later one on another.
   [[nodiscard]] bool is_synchronised() const noexcept { return synchronised_; }
   // The snapshot of a reader whose later reads all come after the moment `ticks`
-  // (emu::ticks_before_loads). REQUIRES: is_synchronised().
+  // (emu::ticks_before_loads); 0, below which there is no version, if the counter has started again
+  // since (a machine that was suspended or restored): what goes backwards together still agrees.
+  // REQUIRES: is_synchronised().
   [[nodiscard]] base::Stamp snapshot_at(std::uint64_t ticks) const noexcept {
-    return ticks + shift_;
+    const base::Stamp stamp = ticks + shift_;
+    return stamp <= base::kMaxStamp ? stamp : 0;
   }
 
  private:

@@ -180,7 +180,10 @@ bool Flusher::seal_watermark(const std::vector<base::Tid>& marks, base::Stamp ne
           log::SessionLog::Reserved::no &&
       own_.ring.has_room(own_.sealed.load(std::memory_order_relaxed),
                          own_.committed.load(std::memory_order_acquire), 0);
-  if (!room) return false;
+  if (!room) {
+    own_.log.forgo();  // nobody has to wait for this
+    return false;
+  }
   const base::Stamp stamp = owner_.take_stamp(pool_.clock(), pool_.floor, /*above=*/newest);
   record_.reset();
   for (const base::Tid& mark : marks) record_.add_dependency(mark.session, mark.stamp);

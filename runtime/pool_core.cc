@@ -101,8 +101,7 @@ PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
       session_open_(layout().max_sessions, false) {
   count_forks();
   const pool::SlabShape shape = pool::slab_shape(
-      layout().slab_size,
-      static_cast<std::uint32_t>(pool::slot_size_of(sizeof(RootNode), alignof(RootNode))));
+      layout().slab_size, static_cast<std::uint32_t>(pool::slot_size_of(sizeof(RootNode))));
   root_offset_ = layout().slab_offset(0) + shape.data;
   for (std::size_t guest = 0; guest < kGuests; ++guest) epochs_.admit(kFirstGuest + guest);
 }
@@ -358,6 +357,7 @@ void PoolCore::leave_guest(std::size_t participant) noexcept {
 }
 
 PoolInfo PoolCore::info() const {
+  if (was_inherited()) throw_unusable();
   PoolInfo info = file_->description();
   info.slabs_carved = slabs_.slabs_used();
   info.objects = slabs_.objects_at_home();
@@ -369,6 +369,7 @@ PoolInfo PoolCore::info() const {
 }
 
 PoolStatistics PoolCore::statistics() const {
+  if (was_inherited()) throw_unusable();
   PoolStatistics s;
   {
     const std::lock_guard guard(mutex_);

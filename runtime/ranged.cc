@@ -226,6 +226,14 @@ void RangedAccess::lock(std::uint64_t object, std::uint64_t begin, std::uint64_t
   take(space, space.at(begin, end - begin));
 }
 
+// What the transaction itself writes of a chunk; null if nothing. The table of a damaged pool may
+// lead to an object of another type here, or to a chunk that another cell has let go.
+WriteEntry* RangedAccess::own_chunk(std::uint64_t chunk, const detail::TypeInfo& type) {
+  WriteEntry* own = core_.writes_.find(chunk);
+  if (own != nullptr) core_.check_own(*own, type);
+  return own;
+}
+
 // The newest version of a chunk, for reading a piece of it.
 const std::byte* RangedAccess::version_of(std::uint64_t chunk, const detail::TypeInfo& type,
                                           const RangedSpace& space, const Piece& piece,
@@ -244,15 +252,15 @@ void RangedAccess::copy_piece(const RangedHeader& header, const RangedSpace& spa
     std::memset(to, 0, piece.bytes);
     return;
   }
-  const WriteEntry* own = core_.writes_.find(chunk);
+  const detail::TypeInfo& type = *ranged_chunk_type(header.chunk_bytes);
+  const WriteEntry* own = own_chunk(chunk, type);
   const std::uint32_t end = piece.from + piece.bytes;
   if (own != nullptr &&
       (own->mode != WriteMode::patch || runs_.covers(own->runs, piece.from, end))) {
     std::memcpy(to, own->copy + piece.from, piece.bytes);
     return;
   }
-  const std::byte* version =
-      version_of(chunk, *ranged_chunk_type(header.chunk_bytes), space, piece, offset);
+  const std::byte* version = version_of(chunk, type, space, piece, offset);
   std::memcpy(to, version + piece.from, piece.bytes);
   if (own == nullptr) return;
   for (const log::ByteRun& run : runs_.list(own->runs)) {
@@ -275,7 +283,7 @@ void RangedAccess::read(std::uint64_t object, std::uint64_t offset, std::span<st
 void RangedAccess::write_piece(std::uint64_t object, const detail::TypeInfo& type,
                                const Piece& piece, const std::byte* from) {
   const std::uint64_t chunk = find_or_make_chunk(object, piece.number);
-  WriteEntry* own = core_.writes_.find(chunk);
+  WriteEntry* own = own_chunk(chunk, type);
   if (own == nullptr) own = &core_.open_patch(chunk, type);
   std::memcpy(own->copy + piece.from, from, piece.bytes);
   if (own->mode == WriteMode::patch) {
@@ -354,8 +362,7 @@ bool RangedAccess::note_patched_versions() {
     } else {  // CommitPolicy::ideal
       w.seen = core_.observe_patiently(w.entry());
     }
-    if (w.seen.destroyed() ||
-        (w.seen.at_home() && !w.place.slab->home_holds_object(w.place.slot))) {
+    if (w.place.is_free(w.seen)) {
       core_.note_conflict(SessionCore::Conflict::changed);
       return false;
     }
@@ -435,6 +442,11 @@ void ranged_view_expired() {
   throw Error(ErrorCode::view_expired, "the view of a ranged object is not open",
               {.wanted = "a view of the transaction in progress",
                .found = "one that was closed, whose transaction has ended, or that never was"});
+}
+void ranged_view_exceeded(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
+  throw Error(ErrorCode::beyond_end, "the range reaches beyond the end of the view",
+              {.wanted = fmt::format("at most {} bytes", size),
+               .found = runtime::describe(offset, runtime::end_of(offset, bytes))});
 }
 
 }  // namespace sp3::detail

@@ -138,6 +138,7 @@ class RangedAccess {
   void check_length(std::uint64_t length) const;
   void take(const RangedSpace& space, const Range& range);
   void take_whole(std::uint64_t object);
+  WriteEntry* own_chunk(std::uint64_t chunk, const detail::TypeInfo& type);
   const std::byte* version_of(std::uint64_t chunk, const detail::TypeInfo& type,
                               const RangedSpace& space, const Piece& piece, std::uint64_t offset);
   void copy_piece(const detail::RangedHeader& header, const RangedSpace& space, std::uint64_t chunk,

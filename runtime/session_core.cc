@@ -73,6 +73,7 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
   enter();
   const base::ScopeExit done([this] {
     contention_.leave_gate();
+    if (std::exchange(log_bytes_needed_, 0) != 0) shared_->log.forgo();
     leave();
   });
   contention_.begin();

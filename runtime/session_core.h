@@ -135,7 +135,7 @@ class SessionCore {
   void start_reading();
   const std::byte* read_version(std::uint64_t offset, const detail::TypeInfo& type);
   std::byte* own_copy(std::uint64_t offset, const detail::TypeInfo& type);
-  std::byte* copy_of(const WriteEntry& entry, const detail::TypeInfo& type);
+  void check_own(const WriteEntry& own, const detail::TypeInfo& type);
   void refuse_without_locks() const;
   [[noreturn]] void conflict(Conflict reason);
   [[noreturn]] void fail(ErrorCode code, const char* message, std::uint64_t offset,

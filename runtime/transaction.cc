@@ -121,7 +121,7 @@ void SessionCore::fail_to_locate(index::Place place, std::uint64_t offset,
 
 inline index::Place SessionCore::locate(std::uint64_t offset, const detail::TypeInfo& type) {
   const index::Place place = slabs_.find(offset);
-  if (place.slab == nullptr || place.slab->type != type.fingerprint) [[unlikely]]
+  if (place.slab == nullptr || !place.slab->holds(type)) [[unlikely]]
     fail_to_locate(place, offset, type);
   return place;
 }
@@ -218,16 +218,17 @@ inline void SessionCore::begin_operation() {
 // The transaction's private copy of the object; null if it has none.
 inline std::byte* SessionCore::own_copy(std::uint64_t offset, const detail::TypeInfo& type) {
   const WriteEntry* own = writes_.find(offset);
-  return own == nullptr ? nullptr : copy_of(*own, type);
+  if (own == nullptr) return nullptr;
+  check_own(*own, type);
+  SP3_ASSERT(own->mode != WriteMode::patch);  // chunks are not for users to name
+  return own->copy;
 }
 
-std::byte* SessionCore::copy_of(const WriteEntry& entry, const detail::TypeInfo& type) {
-  const WriteEntry* own = &entry;
-  const std::uint64_t offset = own->offset;
-  if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
-  if (own->mode == WriteMode::update || own->mode == WriteMode::make) return own->copy;
-  SP3_ASSERT(own->mode != WriteMode::patch);  // chunks are not for users to name
-  fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", offset,
+// Whether the object of the write set has that type, and still is one.
+void SessionCore::check_own(const WriteEntry& own, const detail::TypeInfo& type) {
+  if (!own.place.slab->holds(type)) locate(own.offset, type);  // reports
+  if (own.mode != WriteMode::destroy && own.mode != WriteMode::nothing) return;
+  fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", own.offset,
        "an object", "a destroyed one");
 }
 
@@ -374,14 +375,21 @@ const std::byte* SessionCore::read_held(std::uint64_t offset, const detail::Type
   return bytes_of(place, seen, offset);
 }
 
-// A private copy whose bytes are yet to be written; the others follow at commit.
+// A private copy whose bytes are yet to be written; the others follow at commit. Where there is no
+// object, commit would say so too, but only that something has changed: in a damaged table, for
+// ever.
 WriteEntry& SessionCore::open_patch(std::uint64_t offset, const detail::TypeInfo& type) {
   const index::Place place = locate(offset, type);
   place.entry().prefetch_for_lock();
+  index::Seen seen;  // what its lock will be tried on first
+  if (!place.entry().try_read(seen)) {
+    seen = {};
+  } else if (place.is_free(seen)) [[unlikely]] {
+    fail_on_free_slot(place.entry(), seen, offset);
+  }
   WriteEntry& entry = writes_.add(offset);
   entry.place = place;
-  // What its lock will be tried on first.
-  if (!place.entry().try_read(entry.seen)) entry.seen = {};
+  entry.seen = seen;
   entry.size8 = size8_of(type);
   entry.mode = WriteMode::patch;
   entry.copy = versions_.allocate(entry.size8);
@@ -441,23 +449,13 @@ void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
     open_for_write(offset, type, WriteMode::destroy);
     return;
   }
-  if (own->place.slab->type != type.fingerprint) locate(offset, type);  // reports
-  switch (own->mode) {
-    case WriteMode::patch:
-      own->seen = observe(own->place, offset);
-      own->mode = WriteMode::destroy;
-      admit_to_snapshot(own->seen);
-      break;
-    case WriteMode::update:
-      own->mode = WriteMode::destroy;
-      break;
-    case WriteMode::make:
-      own->mode = WriteMode::nothing;
-      break;
-    case WriteMode::destroy:
-    case WriteMode::nothing:
-      fail(ErrorCode::destroyed_object, "the object was destroyed by this transaction", offset,
-           "an object", "a destroyed one");
+  check_own(*own, type);
+  if (own->mode == WriteMode::patch) {
+    own->seen = observe(own->place, offset);
+    own->mode = WriteMode::destroy;
+    admit_to_snapshot(own->seen);
+  } else {
+    own->mode = own->mode == WriteMode::make ? WriteMode::nothing : WriteMode::destroy;
   }
 }
 

@@ -108,9 +108,9 @@ class Reader {
     Roots roots;
     if (live_.empty()) return roots;
     const pool::Layout& layout = file_.layout();
-    const pool::SlabShape shape = pool::slab_shape(
-        layout.slab_size, static_cast<std::uint32_t>(pool::slot_size_of(
-                              sizeof(runtime::RootNode), alignof(runtime::RootNode))));
+    const pool::SlabShape shape =
+        pool::slab_shape(layout.slab_size,
+                         static_cast<std::uint32_t>(pool::slot_size_of(sizeof(runtime::RootNode))));
     for (std::uint64_t at = layout.slab_offset(0) + shape.data; at != 0;) {
       const auto* node = reach<runtime::RootNode>(at);
       if (node == nullptr) break;

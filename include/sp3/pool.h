@@ -68,10 +68,10 @@ class SP3_API Pool {
   void close();
 
   [[nodiscard]] bool is_open() const noexcept { return core_ != nullptr; }
-  // Errors of all three: pool_closed.
+  // Errors of both: pool_closed, forked.
   [[nodiscard]] PoolInfo info() const;
   [[nodiscard]] PoolStatistics statistics() const;
-  // What open() had to do. All zero and clean after create().
+  // What open() had to do. All zero and clean after create(). Errors: pool_closed.
   [[nodiscard]] const RecoveryReport& recovery_report() const;
 
  private:

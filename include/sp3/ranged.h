@@ -20,8 +20,8 @@
 //      visible; nobody else writes or views a byte of it meanwhile.
 //   3. Bytes that were never written, or were cut off by resize(), are zero.
 // Errors of all members that take a transaction: invalid_pointer, destroyed_object, wrong_type as
-//   Transaction::read; invalid_range for a range that is empty or reversed; beyond_end for one that
-//   ends behind the object's end.
+//   Transaction::read; beyond_end for a range that begins or ends behind the object's end, else
+//   invalid_range for one that is empty or reversed.
 // Durable: with the transaction. The log gets the words that were written, not the chunks.
 // Progress: waiting for a range is bounded; a transaction that waits too long starts again. So
 //   ranges may be taken in any order, and views turned into writes, without deadlock.
@@ -77,9 +77,11 @@ class RangedView {
     return checked().parts;
   }
 
-  // Copies the bytes from `offset` in the view on. REQUIRES: offset + to.size() <= size().
+  // Copies the bytes from `offset` in the view on. Errors: beyond_end.
   void copy(std::uint64_t offset, std::span<std::byte> to) const {
     const detail::RangedViewData& data = checked();
+    if (offset > data.bytes || to.size() > data.bytes - offset) [[unlikely]]
+      detail::ranged_view_exceeded(offset, to.size(), data.bytes);
     std::uint64_t at = data.skipped + offset;
     for (std::size_t done = 0; done < to.size();) {
       const std::size_t part = at / data.chunk_bytes;
@@ -211,10 +213,10 @@ class Ranged {
    public:
     View() noexcept = default;
     [[nodiscard]] std::uint64_t size() const { return bytes_.size() / sizeof(T); }
-    // REQUIRES: index < size().
+    // Errors: beyond_end.
     [[nodiscard]] T operator[](std::uint64_t index) const {
       std::array<std::byte, sizeof(T)> raw;
-      bytes_.copy(index * sizeof(T), raw);
+      bytes_.copy(Ranged::bytes(index), raw);
       return std::bit_cast<T>(raw);
     }
     [[nodiscard]] const RangedView& bytes() const noexcept { return bytes_; }

@@ -41,8 +41,9 @@ class Transaction {
 
   // The object as of this transaction: its private copy after write(), else a committed or
   // speculatively visible version, which a first write() leaves as it is.
-  // Errors: invalid_pointer, destroyed_object, wrong_type; damaged_metadata where a slab that is
-  // first looked at contradicts itself.
+  // Errors: invalid_pointer, destroyed_object, wrong_type; where a slab is first looked at,
+  // damaged_metadata if it contradicts itself and io_error if a copy of its bitmap that was damaged
+  // could not be mended.
   template <Storable T>
   const T& read(Ptr<T> object) {
     return *static_cast<const T*>(detail::tx_read(core_, object.offset(), detail::type_info<T>));
@@ -69,7 +70,8 @@ class Transaction {
   // A new object, constructed from `arguments` over zeroed memory. Free again unless the
   // transaction commits. Where no slab is left, the transaction starts over after a checkpoint that
   // frees empty ones, and again while there is more to come. Errors: pool_full if there are none,
-  // object_too_large, and what the constructor throws: then there is no object.
+  // object_too_large, damaged_metadata and io_error as read(), unsupported with CommitPolicy::ideal,
+  // and what the constructor throws: then there is no object.
   template <Storable T, class... Arguments>
   Ptr<T> make(Arguments&&... arguments) {
     void* storage = nullptr;
@@ -85,7 +87,7 @@ class Transaction {
   }
 
   // The object is gone when the transaction commits; its slot may then be reused.
-  // Errors: as read().
+  // Errors: as read(); unsupported with CommitPolicy::ideal.
   template <Storable T>
   void destroy(Ptr<T> object) {
     detail::tx_destroy(core_, object.offset(), detail::type_info<T>);

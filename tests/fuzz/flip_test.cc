@@ -3,6 +3,7 @@
 //
 // "As it was" for a pool that was not closed: the last records of a log may have been cut off by
 // the crash itself, so a state as of an earlier transaction is accepted there, a mixture never.
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,18 @@ std::uint64_t pick_telling(const FuzzedPool& pool, Random& random, Where where) 
   return offset;
 }
 
+// Leads a word of a table to another object, one of the table itself as often as not.
+std::string lead_astray(const FuzzedPool& pool, Random& random, std::vector<char>& bytes) {
+  const std::uint64_t at = pool.table_bytes()[random.below(pool.table_bytes().size())] & ~7ULL;
+  std::uint64_t target = pool.objects()[random.below(pool.objects().size())];
+  if (random.below(2) == 0) {
+    const std::uint64_t from = pool.table_bytes()[random.below(pool.table_bytes().size())] & ~7ULL;
+    std::memcpy(&target, bytes.data() + from, sizeof target);
+  }
+  std::memcpy(bytes.data() + at, &target, sizeof target);
+  return " " + std::to_string(at) + "=" + std::to_string(target);
+}
+
 void fuzz(State state, Where where, std::uint64_t mutations, std::uint64_t seed, Tally& tally) {
   const FuzzedPool pool(state, seed);
   REQUIRE(pool.size() != 0);
@@ -58,7 +71,13 @@ void fuzz(State state, Where where, std::uint64_t mutations, std::uint64_t seed,
   for (std::uint64_t i = 0; i < mutations; ++i) {
     std::vector<char> bytes = pool.image();
     std::string flips;
-    for (std::uint64_t n = random.below(8) == 0 ? 1 + random.below(20) : 1; n > 0; --n) {
+    if (where == Where::tables && random.below(2) == 0) {
+      for (std::uint64_t n = 1 + random.below(3); n > 0; --n) {
+        flips += lead_astray(pool, random, bytes);
+      }
+    }
+    for (std::uint64_t n = random.below(8) == 0 ? 1 + random.below(20) : flips.empty(); n > 0;
+         --n) {
       const std::uint64_t at = pick_telling(pool, random, where);
       const auto bits =
           static_cast<char>(random.below(3) == 0 ? 1U << random.below(8) : 1 + random.below(255));
@@ -67,7 +86,9 @@ void fuzz(State state, Where where, std::uint64_t mutations, std::uint64_t seed,
     }
     const bool accept_loss = random.below(4) == 0;
     const auto strategy = random.below(2) == 0 ? RecoveryStrategy::stamp : RecoveryStrategy::dag;
-    const Verdict verdict = pool.examine(bytes, FuzzedPool::options(strategy, accept_loss), &why);
+    const std::size_t first_change = where == Where::tables ? random.below(8) : 0;
+    const Verdict verdict =
+        pool.examine(bytes, FuzzedPool::options(strategy, accept_loss), &why, first_change);
     ++tally.mutations;
     tally.intact += verdict == Verdict::intact ? 1 : 0;
     tally.refused += verdict == Verdict::refused ? 1 : 0;

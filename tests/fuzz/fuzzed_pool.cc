@@ -58,22 +58,40 @@ std::string fault_of(Transaction& tx, std::uint64_t transactions) {
   return object.check_invariants(tx);
 }
 
-// Each operation that follows the table somewhere else.
-void change_ranged(Session& session) {
-  const auto change = [&](auto&& operation) {
+using Operation = void (*)(Transaction& tx, const RangedObject& object);
+
+// Each follows the table somewhere else.
+constexpr std::array<Operation, 5> kOperations = {
+    [](Transaction& tx, const RangedObject& object) {
+      const std::vector<std::byte> bytes(3 * kChunk, std::byte{1});
+      object.write(tx, 126 * kChunk + 5, bytes);
+    },
+    [](Transaction& tx, const RangedObject& object) { object.resize(tx, 300 * kChunk); },
+    [](Transaction& tx, const RangedObject& object) { object.fill(tx, 4096, 5000); },
+    [](Transaction& tx, const RangedObject& object) { object.resize(tx, 150 * kChunk + 9); },
+    // What the transaction has written or let go itself may turn up again elsewhere in the table.
+    [](Transaction& tx, const RangedObject& object) {
+      std::vector<std::byte> bytes(16 * kChunk, std::byte{2});
+      object.resize(tx, 128 * kChunk);
+      object.write(tx, 112 * kChunk, bytes);
+      object.resize(tx, 127 * kChunk);
+      object.read(tx, 0, bytes);
+      object.write(tx, 0, bytes);
+      static_cast<void>(object.view(tx, 0, 127 * kChunk));
+      object.resize(tx, 200 * kChunk);
+    }};
+
+void change_ranged(Session& session, std::size_t first) {
+  const auto change = [&](Operation operation) {
     session.run([&](Transaction& tx) {
       if (const auto root = tx.root<RangedObject::Header>("ranged")) {
         operation(tx, RangedObject::open(tx, root));
       }
     });
   };
-  change([](Transaction& tx, const RangedObject& object) {
-    const std::vector<std::byte> bytes(3 * kChunk, std::byte{1});
-    object.write(tx, 126 * kChunk + 5, bytes);
-  });
-  change([](Transaction& tx, const RangedObject& object) { object.resize(tx, 300 * kChunk); });
-  change([](Transaction& tx, const RangedObject& object) { object.fill(tx, 4096, 5000); });
-  change([](Transaction& tx, const RangedObject& object) { object.resize(tx, 127 * kChunk + 9); });
+  for (std::size_t i = 0; i < kOperations.size(); ++i) {
+    change(kOperations[(first + i) % kOperations.size()]);
+  }
   change([](Transaction& tx, const RangedObject& object) { object.destroy(tx); });
 }
 
@@ -145,6 +163,11 @@ FuzzedPool::FuzzedPool(State state, std::uint64_t seed) : length_(20 + seed % 20
         table_bytes_.push_back(slabs_offset_ + begin + i);
       }
     }
+    const pool::Bitmap bitmap = directory.load_bitmap(file->memory(), slab, file->current_copy());
+    for (std::uint32_t slot = 0; slot < shape.slots; ++slot) {
+      if ((bitmap[slot / 64] >> (slot % 64) & 1) == 0) continue;
+      objects_.push_back(slabs_offset_ + begin + std::uint64_t{slot} * record.slot_size);
+    }
   }
 }
 
@@ -153,14 +176,14 @@ bool FuzzedPool::is_home_byte(std::uint64_t offset) const {
 }
 
 FuzzedPool::Verdict FuzzedPool::examine(const std::vector<char>& bytes, const Options& options,
-                                        std::string* why) const {
+                                        std::string* why, std::size_t first_change) const {
   write_bytes(path_.path(), bytes);
   why->clear();
   try {
     Pool pool = Pool::open(path_.path(), options);
     Session session = pool.session();
     Verdict verdict = Verdict::intact;
-    session.run([&](Transaction& tx) {
+    const auto look = [&](Transaction& tx) {
       const auto root = tx.root<FuzzList>("list");
       if (!root) {
         verdict = Verdict::older;
@@ -180,9 +203,11 @@ FuzzedPool::Verdict FuzzedPool::examine(const std::vector<char>& bytes, const Op
       if (at) *why = "the list goes on behind its end";
       if (!at) *why = fault_of(tx, list.length);
       if (!why->empty()) verdict = Verdict::wrong;
-    });
+    };
+    // Whoever looks first does not get to the changes where the table is seen to be damaged.
+    if (first_change == 0) session.run(look);
     // And the pool must still work.
-    change_ranged(session);
+    change_ranged(session, first_change);
     session.run([](Transaction& tx) { tx.set_root("more", tx.make<FuzzNode>()); });
     session.close();
     pool.close();

@@ -40,6 +40,8 @@ class FuzzedPool {
   [[nodiscard]] bool is_home_byte(std::uint64_t offset) const;
   // The bytes of a ranged object's header and chunk table at home.
   [[nodiscard]] const std::vector<std::uint64_t>& table_bytes() const { return table_bytes_; }
+  // What a word of them may hold, besides sizes: the offset of every object that is at home.
+  [[nodiscard]] const std::vector<std::uint64_t>& objects() const { return objects_; }
 
   // What the damaged bytes turn out to be.
   enum class Verdict : std::uint8_t {
@@ -49,7 +51,10 @@ class FuzzedPool {
     wrong,    // data that never was
   };
   // Opens `bytes` as a pool, reads everything, changes everything, and closes it. `why` explains.
-  Verdict examine(const std::vector<char>& bytes, const Options& options, std::string* why) const;
+  // Nothing is read beforehand if another change than the first comes first; then what is not
+  // refused counts as intact.
+  Verdict examine(const std::vector<char>& bytes, const Options& options, std::string* why,
+                  std::size_t first_change = 0) const;
 
   static Options options(RecoveryStrategy strategy = RecoveryStrategy::stamp,
                          bool accept_loss = false);
@@ -61,6 +66,7 @@ class FuzzedPool {
   std::uint64_t length_ = 0;      // of the list at the end
   std::vector<bool> home_bytes_;  // of the region behind slabs_offset_
   std::vector<std::uint64_t> table_bytes_;
+  std::vector<std::uint64_t> objects_;
 };
 
 }  // namespace sp3::test

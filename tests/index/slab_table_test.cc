@@ -199,6 +199,25 @@ TEST_CASE("a damaged bitmap is found when its slab is first touched, and says wh
   }
 }
 
+TEST_CASE("a slab of a type's fingerprint but another size is not taken for one of the type") {
+  Fixture f;
+  const Place place = f.take(info<B>, 1)[0];
+  f.settle(place, true);
+  const std::uint64_t offset = offset_of(place);
+  detail::TypeInfo larger = info<B>;
+  larger.size += 8;
+  CHECK(place.slab->holds(info<B>));
+  CHECK_FALSE(place.slab->holds(larger));
+  f.load();
+  const auto error = error_of([&] { return f.take(larger, 1); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::damaged_metadata);
+  CHECK(error->facts().offset == f.file->layout().slab_offset(place.slab->number));
+  CHECK(error->facts().wanted == "104 bytes");
+  CHECK(error->facts().found == "96 bytes");
+  CHECK(f.table->find(offset).slab != nullptr);
+}
+
 TEST_CASE("threads that take and give back never hold the same slot") {
   Fixture f;
   std::vector<std::vector<std::uint64_t>> held(4);

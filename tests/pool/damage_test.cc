@@ -55,7 +55,7 @@ Content make_carved(const TempPath& at) {
       SlabRecord record;
       record.type = random() | 1;
       record.type_size = static_cast<std::uint32_t>(1 + random() % 300);
-      record.slot_size = static_cast<std::uint32_t>(slot_size_of(record.type_size, 8));
+      record.slot_size = static_cast<std::uint32_t>(slot_size_of(record.type_size));
       const SlabShape shape = slab_shape(pool->layout().slab_size, record.slot_size);
       Bitmap bitmap(shape.bitmap_bytes / 8);
       for (std::uint32_t slot = 0; slot < shape.slots; ++slot) {

@@ -18,7 +18,7 @@ SlabRecord record_of(std::uint64_t type, std::uint32_t type_size) {
   SlabRecord record;
   record.type = type;
   record.type_size = type_size;
-  record.slot_size = static_cast<std::uint32_t>(slot_size_of(type_size, 8));
+  record.slot_size = static_cast<std::uint32_t>(slot_size_of(type_size));
   return record;
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("a sealed record that makes no sense is damage") {
   };
   CHECK(code([](SlabRecord&) {}) == "no error");
   CHECK(code([&](SlabRecord& r) { r.live = shape.slots; }) == "no error");
-  CHECK(code([](SlabRecord& r) { r.slot_size = 64; }) == "no error");
+  CHECK(code([](SlabRecord& r) { r.slot_size = 64; }) == "damaged_metadata");
   CHECK(code([](SlabRecord& r) { r.bitmap_crc = 1; }) == "damaged_metadata");
   CHECK(code([&](SlabRecord& r) { r.live = shape.slots + 1; }) == "damaged_metadata");
   CHECK(code([](SlabRecord& r) { r.slot_size = 0; }) == "damaged_metadata");

@@ -149,6 +149,30 @@ TEST_CASE("a child of a pool with background threads ends without hanging") {
   CHECK(read_cell(*session) == 20);
 }
 
+TEST_CASE("a child is told that the pool is its parent's by every call, whatever the parent held") {
+  TempPath path;
+  Pool pool = Pool::create(path.path(), kTinyPool, quiet_options());
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    while (!stop) (void)pool.statistics();
+  });
+  int failed = 0;
+  for (int i = 0; i < 100; ++i) {
+    failed += in_child(
+        [&] {
+          const std::string codes = outcome([&] { (void)pool.info(); }) + " " +
+                                    outcome([&] { (void)pool.statistics(); }) + " " +
+                                    outcome([&] { pool.checkpoint(); }) + " " +
+                                    outcome([&] { (void)pool.session(); });
+          return codes == "forked forked forked forked" ? 0 : 1;
+        },
+        4);
+  }
+  stop = true;
+  other.join();
+  CHECK(failed == 0);
+}
+
 TEST_CASE("an inherited pool does not keep the parent's file locked") {
   TempPath path;
   Pool pool = Pool::create(path.path(), kTinyPool, quiet_options());

@@ -8,43 +8,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/runtime/one_pool.h"
+#include "tests/runtime/one_object.h"
 
 namespace sp3::test {
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-constexpr std::uint32_t kChunk = 256;
-
-Bytes bytes_of(std::size_t count, unsigned value) { return Bytes(count, std::byte(value)); }
-
-Bytes read(Transaction& tx, const RangedObject& object, std::uint64_t offset, std::size_t count) {
-  Bytes bytes(count);
-  object.read(tx, offset, bytes);
-  return bytes;
-}
-
-// A pool with one ranged object, all of it in place.
-struct OneObject : OnePool {
-  RangedObject object;
-  explicit OneObject(std::uint64_t length = 4 * kChunk, const Options& options = quiet_options())
-      : OnePool(options) {
-    session.run([&](Transaction& tx) {
-      object = RangedObject::create(tx, length, kChunk);
-      if (length != 0) object.fill(tx, 0, length);
-      tx.set_root("object", object.header());
-    });
-  }
-  std::uint64_t aborts() const { return session.statistics().aborts; }
-  Bytes contents() {
-    return session.run([&](Transaction& tx) {
-      CHECK(object.check_invariants(tx) == "");
-      const std::uint64_t size = object.size(tx);
-      return size == 0 ? Bytes() : read(tx, object, 0, size);
-    });
-  }
-};
 
 // A pool with an object of one chunk that nobody has written yet, and a session more.
 struct EmptyObject : OnePool {
@@ -167,46 +134,6 @@ TEST_CASE("elements have types, and bytes of padding do not reach the pool") {
   CHECK(one.code([&](Transaction& tx) { return padded.get(tx, 100).small; }) == "beyond_end");
 }
 
-TEST_CASE("bad ranges, lengths and chunk sizes are errors that name the facts") {
-  OneObject one;
-  const RangedObject object = one.object;
-  Bytes eight(8);
-  const auto code = [&](const auto& body) {
-    return one.code([&](Transaction& tx) {
-      body(tx);
-      return 0;
-    });
-  };
-  CHECK(code([&](Transaction& tx) { object.read(tx, 0, {}); }) == "invalid_range");
-  CHECK(code([&](Transaction& tx) { object.write(tx, 0, {}); }) == "invalid_range");
-  CHECK(code([&](Transaction& tx) { object.lock(tx, 9, 8); }) == "invalid_range");
-  CHECK(code([&](Transaction& tx) { static_cast<void>(object.view(tx, 8, 8)); }) ==
-        "invalid_range");
-  CHECK(code([&](Transaction& tx) { object.fill(tx, 8, 7); }) == "invalid_range");
-  CHECK(code([&](Transaction& tx) { object.read(tx, 4 * kChunk - 7, eight); }) == "beyond_end");
-  CHECK(code([&](Transaction& tx) { object.write(tx, 4 * kChunk, eight); }) == "beyond_end");
-  CHECK(code([&](Transaction& tx) { object.write(tx, ~std::uint64_t{0}, eight); }) == "beyond_end");
-  CHECK(code([&](Transaction& tx) { static_cast<void>(object.view(tx, 0, 4 * kChunk + 1)); }) ==
-        "beyond_end");
-  CHECK(code([&](Transaction& tx) { object.lock(tx, 0, ~std::uint64_t{0}); }) == "beyond_end");
-  CHECK(code([&](Transaction& tx) { object.resize(tx, std::uint64_t{1} << 44); }) ==
-        "invalid_argument");
-  CHECK(code([&](Transaction& tx) { RangedObject::create(tx, 8, 300); }) == "invalid_argument");
-  CHECK(code([&](Transaction& tx) { RangedObject::create(tx, 8, 128); }) == "invalid_argument");
-  CHECK(code([&](Transaction& tx) { RangedObject::create(tx, 8, 4096).fill(tx, 0, 8); }) ==
-        "object_too_large");
-  CHECK(code([&](Transaction& tx) { static_cast<void>(RangedObject().size(tx)); }) ==
-        "invalid_pointer");
-  const auto error = one.error([&](Transaction& tx) {
-    object.read(tx, 4 * kChunk - 7, eight);
-    return 0;
-  });
-  REQUIRE(error);
-  CHECK(error->facts().wanted == "at most 1024 bytes");
-  CHECK(error->facts().found == "[1017, 1025)");
-  CHECK(error->facts().offset == object.header().offset());
-}
-
 TEST_CASE("what resize cuts off is zero when the object grows again") {
   OneObject one(0);
   const std::vector<std::uint64_t> lengths{1,    300,  256, 257,    1000, 40'000, 39'999, 255,
@@ -270,6 +197,16 @@ TEST_CASE("a view shows what was there when it was opened") {
     Bytes middle(kChunk);
     view.copy(kChunk / 2, middle);
     CHECK(middle == bytes_of(kChunk, 1));
+    view.copy(view.size(), {});
+    for (const std::uint64_t offset : {view.size() - kChunk + 1, view.size() + 1, ~0UL}) {
+      const auto error = error_of([&] {
+        view.copy(offset, middle);
+        return 0;
+      });
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::beyond_end);
+      CHECK(error->facts().wanted == "at most 764 bytes");
+    }
   });
 }
 

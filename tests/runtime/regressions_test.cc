@@ -227,6 +227,46 @@ TEST_CASE("a session that fills the log inside another's body gets an error") {
   }
 }
 
+TEST_CASE("who gives up a large request for log space inside a body is in nobody's way") {
+  const int code = in_child(
+      [] {
+        TempPath path;
+        Pool pool = Pool::create(path.path(), kTinyPool, quiet_options());
+        Session outer = pool.session();
+        Session inner = pool.session();
+        Session third = pool.session();
+        const auto small = make_root<Cell>(outer, "small");
+        const auto other = make_root<Cell>(inner, "other");
+        // Whose record takes three segments, together.
+        std::vector<Ptr<Big>> many(10);
+        for (auto& one : many) one = inner.run([](Transaction& tx) { return tx.make<Big>(); });
+        std::string large = "no error";
+        std::string nested = "no error";
+        outer.run([&](Transaction& tx) {
+          (void)tx.read(small);
+          for (std::uint64_t i = 1; i < 100 && large == "no error"; ++i) {
+            large = code_of([&] {
+              inner.run([&](Transaction& theirs) {
+                for (const auto one : many) theirs.write(one).words.fill(i);
+              });
+              return 0;
+            });
+          }
+          nested = code_of([&] {
+            inner.run([&](Transaction& theirs) { theirs.write(other).value = 7; });
+            return 0;
+          });
+        });
+        if (large != "nested_transaction") return 1;
+        if (nested != "no error") return 2;
+        const std::uint64_t before = pool.statistics().checkpoints;
+        third.run([&](Transaction& tx) { tx.write(small).value = 1; });
+        return pool.statistics().checkpoints - before <= 1 ? 0 : 3;
+      },
+      kDeadline);
+  CHECK(code == 0);
+}
+
 #if __has_builtin(__builtin_clear_padding)
 TEST_CASE("padding stays out of the file under every policy, in the log and at home") {
   constexpr char kSecret[sizeof(Holed) + 1] = "SECRETSTACKBYTES";

@@ -9,6 +9,7 @@
 
 #include "emu/step.h"
 #include "recovery/inspect_log.h"
+#include "runtime/clock.h"
 #include "tests/runtime/bank.h"
 
 namespace sp3::test {
@@ -172,6 +173,13 @@ TEST_CASE("a version's stamp is above that of what it replaced, also when other 
     last = session;
   }
   CHECK(turns >= 400);
+}
+
+TEST_CASE("where the counter has started again there is no snapshot") {
+  const runtime::StampClock clock(/*largest_stamp=*/0);
+  CHECK(clock.snapshot_at(0) == 0);
+  const base::Stamp before = clock.now();
+  CHECK(clock.snapshot_at(emu::ticks_before_loads()) >= before - 1000);
 }
 
 TEST_CASE("a checkpoint's floor is above every stamp that was taken before it") {

@@ -77,6 +77,8 @@ SP3_API std::string ranged_check(runtime::SessionCore& core, std::uint64_t objec
 // REQUIRES: the attempt that the view belongs to is in progress.
 SP3_API void ranged_close_view(runtime::SessionCore& core, std::uint32_t number) noexcept;
 [[noreturn]] SP3_API void ranged_view_expired();
+[[noreturn]] SP3_API void ranged_view_exceeded(std::uint64_t offset, std::uint64_t bytes,
+                                               std::uint64_t size);
 
 }  // namespace sp3::detail
 
