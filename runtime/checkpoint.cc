@@ -481,7 +481,7 @@ void Checkpointer::work() {
     try {
       if (pool_.has_news()) run_in_background();
     } catch (const std::exception&) {
-      // A checkpoint that failed has poisoned the pool; everyone who waits is told by the persister.
+      // A checkpoint that failed has poisoned the pool; who waits is told by the persister.
       if (pool_.persister().is_poisoned()) return;
       // No memory to see whether one is needed: there may be some for the next look.
     }
