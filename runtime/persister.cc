@@ -102,6 +102,9 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
     upto = session.sealed.load(std::memory_order_acquire);
     for (std::uint64_t n = upto; n > from; --n) {
       const log::PendingItem last = session.ring.read(n);
+      // Persisted by somebody else meanwhile, who has closed its block: what we read may be a later
+      // item's.
+      if (session.persisted.load(std::memory_order_acquire) >= n) break;
       if (last.bytes == 0) continue;
       if (mutant(Mutant::full_block_is_appended_to)) break;
       session.log.close_blocks(last.offset + last.bytes);
