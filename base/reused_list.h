@@ -24,10 +24,17 @@ class ReusedList {
   // and then there is none.
   T& append() {
     if (end_ == limit_) [[unlikely]]
-      grow();
+      grow(1);
     return *end_++;
   }
   void clear() noexcept { end_ = items_.get(); }
+  // Makes room for `count` more, so that appending them cannot fail. Errors: std::bad_alloc.
+  void make_room(std::size_t count) {
+    if (static_cast<std::size_t>(limit_ - end_) < count) [[unlikely]]
+      grow(count);
+  }
+  // Forgets the first `count`; the others move up.
+  void drop_front(std::size_t count) noexcept { end_ = std::copy(begin() + count, end_, begin()); }
 
   [[nodiscard]] bool empty() const noexcept { return end_ == items_.get(); }
   [[nodiscard]] std::size_t size() const noexcept {
@@ -42,9 +49,9 @@ class ReusedList {
  private:
   static constexpr std::size_t kFirst = 16;  // items
 
-  [[gnu::noinline]] void grow() {
+  [[gnu::noinline]] void grow(std::size_t more_items) {
     const std::size_t items = size();
-    const std::size_t room = std::max(kFirst, 2 * items);
+    const std::size_t room = std::max(kFirst, items + std::max(items, more_items));
     auto more = std::make_unique<T[]>(room);
     std::copy(begin(), end(), more.get());
     items_ = std::move(more);

@@ -90,7 +90,8 @@ RecordBuilder::~RecordBuilder() { ::operator delete (buffer_, std::align_val_t{k
 void RecordBuilder::grow(std::uint64_t wanted) {
   const std::uint64_t capacity = base::round_up(std::max(wanted, 2 * capacity_), kRecordAlignment);
   auto* larger =
-      static_cast<std::byte*>(::operator new (capacity, std::align_val_t{kRecordAlignment}));
+      static_cast<std::byte*>(::operator new (capacity + kRecordAlignment,  // for seal()
+                                              std::align_val_t{kRecordAlignment}));
   if (buffer_ != nullptr) {
     std::memcpy(larger, buffer_, length_);
     ::operator delete (buffer_, std::align_val_t{kRecordAlignment});
@@ -105,8 +106,8 @@ void RecordBuilder::add_update(std::uint64_t slot, const void* before, const voi
   const auto* was = static_cast<const std::byte*>(before);
   const auto* is = static_cast<const std::byte*>(after);
   // Room for the image: the delta is given up as soon as it would not be smaller.
-  std::byte* payload = begin_write(slot, WriteKind::delta, 0, size8);
-  std::byte* to = payload;
+  ensure(sizeof(WriteHeader) + size8);
+  std::byte* to = buffer_ + length_ + sizeof(WriteHeader);
   std::uint64_t bytes = 0;
   const std::uint32_t words = size8 / 8;
   for (std::uint32_t base = 0; base < words; base += kChunkWords) {
@@ -114,20 +115,10 @@ void RecordBuilder::add_update(std::uint64_t slot, const void* before, const voi
     const std::uint64_t mask =
         merge_runs(changed_words(was + 8 * std::size_t{base}, is + 8 * std::size_t{base}, count));
     bytes += run_bytes(mask);
-    if (bytes >= size8) break;
+    if (bytes >= size8) return add_image(slot, after, size8);
     to = write_runs(to, mask, is, base);
   }
-
-  WriteHeader header;
-  header.slot = slot;
-  header.kind = static_cast<std::uint16_t>(WriteKind::delta);
-  if (bytes >= size8) {
-    header.kind = static_cast<std::uint16_t>(WriteKind::image);
-    bytes = size8;
-    std::memcpy(payload, is, size8);
-  }
-  header.bytes = static_cast<std::uint32_t>(bytes);
-  std::memcpy(payload - sizeof header, &header, sizeof header);
+  begin_write(slot, WriteKind::delta, static_cast<std::uint32_t>(bytes), bytes);
   length_ += bytes;
 }
 
@@ -165,7 +156,8 @@ void RecordBuilder::seal(Lsn lsn, Stamp stamp, Lsn persisted_upto, std::uint32_t
   put_word(offsetof(RecordHeader, writes),
            writes_ | std::uint64_t{dependencies_} << 32 |
                std::uint64_t{static_cast<std::uint16_t>(kind)} << 48);
-  std::memset(buffer_ + length_, 0, size() - length_);
+  // The padding, and what may come behind it.
+  std::memset(buffer_ + length_, 0, kRecordAlignment);
   const std::uint32_t crc = checksum_record(buffer_, length, seed);
   std::memcpy(buffer_, &crc, sizeof crc);
 }

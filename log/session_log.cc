@@ -17,23 +17,15 @@ SessionLog::SessionLog(emu::Memory& memory, const pool::Layout& layout, SegmentP
       generation_(generation),
       seed_(seed) {}
 
-// Bytes of a fresh run that a record takes in the worst case: its header, and a block skipped.
-std::uint64_t SessionLog::room_for(std::uint64_t record_bytes) const noexcept {
-  return sizeof(SegmentHeader) + base::round_up(record_bytes, kRecordAlignment) +
-         (memory_.writes_blocks() ? kFileBlock : 0);
-}
-
 bool SessionLog::could_ever_hold(std::uint64_t record_bytes) const noexcept {
   return room_for(record_bytes) <= layout_.log_bytes &&
-         record_bytes <= UINT32_MAX - kRecordAlignment;
+         record_bytes <= kLargestRecord;
 }
 
 SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,
                                          std::uint64_t checkpoint_number) {
   SP3_ASSERT(could_ever_hold(record_bytes));
-  if (run_end_ != 0 && cursor_ + room_for(record_bytes) - sizeof(SegmentHeader) <= run_end_) {
-    return Reserved::in_last_run;
-  }
+  if (has_room(record_bytes)) return Reserved::in_last_run;
   const auto count = static_cast<std::uint32_t>(
       (room_for(record_bytes) + layout_.segment_size - 1) / layout_.segment_size);
   const auto first = segments_.take(count);

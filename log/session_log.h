@@ -34,6 +34,7 @@ class SessionLog {
     Lsn first_lsn = 0;
     Stamp last_stamp = 0;  // largest in the run; of a closed run
   };
+  static constexpr std::uint64_t kLargestRecord = UINT32_MAX - kRecordAlignment;
   // What append() stored, to be flushed.
   struct Appended {
     std::uint64_t offset = 0;
@@ -46,6 +47,11 @@ class SessionLog {
   // Whether a record of this size could be appended if the log were empty.
   [[nodiscard]] bool could_ever_hold(std::uint64_t record_bytes) const noexcept;
 
+  // Whether a record of up to `record_bytes` can be appended as things are.
+  [[nodiscard]] bool has_room(std::uint64_t record_bytes) const noexcept {
+    return record_bytes <= kLargestRecord && run_end_ != 0 &&
+           cursor_ + room_for(record_bytes) - sizeof(SegmentHeader) <= run_end_;
+  }
   // Makes sure that a record of up to `record_bytes` can be appended, or says that segments are
   // short. `checkpoint_number` is the superblock's, for the header of a run started here.
   enum class Reserved : std::uint8_t { no, in_last_run, in_new_run };
@@ -77,7 +83,11 @@ class SessionLog {
   void recycle(Stamp floor, bool with_last);
 
  private:
-  [[nodiscard]] std::uint64_t room_for(std::uint64_t record_bytes) const noexcept;
+  // Bytes of a fresh run that a record takes in the worst case: its header, and a block skipped.
+  [[nodiscard]] std::uint64_t room_for(std::uint64_t record_bytes) const noexcept {
+    return sizeof(SegmentHeader) + base::round_up(record_bytes, kRecordAlignment) +
+           (memory_.writes_blocks() ? kFileBlock : 0);
+  }
   void release(const Run& run);
   void prefetch(std::uint32_t bytes) const noexcept;
 

@@ -32,29 +32,27 @@ using base::mutant;
 
 bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   if (!reading_) return true;  // it touched nothing
-  const bool writes = std::any_of(writes_.entries().begin(), writes_.entries().end(),
-                                  [](const WriteEntry& w) { return w.mode != WriteMode::nothing; });
-  if (!writes) return commit_read_only(durability, ticket);
-  const CommitPolicy policy = pool_->options().policy;
+  const WriteSummary writes = look_over_writes();
+  if (!writes.change_something) return commit_read_only(durability, ticket);
   versions_.prepare_to_retire(writes_.size());  // after publish nothing may fail
   announce();
-  if (pool_->logs() && !reserve_log()) return false;  // step 0
+  if (logs_ && !reserve_log(writes)) return false;  // step 0
   if (uses_ranges_ && mutant(Mutant::range_released_before_lock)) ranged_->release();
-  if (policy != CommitPolicy::ideal && !lock_write_set()) return false;
+  if (policy_ != CommitPolicy::ideal && !lock_write_set()) return false;
   if (uses_ranges_ && !ranged_->note_patched_versions()) return false;
-  track();
-  const base::Stamp stamp = take_stamp();                          // step 1
-  if (policy != CommitPolicy::ideal && !validate()) return false;  // step 2
-  clear_padding();
+  collect_predecessors();
+  const base::Stamp stamp = take_stamp();                           // step 1
+  if (policy_ != CommitPolicy::ideal && !validate()) return false;  // step 2
+  if (writes.have_padding) clear_padding();
   if (uses_ranges_) ranged_->complete_patches();
-  switch (policy) {
+  switch (policy_) {
     case CommitPolicy::speculative:
     case CommitPolicy::ideal:
       publish(stamp);  // step 3
       compose_record();
       end_reading();
       seal(stamp, durability, /*published=*/true);
-      forget_writes();
+      forget_writes(writes);
       contention_.leave_gate();          // what is left concerns nobody's progress but ours
       finish_commit(stamp, durability);  // steps 4 and 5
       break;
@@ -66,59 +64,68 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
       publish(stamp);  // step 3
       if (!mutant(Mutant::withdrawn_before_publish)) release_sealed();
       end_reading();
-      forget_writes();
+      forget_writes(writes);
       finish_commit(stamp, durability);  // step 5
       break;
     case CommitPolicy::volatile_only:
       publish(stamp);
       end_reading();
-      forget_writes();
+      forget_writes(writes);
       break;
   }
   counters_.writing_commits.add(1);
-  *ticket = pool_->logs() ? stamp : 0;
+  *ticket = logs_ ? stamp : 0;
   return true;
 }
 
-// Tells the checkpointer that a stamp is about to be taken (runtime/owner_side.h).
-void SessionCore::announce() {
-  if (!pool_->logs()) return;
-  emu::step(emu::Step::commit_announce);
-  emu::touch(emu::Line::session_announced, id_, emu::Access::exchange);
-  emu::Spin spin;
-  while (!owner_.try_announce()) spin.pause();
-}
-
-std::uint64_t SessionCore::record_bound() const {
-  std::uint64_t bytes = 0;
+// In one pass, what the steps would else find out in several.
+[[gnu::always_inline]] inline SessionCore::WriteSummary SessionCore::look_over_writes() const {
+  WriteSummary sum;
   for (const WriteEntry& w : writes_.entries()) {
+    sum.have_padding |= w.clear_padding != nullptr;
+    sum.change_something |= w.mode != WriteMode::nothing;
     switch (w.mode) {
       case WriteMode::update:
-        bytes += log::RecordBuilder::update_bytes(w.size8);
+        sum.record_bytes += log::RecordBuilder::update_bytes(w.size8);
         break;
       case WriteMode::patch:
-        bytes += ranged_->patch_bytes(w);
+        sum.record_bytes += ranged_->patch_bytes(w);
         break;
       case WriteMode::make:
-        bytes += log::RecordBuilder::make_bytes(w.size8);
+        sum.record_bytes += log::RecordBuilder::make_bytes(w.size8);
         break;
       case WriteMode::destroy:
-        bytes += log::RecordBuilder::destroy_bytes();
+        sum.record_bytes += log::RecordBuilder::destroy_bytes();
+        sum.free_slots = true;
         break;
       case WriteMode::nothing:
+        sum.free_slots = true;
         break;
     }
   }
+  return sum;
+}
+
+[[gnu::always_inline]] inline std::uint64_t SessionCore::record_bound(
+    const WriteSummary& writes) const {
   // Everything that track() looks at.
   const std::uint64_t seen = reads_.size() + writes_.size() +
                              (uses_ranges_ ? ranged_->unvalidated().size() : std::size_t{0});
   const std::uint64_t dependencies = std::min<std::uint64_t>(pool_->layout().max_sessions, seen);
-  return log::RecordBuilder::max_record_bytes(bytes, dependencies);
+  return log::RecordBuilder::max_record_bytes(writes.record_bytes, dependencies);
 }
 
-bool SessionCore::reserve_log() {
+// After publish nothing may fail: memory is taken now, like log space.
+[[gnu::always_inline]] inline bool SessionCore::reserve_log(const WriteSummary& writes) {
   emu::step(emu::Step::commit_reserve);
-  const std::uint64_t bytes = record_bound();
+  const std::uint64_t bytes = record_bound(writes);
+  if (!shared_->log.has_room(bytes)) [[unlikely]]
+    return reserve_in_new_run(bytes);
+  record_.reserve(bytes);
+  return true;
+}
+
+bool SessionCore::reserve_in_new_run(std::uint64_t bytes) {
   if (!shared_->log.could_ever_hold(bytes)) {
     throw Error(ErrorCode::transaction_too_large,
                 "the transaction's record would not fit into the log",
@@ -126,7 +133,6 @@ bool SessionCore::reserve_log() {
                  .wanted = std::to_string(bytes) + " bytes",
                  .found = "a log of " + std::to_string(pool_->layout().log_bytes) + " bytes"});
   }
-  // After publish nothing may fail: memory is taken now, like log space.
   record_.reserve(bytes);
   if (take_log_space(bytes)) return true;
   log_bytes_needed_ = bytes;
@@ -144,13 +150,18 @@ bool SessionCore::take_log_space(std::uint64_t bytes) {
 }
 
 // In address order, so that committers wait for each other without deadlock.
-bool SessionCore::lock_write_set() {
+[[gnu::always_inline]] inline bool SessionCore::lock_write_set() {
   base::ReusedList<WriteEntry>& entries = writes_.entries();
   if (entries.size() == 1) return lock_one(entries[0]);
   if (entries.size() == 2) {
     const bool ascending = entries[0].offset < entries[1].offset;
     return lock_one(entries[ascending ? 0 : 1]) && lock_one(entries[ascending ? 1 : 0]);
   }
+  return lock_many();
+}
+
+bool SessionCore::lock_many() {
+  base::ReusedList<WriteEntry>& entries = writes_.entries();
   lock_order_.resize(entries.size());
   std::iota(lock_order_.begin(), lock_order_.end(), 0U);
   std::sort(lock_order_.begin(), lock_order_.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -161,7 +172,7 @@ bool SessionCore::lock_write_set() {
 }
 
 // The lock is taken on the very version the private copy was made from, which validates it.
-bool SessionCore::lock_one(WriteEntry& entry) {
+[[gnu::always_inline]] inline bool SessionCore::lock_one(WriteEntry& entry) {
   if (entry.locked) return true;  // since the write, or since it was made
   emu::step(emu::Step::commit_lock);
   const std::optional<Conflict> met = try_lock(entry);
@@ -170,9 +181,9 @@ bool SessionCore::lock_one(WriteEntry& entry) {
   return false;
 }
 
-void SessionCore::track() {
+[[gnu::always_inline]] inline void SessionCore::collect_predecessors() {
   predecessors_.clear();
-  if (!pool_->logs()) {
+  if (!logs_) {
     for (const WriteEntry& write : writes_.entries()) predecessors_.add_stamp_only(write.seen);
     return;
   }
@@ -194,7 +205,9 @@ void SessionCore::track() {
   }
 }
 
-base::Stamp SessionCore::take_stamp() {
+void SessionCore::track() { collect_predecessors(); }
+
+[[gnu::always_inline]] inline base::Stamp SessionCore::take_stamp() {
   emu::step(emu::Step::commit_stamp);
   emu::touch(emu::Line::floor, 0, emu::Access::load);
   const base::Stamp above =
@@ -202,7 +215,7 @@ base::Stamp SessionCore::take_stamp() {
   return owner_.take_stamp(pool_->clock(), pool_->floor, above);
 }
 
-bool SessionCore::validate() {
+[[gnu::always_inline]] inline bool SessionCore::validate() {
   emu::step(emu::Step::commit_validate);
   if (reads_.empty() || reads_still_hold()) return true;
   note_conflict(Conflict::changed);
@@ -210,13 +223,13 @@ bool SessionCore::validate() {
 }
 
 // Before anyone else, or the log, sees the copies.
-void SessionCore::clear_padding() {
+[[gnu::always_inline]] inline void SessionCore::clear_padding() {
   for (WriteEntry& w : writes_.entries()) {
     if (w.clear_padding != nullptr && w.copy != nullptr) w.clear_padding(w.copy);
   }
 }
 
-void SessionCore::publish(base::Stamp stamp) {
+[[gnu::always_inline]] inline void SessionCore::publish(base::Stamp stamp) {
   // acq_rel: pairs with revalidate_by_count(). After all locks are taken, before anything is seen.
   if (!pool_->clock().is_synchronised() && !mutant(Mutant::publishers_not_counted)) [[unlikely]] {
     pool_->publishers.fetch_add(1, std::memory_order_acq_rel);
@@ -228,7 +241,7 @@ void SessionCore::publish(base::Stamp stamp) {
   if (uses_ranges_) ranged_->release();
 }
 
-void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
+[[gnu::always_inline]] inline void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
   if (w.mode == WriteMode::nothing) {
     w.entry().unlock(w.seen.word0);
     w.locked = false;
@@ -241,19 +254,19 @@ void SessionCore::publish_entry(WriteEntry& w, base::Stamp stamp) {
   const std::uint64_t word0 = index::pack_word0(stamp);
   const std::uint64_t word1 = index::pack_word1(id_, pointer);
   index::Seen old;
-  old.word1 = pool_->options().policy == CommitPolicy::ideal
+  old.word1 = policy_ == CommitPolicy::ideal
                   ? w.entry().publish_unlocked(word0, word1)
                   : w.entry().publish(word0, word1);
   if (mutant(Mutant::replaced_version_retired_as_seen)) old.word1 = w.seen.word1;
   w.locked = false;
   if (!old.at_home() && !old.destroyed()) {
     versions_.retire(old.version(), w.size8,
-                     pool_->epochs().retirement_epoch_of(actor_.participant));
+                     epochs_.retirement_epoch_of(actor_.participant));
   }
 }
 
 // REQUIRES: pinned, so that the replaced versions are still there to compare with.
-void SessionCore::compose_record() {
+[[gnu::always_inline]] inline void SessionCore::compose_record() {
   if (mutant(Mutant::dependencies_tracked_after_unlock)) {
     for (ReadEntry& read : reads_) read.entry->try_read(read.seen);
     for (WriteEntry& write : writes_.entries()) write.entry().try_read(write.seen);
@@ -292,12 +305,12 @@ void SessionCore::compose_record() {
   owner_.seal(published);
 }
 
-void SessionCore::seal(base::Stamp stamp, Durability durability, bool published) {
+[[gnu::always_inline]] inline void SessionCore::seal(base::Stamp stamp, Durability durability, bool published) {
   emu::step(emu::Step::commit_seal);
   SessionShared& s = *shared_;
   const bool synchronous = durability == Durability::synchronous;
   const bool streamed =
-      synchronous && pool_->memory().flush_instruction() == FlushInstruction::non_temporal;
+      synchronous && memory_.flush_instruction() == FlushInstruction::non_temporal;
   // relaxed: a lower number than the true one is still true.
   const base::Lsn durable = mutant(Mutant::record_vouches_for_itself)
                                 ? s.log.next_lsn() - 1
@@ -306,7 +319,7 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
   // About to flush it ourselves: helpers had better not start the moment they see it.
   if (synchronous) s.flushing.store(true, std::memory_order_relaxed);
   std::unique_lock<emu::SpinLock> blocks(s.log.block_lock(), std::defer_lock);
-  if (pool_->memory().writes_blocks() && !mutant(Mutant::log_block_not_locked)) blocks.lock();
+  if (memory_.writes_blocks() && !mutant(Mutant::log_block_not_locked)) blocks.lock();
   emu::step(emu::Step::log_store);
   const log::SessionLog::Appended appended =
       s.log.append(record_.data(), static_cast<std::uint32_t>(record_.size()), stamp, streamed);
@@ -324,10 +337,10 @@ void SessionCore::seal(base::Stamp stamp, Durability durability, bool published)
 
 // Lines take a while to reach the media: with nothing older to flush, let them start now, while we
 // tidy up, and only fence later. Blocks are written when their fence is due.
-void SessionCore::start_flush(const log::SessionLog::Appended& appended, bool streamed) {
+[[gnu::always_inline]] inline void SessionCore::start_flush(const log::SessionLog::Appended& appended, bool streamed) {
   SessionShared& s = *shared_;
   // relaxed: sealed is ours, and persisted only grows towards it.
-  if (pool_->memory().writes_blocks() ||
+  if (memory_.writes_blocks() ||
       s.persisted.load(std::memory_order_relaxed) != s.sealed.load(std::memory_order_relaxed)) {
     return;
   }
@@ -335,12 +348,27 @@ void SessionCore::start_flush(const log::SessionLog::Appended& appended, bool st
   const emu::IoStatus status =
       mutant(Mutant::no_flush_own_record)
           ? emu::IoStatus{}
-          : pool_->memory().log_flush(appended.offset, appended.bytes, streamed, actor_.counts);
+          : memory_.log_flush(appended.offset, appended.bytes, streamed, actor_.counts);
   counters_.lines.add(actor_.counts.lines - before.lines);
   if (status.ok()) {
     flush_started_ = true;
   } else {
     persister_.poison(status.error);
+  }
+}
+
+// After publish: what was destroyed is free for the next object of its type.
+[[gnu::always_inline]] inline void SessionCore::forget_writes(const WriteSummary& writes) noexcept {
+  if (writes.free_slots) free_slots();
+  writes_.clear();
+  versions_.collect();
+}
+
+void SessionCore::free_slots() noexcept {
+  for (WriteEntry& w : writes_.entries()) {
+    if (w.mode != WriteMode::destroy && w.mode != WriteMode::nothing) continue;
+    if (w.copy != nullptr) versions_.free(w.copy, w.size8);
+    slots_.put(w.place);
   }
 }
 
@@ -350,14 +378,21 @@ void SessionCore::release_sealed() {
   withdraw();
 }
 
+// The flush was started: only the fence is missing.
+[[gnu::always_inline]] inline void SessionCore::fence_own() {
+  const std::uint64_t before = actor_.counts.fences;
+  flush_started_ = false;
+  persister_.fence_last(*shared_, actor_);
+  emu::step(emu::Step::commit_persisted);
+  counters_.fences.add(actor_.counts.fences - before);
+  group_records_ = 0;
+  group_bytes_ = 0;
+}
+
 void SessionCore::persist_own() {
+  if (flush_started_) return fence_own();
   const emu::FlushCounts before = actor_.counts;
-  if (flush_started_) {
-    flush_started_ = false;
-    persister_.fence_last(*shared_, actor_);
-  } else {
-    persister_.flush(*shared_, actor_, /*owner=*/true);
-  }
+  persister_.flush(*shared_, actor_, /*owner=*/true);
   emu::step(emu::Step::commit_persisted);
   counters_.lines.add(actor_.counts.lines - before.lines);
   counters_.fences.add(actor_.counts.fences - before.fences);
@@ -365,7 +400,7 @@ void SessionCore::persist_own() {
   group_bytes_ = 0;
 }
 
-void SessionCore::finish_commit(base::Stamp stamp, Durability durability) {
+[[gnu::always_inline]] inline void SessionCore::finish_commit(base::Stamp stamp, Durability durability) {
   if (durability == Durability::asynchronous) {
     const AsyncOptions& async = pool_->options().async;
     // relaxed: a helper may have flushed what we counted; then a new group begins with this record.
@@ -384,8 +419,9 @@ void SessionCore::finish_commit(base::Stamp stamp, Durability durability) {
   }
   // relaxed: our own item is among them, or already persisted by us (conservative) or by a helper.
   // A flush that was started is finished even then: its fence must never vouch for a later record.
-  const bool started = flush_started_ && !mutant(Mutant::started_flush_is_forgotten);
-  if (started || shared_->persisted.load(std::memory_order_relaxed) <
+  if (flush_started_ && !mutant(Mutant::started_flush_is_forgotten)) [[likely]] {
+    fence_own();
+  } else if (shared_->persisted.load(std::memory_order_relaxed) <
                      shared_->sealed.load(std::memory_order_relaxed)) {
     persist_own();
   } else {
@@ -408,11 +444,11 @@ void SessionCore::wait_helping(base::Tid tid) {
 }
 
 // A read-only transaction writes no record, but what it read must not be undone by a crash.
-bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
+[[gnu::always_inline]] inline bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
   // One version alone was current when it was read, and that instant is the transaction's.
-  if (reads_.size() > 1 && pool_->options().policy != CommitPolicy::ideal && !validate())
+  if (reads_.size() > 1 && policy_ != CommitPolicy::ideal && !validate())
     return false;
-  track();
+  collect_predecessors();
   if (!writes_.empty()) abandon_writes();  // made and destroyed by the same transaction
   end_reading();
   if (predecessors_.all_committed()) return true;

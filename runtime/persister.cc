@@ -125,43 +125,6 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
   if (pin) epochs_.unpin(actor.participant);
 }
 
-void Persister::fence_last(SessionShared& session, Actor& actor) {
-  emu::step(emu::Step::log_fence);
-  // (P1) as in raise_persisted().
-  const emu::IoStatus status =
-      mutant(Mutant::no_fence_own_record) ? emu::IoStatus{} : memory_.fence(actor.counts);
-  if (status.ok() || mutant(Mutant::failed_sync_is_forgotten)) {
-    // Plain stores: nobody can have raised the numbers beyond the owner's last item.
-    emu::touch(emu::Line::session_persisted, session.id, emu::Access::store);
-    session.persisted_lsn.store(session.log.next_lsn() - 1, std::memory_order_release);
-    // relaxed: the owner's own.
-    session.persisted.store(session.sealed.load(std::memory_order_relaxed),
-                            std::memory_order_release);
-  } else {
-    poison(status.error);
-  }
-  session.flushing.store(false, std::memory_order_release);
-}
-
-bool Persister::commit_last(SessionShared& session, base::Stamp stamp,
-                            std::span<const base::Tid> dependencies) {
-  // relaxed: only the owner seals, and the others only raise towards what it has sealed.
-  const std::uint64_t last = session.sealed.load(std::memory_order_relaxed);
-  if (session.persisted.load(std::memory_order_relaxed) != last) return false;
-  // acquire: as in advance().
-  if (session.committed.load(std::memory_order_acquire) + 1 < last) return false;
-  for (const base::Tid& tid : dependencies) {
-    if (!is_committed(tid) && !mutant(Mutant::committed_when_persisted)) return false;
-  }
-  emu::step(emu::Step::commit_committed);
-  // Stamp before number, as in advance(); plain stores, as in fence_last().
-  emu::touch(emu::Line::session_committed, session.id, emu::Access::store);
-  session.mark.committed_stamp.store(stamp, std::memory_order_release);
-  emu::interleave();
-  session.committed.store(last, std::memory_order_release);
-  return true;
-}
-
 // Items up to `number`, the last record among them `lsn` (0: marks only), have been flushed.
 void Persister::raise_persisted(SessionShared& session, std::uint64_t number, base::Lsn lsn,
                                 Actor& actor) {

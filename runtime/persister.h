@@ -18,7 +18,10 @@
 
 #include "base/counter.h"
 #include "base/epoch.h"
+#include "base/mutant.h"
 #include "emu/memory.h"
+#include "emu/step.h"
+#include "emu/touch.h"
 #include "runtime/session_shared.h"
 
 namespace sp3::runtime {
@@ -117,5 +120,44 @@ class Persister {
   std::unique_ptr<std::atomic<SessionShared*>[]> sessions_;
   std::atomic<int> poisoned_{0};  // errno
 };
+
+// The last steps of a commit that meets nobody.
+
+[[gnu::always_inline]] inline void Persister::fence_last(SessionShared& session, Actor& actor) {
+  emu::step(emu::Step::log_fence);
+  // (P1) as in raise_persisted().
+  const emu::IoStatus status =
+      base::mutant(base::Mutant::no_fence_own_record) ? emu::IoStatus{} : memory_.fence(actor.counts);
+  if (status.ok() || base::mutant(base::Mutant::failed_sync_is_forgotten)) {
+    // Plain stores: nobody can have raised the numbers beyond the owner's last item.
+    emu::touch(emu::Line::session_persisted, session.id, emu::Access::store);
+    session.persisted_lsn.store(session.log.next_lsn() - 1, std::memory_order_release);
+    // relaxed: the owner's own.
+    session.persisted.store(session.sealed.load(std::memory_order_relaxed),
+                            std::memory_order_release);
+  } else {
+    poison(status.error);
+  }
+  session.flushing.store(false, std::memory_order_release);
+}
+
+[[gnu::always_inline]] inline bool Persister::commit_last(
+    SessionShared& session, base::Stamp stamp, std::span<const base::Tid> dependencies) {
+  // relaxed: only the owner seals, and the others only raise towards what it has sealed.
+  const std::uint64_t last = session.sealed.load(std::memory_order_relaxed);
+  if (session.persisted.load(std::memory_order_relaxed) != last) return false;
+  // acquire: as in advance().
+  if (session.committed.load(std::memory_order_acquire) + 1 < last) return false;
+  for (const base::Tid& tid : dependencies) {
+    if (!is_committed(tid) && !base::mutant(base::Mutant::committed_when_persisted)) return false;
+  }
+  emu::step(emu::Step::commit_committed);
+  // Stamp before number, as in advance(); plain stores, as in fence_last().
+  emu::touch(emu::Line::session_committed, session.id, emu::Access::store);
+  session.mark.committed_stamp.store(stamp, std::memory_order_release);
+  emu::interleave();
+  session.committed.store(last, std::memory_order_release);
+  return true;
+}
 
 }  // namespace sp3::runtime

@@ -98,7 +98,7 @@ const RangedHeader& RangedAccess::header(std::uint64_t object) {
 // REQUIRES: a range of the object is held.
 const RangedHeader& RangedAccess::held_header(std::uint64_t object) {
   if (cursor_.object == object && cursor_.header != nullptr) return *cursor_.header;
-  if (core_.pool_->options().policy == CommitPolicy::ideal ||
+  if (core_.policy_ == CommitPolicy::ideal ||
       core_.writes_.find(object) != nullptr) {
     return header(object);
   }
@@ -206,7 +206,7 @@ void RangedAccess::resize(std::uint64_t object, std::uint64_t length) {
 }
 
 inline void RangedAccess::take(const RangedSpace& space, const Range& range) {
-  if (core_.pool_->options().policy == CommitPolicy::ideal) return;
+  if (core_.policy_ == CommitPolicy::ideal) return;
   if (!holds_.take(*space.lock, range)) core_.conflict(SessionCore::Conflict::locked);
 }
 

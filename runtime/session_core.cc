@@ -35,14 +35,18 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared)
       shared_(&shared),
       owner_(shared),
       persister_(pool_->persister()),
+      memory_(pool_->memory()),
+      epochs_(pool_->epochs()),
       slabs_(pool_->slabs()),
       view_(pool_->memory().view()),
       id_(shared_->id),
+      policy_(pool_->options().policy),
+      logs_(pool_->logs()),
       locks_at_commit_(pool_->options().locks == LockTiming::commit),
       predecessors_(persister_, shared, pool_->layout().max_sessions),
       contention_(pool_->serial_gate, id_, pool_->options()),
       slots_(slabs_),
-      versions_(pool_->versions(), pool_->epochs()) {
+      versions_(pool_->versions(), epochs_) {
   actor_.participant = pool_->participant_of(id_);
 }
 
@@ -52,7 +56,7 @@ SessionCore::~SessionCore() {
   versions_.free_all();
 }
 
-void SessionCore::enter() {
+[[gnu::always_inline]] inline void SessionCore::enter() {
   pool_->throw_if_unusable();
   // relaxed: misuse is detected where it can be; a race between two threads is a race all the same.
   if (running_.load(std::memory_order_relaxed)) {
@@ -100,8 +104,9 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
   return ticket;
 }
 
-SessionCore::Outcome SessionCore::attempt(detail::Body body, Durability durability,
-                                          base::Stamp* ticket) {
+[[gnu::always_inline]] inline SessionCore::Outcome SessionCore::attempt(detail::Body body,
+                                                                        Durability durability,
+                                                                        base::Stamp* ticket) {
   begin_attempt();
   try {
     try {
@@ -139,19 +144,19 @@ SessionCore::Outcome SessionCore::finish_exception() {
       throw;
     }
     abort();
-    if (pool_->logs() && !mutant(Mutant::exception_does_not_wait)) wait_for_seen();
+    if (logs_ && !mutant(Mutant::exception_does_not_wait)) wait_for_seen();
   }
   throw;
 }
 
-void SessionCore::begin_attempt() {
+[[gnu::always_inline]] inline void SessionCore::begin_attempt() {
   doomed_ = false;
   reads_.clear();
   SP3_ASSERT(writes_.empty() && !reading_);
   // Whoever runs alone may want our slots.
   if (contention_.pass_gate([this] { slots_.answer_if_asked(); })) [[unlikely]]
     counters_.serial_transactions.add(1);
-  if (!pool_->logs()) return;
+  if (!logs_) return;
   // relaxed: our own number, and one that can only have grown since.
   if (!shared_->ring.has_room(shared_->sealed.load(std::memory_order_relaxed),
                               shared_->committed.load(std::memory_order_acquire),
@@ -208,15 +213,9 @@ bool SessionCore::pool_is_full() const noexcept {
   return vain_slab_waits_ >= kMostVainSlabWaits || slab_waits_ >= kMostSlabWaits;
 }
 
-void SessionCore::end_reading() noexcept {
-  if (!reading_) return;
-  reading_ = false;
-  emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::store);
-  pool_->epochs().unpin(actor_.participant);
-  if (uses_ranges_) [[unlikely]] {
-    ranged_->end_attempt();
-    uses_ranges_ = false;
-  }
+void SessionCore::end_ranged_attempt() noexcept {
+  ranged_->end_attempt();
+  uses_ranges_ = false;
 }
 
 // Undoes what the write set holds: locks, private copies, slots taken.
@@ -233,17 +232,6 @@ void SessionCore::abort() noexcept {
   withdraw();
   abandon_writes();
   end_reading();
-}
-
-// After publish: what was destroyed is free for the next object of its type.
-void SessionCore::forget_writes() noexcept {
-  for (WriteEntry& w : writes_.entries()) {
-    if (w.mode != WriteMode::destroy && w.mode != WriteMode::nothing) continue;
-    if (w.copy != nullptr) versions_.free(w.copy, w.size8);
-    slots_.put(w.place);
-  }
-  writes_.clear();
-  versions_.collect();
 }
 
 void SessionCore::note_conflict(Conflict reason) noexcept {
@@ -268,7 +256,7 @@ void SessionCore::note_conflict(Conflict reason) noexcept {
 void SessionCore::flush() {
   enter();
   const base::ScopeExit done([this] { leave(); });
-  if (!pool_->logs() || mutant(Mutant::session_flush_does_not_wait)) return;
+  if (!logs_ || mutant(Mutant::session_flush_does_not_wait)) return;
   // relaxed: our own numbers.
   if (shared_->committed.load(std::memory_order_relaxed) ==
       shared_->sealed.load(std::memory_order_relaxed)) {

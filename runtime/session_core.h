@@ -27,6 +27,8 @@
 #include <sp3/transaction.h>
 
 #include "base/mutant.h"
+#include "emu/spin.h"
+#include "emu/step.h"
 #include "emu/threads.h"
 #include "emu/touch.h"
 #include "log/record_builder.h"
@@ -60,7 +62,10 @@ class SessionCore {
   // same).
   void close();
 
-  // The transaction's operations; called inside a body only.
+  // The transaction's operations; called inside a body only. What users call, inline in
+  // transaction.cc alone, and the same as functions for the library's own use.
+  const void* version_to_read(std::uint64_t offset, const detail::TypeInfo& type);
+  void* copy_to_write(std::uint64_t offset, const detail::TypeInfo& type);
   const void* read(std::uint64_t offset, const detail::TypeInfo& type);
   void* write(std::uint64_t offset, const detail::TypeInfo& type);
   void prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_write) noexcept;
@@ -94,7 +99,7 @@ class SessionCore {
   // What all operations of users go through: one that had no memory for what it does ends the
   // attempt, whatever the body catches.
   template <class Operation>
-  decltype(auto) operate(Operation&& operation) {
+  [[gnu::always_inline]] decltype(auto) operate(Operation&& operation) {
     try {
       return operation();
     } catch (const std::bad_alloc&) {
@@ -122,8 +127,16 @@ class SessionCore {
   Outcome finish_exception();
   void abort() noexcept;
   void abandon_writes() noexcept;  // unlocks, frees copies and slots
-  void forget_writes() noexcept;   // after publish: destroyed objects' slots are free
-  void end_reading() noexcept;     // unpins
+  // Unpins.
+  void end_reading() noexcept {
+    if (!reading_) return;
+    reading_ = false;
+    emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::store);
+    epochs_.unpin(actor_.participant);
+    if (uses_ranges_) [[unlikely]]
+      end_ranged_attempt();
+  }
+  void end_ranged_attempt() noexcept;
   void make_room_for_items();
   void reserve_before_body();
   void free_empty_slabs();
@@ -185,16 +198,26 @@ class SessionCore {
   // The five steps (commit.cc).
   bool commit(Durability durability, base::Stamp* ticket);
   bool commit_read_only(Durability durability, base::Stamp* ticket);
-  void announce();
+  // Tells the checkpointer that a stamp is about to be taken (runtime/owner_side.h).
+  void announce() noexcept {
+    if (!logs_) return;
+    emu::step(emu::Step::commit_announce);
+    emu::touch(emu::Line::session_announced, id_, emu::Access::exchange);
+    emu::Spin spin;
+    while (!owner_.try_announce()) spin.pause();
+  }
   void withdraw() noexcept {
     if (!owner_.is_announced()) return;
     emu::touch(emu::Line::session_announced, id_, emu::Access::store);
     owner_.withdraw();
   }
-  bool reserve_log();
   bool take_log_space(std::uint64_t bytes);
+  bool reserve_in_new_run(std::uint64_t bytes);
   bool lock_write_set();
+  bool lock_many();
   bool lock_one(WriteEntry& entry);
+  // The same, inline in commit.cc alone and as a function.
+  void collect_predecessors();
   void track();
   // Whether a mutant forgets this predecessor, all but its stamp.
   bool left_out(base::Mutant fault, const index::Seen& seen) noexcept {
@@ -213,19 +236,35 @@ class SessionCore {
   void push_item(const log::PendingItem& item, bool published);
   base::Stamp seal_mark();
   void release_sealed();
+  void fence_own();
   void persist_own();
   void finish_commit(base::Stamp stamp, Durability durability);
   void wait_helping(base::Tid tid);
   void wait_for_seen();
-  [[nodiscard]] std::uint64_t record_bound() const;
+  // What a transaction's writes come to.
+  struct WriteSummary {
+    std::uint64_t record_bytes = 0;  // of their entries in the record, at most
+    bool change_something = false;
+    bool have_padding = false;
+    bool free_slots = false;  // of objects destroyed
+  };
+  [[nodiscard]] WriteSummary look_over_writes() const;
+  [[nodiscard]] std::uint64_t record_bound(const WriteSummary& writes) const;
+  bool reserve_log(const WriteSummary& writes);
+  void forget_writes(const WriteSummary& writes) noexcept;
+  void free_slots() noexcept;
 
   std::shared_ptr<PoolCore> pool_;
   SessionShared* const shared_;
   OwnerSide owner_;
   Persister& persister_;
+  emu::Memory& memory_;
+  base::EpochDomain& epochs_;
   index::SlabTable& slabs_;
   const std::byte* const view_;  // of the pool's memory
   const base::SessionId id_;
+  const CommitPolicy policy_;
+  const bool logs_;
   const bool locks_at_commit_;
   Transaction transaction_{*this};
 

@@ -56,9 +56,9 @@ std::uint32_t size8_of(const detail::TypeInfo& type) {
 void SessionCore::start_reading() {
   emu::step(emu::Step::epoch_pin);
   emu::touch(emu::Line::epoch_global, 0, emu::Access::load);
-  const base::EpochDomain::Epoch epoch = pool_->epochs().current();
+  const base::EpochDomain::Epoch epoch = epochs_.current();
   emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::exchange);
-  pool_->epochs().pin_at(actor_.participant, epoch);
+  epochs_.pin_at(actor_.participant, epoch);
   snapshot_ = 0;
   compared_at_ = kNeverCompared;
   reading_ = true;
@@ -167,7 +167,7 @@ inline void SessionCore::admit_to_snapshot(const index::Seen& seen) {
 // are compared again each time, which costs less than the clock; more of them buy a snapshot, below
 // which nothing needs a comparison.
 void SessionCore::revalidate() {
-  if (pool_->options().policy == CommitPolicy::ideal) return;
+  if (policy_ == CommitPolicy::ideal) return;
   if (mutant(Mutant::reads_not_compared)) return;
   if (reads_.size() + writes_.size() <= read_without_snapshot()) {
     if (!reads_still_hold()) conflict(Conflict::changed);
@@ -246,8 +246,8 @@ inline const std::byte* SessionCore::accept(index::Place place, index::Seen seen
 }
 
 // The newest version, whatever the transaction has written itself.
-inline const std::byte* SessionCore::read_version(std::uint64_t offset,
-                                                  const detail::TypeInfo& type) {
+[[gnu::always_inline]] inline const std::byte* SessionCore::read_version(
+    std::uint64_t offset, const detail::TypeInfo& type) {
   const index::Place place = locate(offset, type);
   index::Seen seen;
   if (look_at(place, offset, seen)) [[likely]]
@@ -255,7 +255,8 @@ inline const std::byte* SessionCore::read_version(std::uint64_t offset,
   return read_patiently(place, offset);
 }
 
-const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
+[[gnu::always_inline]] inline const void* SessionCore::version_to_read(
+    std::uint64_t offset, const detail::TypeInfo& type) {
   begin_operation();
   if (const std::byte* copy = own_copy(offset, type)) {
     if (!mutant(Mutant::reads_miss_own_writes)) return copy;
@@ -264,6 +265,10 @@ const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type
     return own->mode == WriteMode::update && reads_.size() > kMany ? own->base : copy;
   }
   return read_version(offset, type);
+}
+
+const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
+  return version_to_read(offset, type);
 }
 
 void SessionCore::prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_write) noexcept {
@@ -304,16 +309,15 @@ std::optional<SessionCore::Conflict> SessionCore::try_lock_patiently(WriteEntry&
                                                             std::uint64_t offset,
                                                             const detail::TypeInfo& type,
                                                             WriteMode mode) {
-  const std::byte* base = bytes_of(place, seen, offset);
-  WriteEntry& entry = writes_.add(offset);
-  entry.place = place;
-  entry.base = base;
-  entry.seen = seen;
-  entry.size8 = size8_of(type);
-  entry.mode = mode;
-  entry.clear_padding = type.clear_padding;
+  WriteEntry& entry = writes_.add({.place = place,
+                                   .offset = offset,
+                                   .base = bytes_of(place, seen, offset),
+                                   .seen = seen,
+                                   .clear_padding = type.clear_padding,
+                                   .size8 = size8_of(type),
+                                   .mode = mode});
   if (!mutant(Mutant::read_and_locked_unvalidated)) admit_to_snapshot(seen);
-  if (!locks_at_commit_ && pool_->options().policy != CommitPolicy::ideal) {
+  if (!locks_at_commit_ && policy_ != CommitPolicy::ideal) {
     if (const std::optional<Conflict> met = try_lock(entry)) conflict(*met);
   }
   return entry;
@@ -325,8 +329,9 @@ std::optional<SessionCore::Conflict> SessionCore::try_lock_patiently(WriteEntry&
   return open(place, observe_patiently(place.entry()), offset, type, mode);
 }
 
-inline WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::TypeInfo& type,
-                                               WriteMode mode) {
+[[gnu::always_inline]] inline WriteEntry& SessionCore::open_for_write(std::uint64_t offset,
+                                                                      const detail::TypeInfo& type,
+                                                                      WriteMode mode) {
   const index::Place place = locate(offset, type);
   place.entry().prefetch_for_lock();
   index::Seen seen;
@@ -343,13 +348,18 @@ void SessionCore::refuse() noexcept {
   refusal_ = std::current_exception();
 }
 
-void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
+[[gnu::always_inline]] inline void* SessionCore::copy_to_write(std::uint64_t offset,
+                                                              const detail::TypeInfo& type) {
   begin_operation();
   if (std::byte* copy = own_copy(offset, type)) return copy;
   WriteEntry& entry = open_for_write(offset, type, WriteMode::update);
   entry.copy = versions_.allocate(entry.size8);
   std::memcpy(entry.copy, entry.base, entry.size8);
   return entry.copy;
+}
+
+void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
+  return copy_to_write(offset, type);
 }
 
 // ------------------------------------------------------------------------ for ranged objects
@@ -387,11 +397,11 @@ WriteEntry& SessionCore::open_patch(std::uint64_t offset, const detail::TypeInfo
   } else if (place.is_free(seen)) [[unlikely]] {
     fail_on_free_slot(place.entry(), seen, offset);
   }
-  WriteEntry& entry = writes_.add(offset);
-  entry.place = place;
-  entry.seen = seen;
-  entry.size8 = size8_of(type);
-  entry.mode = WriteMode::patch;
+  WriteEntry& entry = writes_.add({.place = place,
+                                   .offset = offset,
+                                   .seen = seen,
+                                   .size8 = size8_of(type),
+                                   .mode = WriteMode::patch});
   entry.copy = versions_.allocate(entry.size8);
   return entry;
 }
@@ -401,14 +411,14 @@ std::vector<index::Place>& SessionCore::find_slots(const detail::TypeInfo& type)
     return slots_.find(type);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::pool_full) throw;
-    if (!pool_is_full() && pool_->logs()) conflict(Conflict::pool_full);
+    if (!pool_is_full() && logs_) conflict(Conflict::pool_full);
     refuse();
     throw;
   }
 }
 
 void SessionCore::refuse_without_locks() const {
-  if (pool_->options().policy != CommitPolicy::ideal) return;
+  if (policy_ != CommitPolicy::ideal) return;
   throw Error(ErrorCode::unsupported,
               "objects cannot be made or destroyed without concurrency control",
               {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
@@ -419,12 +429,12 @@ std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
   refuse_without_locks();
   std::vector<index::Place>& free = find_slots(type);
   const index::Place place = free.back();
-  WriteEntry& entry = writes_.add(place.slab->offset_of(place.slot));
+  WriteEntry& entry = writes_.add({.place = place,
+                                   .offset = place.slab->offset_of(place.slot),
+                                   .clear_padding = type.clear_padding,
+                                   .size8 = size8_of(type),
+                                   .mode = WriteMode::make});
   free.pop_back();  // once the entry has it
-  entry.place = place;
-  entry.size8 = size8_of(type);
-  entry.mode = WriteMode::make;
-  entry.clear_padding = type.clear_padding;
   // The slot is ours alone; only the checkpointer may hold the lock, for an instant. Locked until
   // publish, so that no reader meets a half-born object.
   emu::Spin spin;
@@ -464,10 +474,12 @@ void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
 namespace sp3::detail {
 
 const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  return core.operate([&] { return core.read(offset, type); });
+  return core.operate(
+      [&]() __attribute__((always_inline)) { return core.version_to_read(offset, type); });
 }
 void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  return core.operate([&] { return core.write(offset, type); });
+  return core.operate(
+      [&]() __attribute__((always_inline)) { return core.copy_to_write(offset, type); });
 }
 void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
                  bool for_write) noexcept {

@@ -4,8 +4,6 @@
 #include <new>
 #include <utility>
 
-#include "runtime/version_guard.h"
-
 namespace sp3::runtime {
 
 namespace {
@@ -65,38 +63,37 @@ VersionPool::~VersionPool() {
   }
 }
 
-std::byte* VersionPool::allocate(std::size_t bytes) {
-  const std::size_t lines = lines_of(bytes);
+std::byte* VersionPool::allocate_slowly(std::size_t lines) {
   if (lines > kPooledLines) return depot_.allocate_large(lines * 64);
-  std::vector<std::byte*>& free = free_[lines];
-  if (free.empty()) [[unlikely]] {
-    if (!retired_.empty()) collect_now();
-    if (free.empty()) free = depot_.take(lines);
-  }
-  std::byte* block = free.back();
-  free.pop_back();
-  VersionGuard::note_used(block, lines * 64);
-  return block;
+  if (!retired_.empty()) collect_now();
+  if (free_[lines].empty()) free_[lines] = depot_.take(lines);
+  return take_free(lines);
 }
 
-void VersionPool::free(std::byte* block, std::size_t bytes) noexcept try {
+void VersionPool::free(std::byte* block, std::size_t bytes) noexcept {
   const std::size_t lines = lines_of(bytes);
   if (lines > kPooledLines) {
     depot_.free_large(block, lines * 64);
-    return;
+  } else {
+    put_free(lines, block);
   }
-  VersionGuard::note_free(block, lines * 64);
-  std::vector<std::byte*>& free = free_[lines];
-  free.push_back(block);
-  if (free.size() >= 2 * VersionDepot::kBatch) [[unlikely]] {
+}
+
+// False if there is no memory.
+bool VersionPool::make_room(std::vector<std::byte*>& free, std::size_t lines) noexcept try {
+  constexpr std::size_t kMost = 2 * VersionDepot::kBatch;
+  if (free.size() >= kMost) {
     // The older half goes; what was freed last is still in the cache.
     VersionDepot::Batch batch;
-    batch.reserve(2 * VersionDepot::kBatch);
+    batch.reserve(kMost);
     batch.assign(free.begin(), free.begin() + VersionDepot::kBatch);
-    free.erase(free.begin(), free.begin() + VersionDepot::kBatch);
     depot_.give(lines, std::move(batch));
+    free.erase(free.begin(), free.begin() + VersionDepot::kBatch);
   }
+  free.reserve(kMost);
+  return true;
 } catch (const std::bad_alloc&) {
+  return false;
 }
 
 void VersionPool::collect_now() {
@@ -107,7 +104,7 @@ void VersionPool::collect_now() {
     retired_bytes_ -= retired_[old].bytes;
     free(retired_[old].block, retired_[old].bytes);
   }
-  retired_.erase(retired_.begin(), retired_.begin() + static_cast<std::ptrdiff_t>(old));
+  retired_.drop_front(old);
 }
 
 void VersionPool::free_all() {

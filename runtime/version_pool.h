@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "base/epoch.h"
+#include "base/reused_list.h"
 #include "base/scaled.h"
 #include "emu/threads.h"
+#include "runtime/version_guard.h"
 
 namespace sp3::runtime {
 
@@ -60,19 +62,23 @@ class VersionPool {
   VersionPool(const VersionPool&) = delete;
   VersionPool& operator=(const VersionPool&) = delete;
 
-  std::byte* allocate(std::size_t bytes);
+  [[gnu::always_inline]] std::byte* allocate(std::size_t bytes) {
+    const std::size_t lines = lines_of(bytes);
+    if (lines > kPooledLines || free_[lines].empty()) [[unlikely]]
+      return allocate_slowly(lines);
+    return take_free(lines);
+  }
   // A block nobody else has seen. Without memory to note it, it is lost until the depot goes.
   void free(std::byte* block, std::size_t bytes) noexcept;
   // Makes room for `blocks` calls of retire(), so that they cannot fail.
-  void prepare_to_retire(std::size_t blocks) {
-    if (retired_.capacity() - retired_.size() < blocks) [[unlikely]] {
-      retired_.reserve(2 * (retired_.size() + blocks));
-    }
-  }
+  void prepare_to_retire(std::size_t blocks) { retired_.make_room(blocks); }
   // A block that pinned readers may still hold, with its retirement epoch: never a smaller one than
   // of the block before.
   void retire(std::byte* block, std::size_t bytes, base::EpochDomain::Epoch epoch) {
-    retired_.push_back({block, bytes, epoch});
+    Retired& retired = retired_.append();
+    retired.block = block;
+    retired.bytes = bytes;
+    retired.epoch = epoch;
     retired_bytes_ += bytes;
   }
   // Frees what is old enough, if there is enough of it to be worth looking.
@@ -106,12 +112,27 @@ class VersionPool {
 
   static std::size_t lines_of(std::size_t bytes) { return (bytes + 63) / 64; }
 
+  std::byte* take_free(std::size_t lines) {
+    std::byte* block = free_[lines].back();
+    free_[lines].pop_back();
+    VersionGuard::note_used(block, lines * 64);
+    return block;
+  }
+  void put_free(std::size_t lines, std::byte* block) noexcept {
+    VersionGuard::note_free(block, lines * 64);
+    std::vector<std::byte*>& free = free_[lines];
+    if (free.size() == free.capacity() && !make_room(free, lines)) [[unlikely]]
+      return;
+    free.push_back(block);
+  }
+  std::byte* allocate_slowly(std::size_t lines);
+  bool make_room(std::vector<std::byte*>& free, std::size_t lines) noexcept;
   void collect_now();
 
   VersionDepot& depot_;
   base::EpochDomain& epochs_;
   std::array<std::vector<std::byte*>, kPooledLines + 1> free_;
-  std::vector<Retired> retired_;  // oldest first
+  base::ReusedList<Retired> retired_;  // oldest first
   std::size_t retired_bytes_ = 0;
 };
 

@@ -57,11 +57,11 @@ struct WriteEntry {
   const std::byte* base = nullptr;  // the version it replaces; null for make, unused by patch
   // The entry's words under that version; of a patch, those that its lock was taken on.
   index::Seen seen;
+  void (*clear_padding)(void*) = nullptr;
   std::uint32_t size8 = 0;  // sizeof the type rounded up to 8
+  std::uint32_t runs = 0;   // of a patch: which bytes of `copy` are written (runtime/patch_runs.h)
   WriteMode mode = WriteMode::update;
   bool locked = false;
-  std::uint32_t runs = 0;  // of a patch: which bytes of `copy` are written (runtime/patch_runs.h)
-  void (*clear_padding)(void*) = nullptr;
 
   [[nodiscard]] index::Entry& entry() const { return place.entry(); }
 };
@@ -74,14 +74,27 @@ class WriteSet {
     return find_slowly(offset);
   }
 
-  // A new entry, empty but for its offset. Errors: std::bad_alloc, and then there is none.
-  WriteEntry& add(std::uint64_t offset) {
+  // A new entry; all of `what` is stored once, and nothing before. Errors: std::bad_alloc, and then
+  // there is none.
+  [[gnu::always_inline]] WriteEntry& add(const WriteEntry& what) {
     const bool indexed = entries_.size() >= kScanned;
     if (indexed) [[unlikely]]
       make_room_in_index();
     WriteEntry& entry = entries_.append();
-    entry = WriteEntry{.offset = offset};
-    filter_ |= filter_bit(offset);
+    // Field by field, or it would be put together elsewhere first.
+    entry.place.slab = what.place.slab;
+    entry.place.slot = what.place.slot;
+    entry.size8 = what.size8;
+    entry.offset = what.offset;
+    entry.copy = what.copy;
+    entry.base = what.base;
+    entry.seen.word0 = what.seen.word0;
+    entry.seen.word1 = what.seen.word1;
+    entry.clear_padding = what.clear_padding;
+    entry.mode = what.mode;
+    entry.locked = what.locked;
+    entry.runs = what.runs;
+    filter_ |= filter_bit(what.offset);
     if (indexed) [[unlikely]]
       index_last();
     return entry;
