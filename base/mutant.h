@@ -63,6 +63,7 @@ enum class Mutant : std::uint8_t {
   checkpoint_floor_not_stored,
   checkpoint_heads_not_stored,
   checkpoint_floor_not_awaited,
+  floor_settled_before_awaited,
   checkpoint_lists_sessions_early,
   checkpoint_copies_uncommitted,
   checkpoint_writes_under_readers,

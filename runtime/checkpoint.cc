@@ -153,12 +153,18 @@ base::Stamp Checkpointer::raise_floor() {
   }
   // (2) seq_cst, Dekker: see runtime/owner_side.h.
   pool_.floor.store(floor, std::memory_order_seq_cst);
+  if (mutant(Mutant::floor_settled_before_awaited)) {
+    pool_.settled.store(floor, std::memory_order_release);
+  }
   // Listed after the floor was published: a session that is missing was opened later (both take the
   // pool's mutex), and so reads the new floor before it takes its first stamp.
   if (!mutant(Mutant::checkpoint_lists_sessions_early)) sessions = pool_.all_shared();
   for (const auto& s : sessions) {
     if (!mutant(Mutant::checkpoint_floor_not_awaited)) await_stamps_up_to(floor, *s);
   }
+  // release: pairs with start_reading(), which so sees what we have seen published.
+  emu::touch(emu::Line::floor, 0, emu::Access::store);
+  pool_.settled.store(floor, std::memory_order_release);
   return floor;
 }
 

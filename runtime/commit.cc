@@ -445,8 +445,16 @@ void SessionCore::wait_helping(base::Tid tid) {
 
 // A read-only transaction writes no record, but what it read must not be undone by a crash.
 [[gnu::always_inline]] inline bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
-  // One version alone was current when it was read, and that instant is the transaction's.
-  if (reads_.size() > 1 && policy_ != CommitPolicy::ideal && !validate())
+  // What is settled was committed before the transaction began. All of it was current then too: a
+  // version that came between would be a newer one, and was not there when we looked.
+  if (!unsettled_ && writes_.empty() && !uses_ranges_) {
+    end_reading();
+    return true;
+  }
+  // One version alone was current when it was read, and that instant is the transaction's; so is
+  // that of the last version, where all others were found unchanged after it was read.
+  if (reads_.size() > 1 && compared_ != reads_.size() + writes_.size() &&
+      policy_ != CommitPolicy::ideal && !validate())
     return false;
   collect_predecessors();
   if (!writes_.empty()) abandon_writes();  // made and destroyed by the same transaction

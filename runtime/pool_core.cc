@@ -83,6 +83,7 @@ std::shared_ptr<PoolCore> PoolCore::open(const std::filesystem::path& path,
 PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
                    RecoveryReport recovery, pool::SuperblockImage superblock)
     : floor(superblock.fixed.floor),
+      settled(superblock.fixed.floor),
       checkpoint_number(superblock.fixed.checkpoint_number),
       options_(options),
       file_(std::move(file)),

@@ -148,6 +148,9 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   alignas(base::kCacheLine) std::atomic<std::uint64_t> publishers{0};
   // No stamp up to this one is in flight any more, or will be taken.
   alignas(base::kCacheLine) std::atomic<base::Stamp> floor;
+  // Every transaction with a stamp up to this one is visible and committed: the last floor that a
+  // checkpoint has waited for.
+  std::atomic<base::Stamp> settled;
   std::atomic<std::uint64_t> checkpoint_number;  // of the durable superblock
 
   // Errors: nested_transaction, with this message, if this thread runs a body of a session other

@@ -274,7 +274,11 @@ class SessionCore {
   bool doomed_ = false;       // something was signalled; whatever the body does, it will not commit
   Conflict doom_ = Conflict::changed;
   std::exception_ptr refusal_;  // what refused means
-  base::Stamp snapshot_ = 0;    // 0 until more than a few objects are read, or if clocks disagree
+  // Versions with smaller stamps need no comparison: those settled when the attempt began and, once
+  // more than a few objects are read and if clocks agree, those below a reading of the clock.
+  base::Stamp snapshot_ = 0;
+  std::size_t compared_ = 0;  // so many objects were seen when all were last found unchanged
+  bool unsettled_ = false;    // something else was seen than versions settled when the attempt began
   // If clocks disagree: as PoolCore::publishers was when everything read was last compared.
   std::uint64_t compared_at_ = kNeverCompared;
   ReadSet reads_;

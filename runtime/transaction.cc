@@ -59,7 +59,11 @@ void SessionCore::start_reading() {
   const base::EpochDomain::Epoch epoch = epochs_.current();
   emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::exchange);
   epochs_.pin_at(actor_.participant, epoch);
-  snapshot_ = 0;
+  // acquire: pairs with raise_floor(). Read before any version is.
+  emu::touch(emu::Line::floor, 0, emu::Access::load);
+  snapshot_ = pool_->settled.load(std::memory_order_acquire) + 1;
+  unsettled_ = false;
+  compared_ = 0;
   compared_at_ = kNeverCompared;
   reading_ = true;
 }
@@ -159,6 +163,7 @@ inline index::Seen SessionCore::observe(index::Place place, std::uint64_t offset
 inline void SessionCore::admit_to_snapshot(const index::Seen& seen) {
   if (seen.stamp() < snapshot_) [[likely]]
     return;
+  unsettled_ = true;
   if (reads_.size() + writes_.size() == 1) return;  // one version alone is consistent
   revalidate();
 }
@@ -169,14 +174,17 @@ inline void SessionCore::admit_to_snapshot(const index::Seen& seen) {
 void SessionCore::revalidate() {
   if (policy_ == CommitPolicy::ideal) return;
   if (mutant(Mutant::reads_not_compared)) return;
-  if (reads_.size() + writes_.size() <= read_without_snapshot()) {
+  const std::size_t seen = reads_.size() + writes_.size();
+  if (seen <= read_without_snapshot() || compared_ == 0) {
     if (!reads_still_hold()) conflict(Conflict::changed);
-    return;
+  } else if (pool_->clock().is_synchronised()) {
+    const base::Stamp now = pool_->clock().snapshot_at(emu::ticks_before_loads());
+    if (!reads_still_hold()) conflict(Conflict::changed);
+    snapshot_ = std::max(snapshot_, now);
+  } else {
+    return revalidate_by_count();
   }
-  if (!pool_->clock().is_synchronised()) return revalidate_by_count();
-  const base::Stamp now = pool_->clock().snapshot_at(emu::ticks_before_loads());
-  if (!reads_still_hold()) conflict(Conflict::changed);
-  snapshot_ = now;
+  compared_ = seen;
 }
 
 void SessionCore::revalidate_by_count() {
@@ -187,6 +195,7 @@ void SessionCore::revalidate_by_count() {
   emu::interleave();
   if (!reads_still_hold()) conflict(Conflict::changed);
   compared_at_ = publishers;
+  compared_ = reads_.size() + writes_.size();
 }
 
 // The version's bytes: in DRAM, or at home.
@@ -203,6 +212,7 @@ inline const std::byte* SessionCore::bytes_of(index::Place place, index::Seen se
 void SessionCore::fail_on_free_slot(index::Entry& entry, index::Seen seen, std::uint64_t offset) {
   // What we know about the object is part of what must be consistent.
   reads_.add(entry, offset, seen);
+  unsettled_ = true;
   fail(ErrorCode::destroyed_object, "the object was destroyed, or never made", offset, "an object",
        "a free slot");
 }

@@ -95,6 +95,8 @@ constexpr std::array<MutantInfo, kMutants> kTable = {{
    "the superblock keeps its old heads", "checkpoint"},
   {Mutant::checkpoint_floor_not_awaited, "checkpoint_floor_not_awaited",
    "transactions below the floor are not waited for", "checkpoint"},
+  {Mutant::floor_settled_before_awaited, "floor_settled_before_awaited",
+   "a floor counts as settled before the transactions below it are waited for", "checkpoint"},
   {Mutant::checkpoint_lists_sessions_early, "checkpoint_lists_sessions_early",
    "sessions are listed before the floor is published", "checkpoint"},
   {Mutant::checkpoint_copies_uncommitted, "checkpoint_copies_uncommitted",
