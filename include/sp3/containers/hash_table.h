@@ -113,7 +113,7 @@ class HashTable {
     const std::uint64_t hash = Hash{}(key);
     for (;;) {
       const Place place = locate(tx, hash);
-      const Slot slot = search(tx, place.bucket, hash, key);
+      const Slot slot = search<true>(tx, place.bucket, hash, key);
       if (slot.contents != nullptr) {
         tx.write(slot.node).value = value;
         return false;
@@ -235,6 +235,7 @@ class HashTable {
     }
   }
 
+  template <bool to_write = false>
   Slot search(Transaction& tx, Ptr<Bucket> bucket, std::uint64_t hash, const K& key) const {
     const std::uint64_t tag = hash << tag_shift;
     Slot vacant;
@@ -245,6 +246,7 @@ class HashTable {
         if (slot == 0) {
           if (!vacant.bucket) vacant = {previous, bucket, i, {}, nullptr};
         } else if ((slot & ~offset_mask) == tag) {
+          if constexpr (to_write) tx.prefetch_for_write(unpack(slot));
           const Node& node = tx.read(unpack(slot));
           if (node.key == key) return {previous, bucket, i, unpack(slot), &node};
         }
