@@ -228,7 +228,8 @@ inline void SessionCore::begin_operation() {
 // The transaction's private copy of the object; null if it has none.
 inline std::byte* SessionCore::own_copy(std::uint64_t offset, const detail::TypeInfo& type) {
   const WriteEntry* own = writes_.find(offset);
-  if (own == nullptr) return nullptr;
+  if (own == nullptr) [[likely]]
+    return nullptr;
   check_own(*own, type);
   SP3_ASSERT(own->mode != WriteMode::patch);  // chunks are not for users to name
   return own->copy;

@@ -70,7 +70,7 @@ class WriteSet {
  public:
   // The entry for the object at `offset`; null if there is none. Invalidated by add().
   WriteEntry* find(std::uint64_t offset) noexcept {
-    if ((filter_ & filter_bit(offset)) == 0) return nullptr;
+    if (filter_ == 0 || (filter_ & filter_bit(offset)) == 0) return nullptr;
     return find_slowly(offset);
   }
 

@@ -40,11 +40,14 @@ class MapWorkload {
         }
       });
     }
+    attach(session);
   }
 
   void attach(Session& session) {
-    session.run(
-        [&](Transaction& tx) { map_ = Map::open(tx, tx.root<typename Map::Header>(root())); });
+    session.run([&](Transaction& tx) {
+      map_ = Map::open(tx, tx.root<typename Map::Header>(root()));
+      if constexpr (requires { map_.cached(tx); }) map_ = map_.cached(tx);
+    });
   }
 
   bool execute(Transaction& tx, const Operation& operation) {

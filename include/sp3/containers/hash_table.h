@@ -22,8 +22,8 @@
 // Complexity: with n keys, a search reads about log128(n / 10) directories, one bucket and, if the
 //   key is there, one node. A new key makes a node and writes one word of its bucket; when that is
 //   full it is split in two, at most a bucket and 128 cells at a time. The directory does not
-//   shrink before drain() or destroy(), but its buckets are used again. size() walks: a counter
-//   would be written by all.
+//   shrink before drain() or destroy(), but its buckets are used again. A handle returned by
+//   cached() reads one directory less. size() walks: a counter would be written by all.
 // Source: the hash table of the paper's Table I; growth after extendible hashing (Fagin et al.,
 //   TODS 1979), with the trie in place of a directory that doubles at once.
 #pragma once
@@ -33,6 +33,7 @@
 #include <cassert>
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -87,6 +88,16 @@ class HashTable {
   // The table that `header` names.
   static HashTable open(Transaction& tx, Ptr<Header> header) {
     return HashTable(header, tx.read(header).root);
+  }
+
+  // A handle that holds the first directory in DRAM (1 KiB, shared by its copies): its cells that
+  // name a directory never change again, so those are not read from the pool any more.
+  // REQUIRES: the table was made by an earlier transaction; if `tx` were aborted, the cache would
+  // name directories that never came to be. After drain() or destroy() the handle is void.
+  [[nodiscard]] HashTable cached(Transaction& tx) const {
+    HashTable result = *this;
+    result.top_ = std::make_shared<const Directory>(tx.read(root_));
+    return result;
   }
 
   // The value of `key`, valid to the end of the transaction; null if there is none. It stays as it
@@ -223,15 +234,27 @@ class HashTable {
     return std::ranges::all_of(bucket.slots, [](std::uint64_t slot) { return slot == 0; });
   }
 
+  static Ptr<Directory> directory_in(std::uint64_t word) noexcept {
+    return Ptr<Directory>::from_offset(word & ~directory_flag);
+  }
+
   Place locate(Transaction& tx, std::uint64_t hash) const {
     Ptr<Directory> directory = root_;
-    for (unsigned level = 0;; ++level) {
+    unsigned level = 0;
+    if (top_ != nullptr) {
+      const std::uint64_t word = top_->cells[cell_of(hash, 0)];
+      if ((word & directory_flag) != 0) {
+        directory = directory_in(word);
+        level = 1;
+      }
+    }
+    for (;; ++level) {
       const unsigned cell = cell_of(hash, level);
       const std::uint64_t word = tx.read(directory).cells[cell];
       if ((word & directory_flag) == 0) {
         return {directory, level, cell, Ptr<Bucket>::from_offset(word)};
       }
-      directory = Ptr<Directory>::from_offset(word & ~directory_flag);
+      directory = directory_in(word);
     }
   }
 
@@ -279,7 +302,7 @@ class HashTable {
       if (word == previous) continue;  // the cells of one bucket are neighbours
       previous = word;
       if ((word & directory_flag) != 0) {
-        if (!walk(tx, Ptr<Directory>::from_offset(word & ~directory_flag), visit)) return false;
+        if (!walk(tx, directory_in(word), visit)) return false;
         continue;
       }
       for (Ptr<Bucket> at = Ptr<Bucket>::from_offset(word); at; at = tx.read(at).next) {
@@ -296,6 +319,7 @@ class HashTable {
 
   Ptr<Header> header_;
   Ptr<Directory> root_;  // immutable: copied here to save the header read
+  std::shared_ptr<const Directory> top_;  // of a cached handle: root_'s cells as they were
 };
 
 }  // namespace sp3

@@ -113,7 +113,7 @@ bool HashTable<K, V, Hash>::drain_directory(Transaction& tx, Ptr<Directory> dire
       if (!drain_chain(tx, Ptr<Bucket>::from_offset(word), budget)) return false;
       continue;
     }
-    const Ptr<Directory> below = Ptr<Directory>::from_offset(word & ~directory_flag);
+    const Ptr<Directory> below = directory_in(word);
     if (!drain_directory(tx, below, level + 1, budget) || budget == 0) return false;
     budget -= std::min(budget, destroy_directory(tx, below));
     const Ptr<Bucket> bucket = tx.make<Bucket>();
@@ -169,7 +169,7 @@ const {
     if (word == previous) continue;
     previous = word;
     if ((word & directory_flag) != 0) {
-      count += destroy_directory(tx, Ptr<Directory>::from_offset(word & ~directory_flag));
+      count += destroy_directory(tx, directory_in(word));
       continue;
     }
     for (Ptr<Bucket> at = Ptr<Bucket>::from_offset(word); at;) {
