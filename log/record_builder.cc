@@ -89,9 +89,8 @@ RecordBuilder::~RecordBuilder() { ::operator delete (buffer_, std::align_val_t{k
 
 void RecordBuilder::grow(std::uint64_t wanted) {
   const std::uint64_t capacity = base::round_up(std::max(wanted, 2 * capacity_), kRecordAlignment);
-  auto* larger =
-      static_cast<std::byte*>(::operator new (capacity + kRecordAlignment,  // for seal()
-                                              std::align_val_t{kRecordAlignment}));
+  auto* larger = static_cast<std::byte*>(::operator new (capacity + kRecordAlignment,  // for seal()
+                                                         std::align_val_t{kRecordAlignment}));
   if (buffer_ != nullptr) {
     std::memcpy(larger, buffer_, length_);
     ::operator delete (buffer_, std::align_val_t{kRecordAlignment});

@@ -18,8 +18,7 @@ SessionLog::SessionLog(emu::Memory& memory, const pool::Layout& layout, SegmentP
       seed_(seed) {}
 
 bool SessionLog::could_ever_hold(std::uint64_t record_bytes) const noexcept {
-  return room_for(record_bytes) <= layout_.log_bytes &&
-         record_bytes <= kLargestRecord;
+  return room_for(record_bytes) <= layout_.log_bytes && record_bytes <= kLargestRecord;
 }
 
 SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,

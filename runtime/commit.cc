@@ -254,14 +254,12 @@ void SessionCore::track() { collect_predecessors(); }
   const std::uint64_t word0 = index::pack_word0(stamp);
   const std::uint64_t word1 = index::pack_word1(id_, pointer);
   index::Seen old;
-  old.word1 = policy_ == CommitPolicy::ideal
-                  ? w.entry().publish_unlocked(word0, word1)
-                  : w.entry().publish(word0, word1);
+  old.word1 = policy_ == CommitPolicy::ideal ? w.entry().publish_unlocked(word0, word1)
+                                             : w.entry().publish(word0, word1);
   if (mutant(Mutant::replaced_version_retired_as_seen)) old.word1 = w.seen.word1;
   w.locked = false;
   if (!old.at_home() && !old.destroyed()) {
-    versions_.retire(old.version(), w.size8,
-                     epochs_.retirement_epoch_of(actor_.participant));
+    versions_.retire(old.version(), w.size8, epochs_.retirement_epoch_of(actor_.participant));
   }
 }
 
@@ -305,7 +303,8 @@ void SessionCore::track() { collect_predecessors(); }
   owner_.seal(published);
 }
 
-[[gnu::always_inline]] inline void SessionCore::seal(base::Stamp stamp, Durability durability, bool published) {
+[[gnu::always_inline]] inline void SessionCore::seal(base::Stamp stamp, Durability durability,
+                                                     bool published) {
   emu::step(emu::Step::commit_seal);
   SessionShared& s = *shared_;
   const bool synchronous = durability == Durability::synchronous;
@@ -337,7 +336,8 @@ void SessionCore::track() { collect_predecessors(); }
 
 // Lines take a while to reach the media: with nothing older to flush, let them start now, while we
 // tidy up, and only fence later. Blocks are written when their fence is due.
-[[gnu::always_inline]] inline void SessionCore::start_flush(const log::SessionLog::Appended& appended, bool streamed) {
+[[gnu::always_inline]] inline void SessionCore::start_flush(
+    const log::SessionLog::Appended& appended, bool streamed) {
   SessionShared& s = *shared_;
   // relaxed: sealed is ours, and persisted only grows towards it.
   if (memory_.writes_blocks() ||
@@ -400,7 +400,8 @@ void SessionCore::persist_own() {
   group_bytes_ = 0;
 }
 
-[[gnu::always_inline]] inline void SessionCore::finish_commit(base::Stamp stamp, Durability durability) {
+[[gnu::always_inline]] inline void SessionCore::finish_commit(base::Stamp stamp,
+                                                              Durability durability) {
   if (durability == Durability::asynchronous) {
     const AsyncOptions& async = pool_->options().async;
     // relaxed: a helper may have flushed what we counted; then a new group begins with this record.
@@ -422,7 +423,7 @@ void SessionCore::persist_own() {
   if (flush_started_ && !mutant(Mutant::started_flush_is_forgotten)) [[likely]] {
     fence_own();
   } else if (shared_->persisted.load(std::memory_order_relaxed) <
-                     shared_->sealed.load(std::memory_order_relaxed)) {
+             shared_->sealed.load(std::memory_order_relaxed)) {
     persist_own();
   } else {
     shared_->flushing.store(false, std::memory_order_relaxed);  // relaxed: a hint
@@ -444,7 +445,8 @@ void SessionCore::wait_helping(base::Tid tid) {
 }
 
 // A read-only transaction writes no record, but what it read must not be undone by a crash.
-[[gnu::always_inline]] inline bool SessionCore::commit_read_only(Durability durability, base::Stamp* ticket) {
+[[gnu::always_inline]] inline bool SessionCore::commit_read_only(Durability durability,
+                                                                 base::Stamp* ticket) {
   // What is settled was committed before the transaction began. All of it was current then too: a
   // version that came between would be a newer one, and was not there when we looked.
   if (!unsettled_ && writes_.empty() && !uses_ranges_) {

@@ -126,8 +126,9 @@ class Persister {
 [[gnu::always_inline]] inline void Persister::fence_last(SessionShared& session, Actor& actor) {
   emu::step(emu::Step::log_fence);
   // (P1) as in raise_persisted().
-  const emu::IoStatus status =
-      base::mutant(base::Mutant::no_fence_own_record) ? emu::IoStatus{} : memory_.fence(actor.counts);
+  const emu::IoStatus status = base::mutant(base::Mutant::no_fence_own_record)
+                                   ? emu::IoStatus{}
+                                   : memory_.fence(actor.counts);
   if (status.ok() || base::mutant(base::Mutant::failed_sync_is_forgotten)) {
     // Plain stores: nobody can have raised the numbers beyond the owner's last item.
     emu::touch(emu::Line::session_persisted, session.id, emu::Access::store);
@@ -141,8 +142,8 @@ class Persister {
   session.flushing.store(false, std::memory_order_release);
 }
 
-[[gnu::always_inline]] inline bool Persister::commit_last(
-    SessionShared& session, base::Stamp stamp, std::span<const base::Tid> dependencies) {
+[[gnu::always_inline]] inline bool Persister::commit_last(SessionShared& session, base::Stamp stamp,
+                                                          std::span<const base::Tid> dependencies) {
   // relaxed: only the owner seals, and the others only raise towards what it has sealed.
   const std::uint64_t last = session.sealed.load(std::memory_order_relaxed);
   if (session.persisted.load(std::memory_order_relaxed) != last) return false;

@@ -98,8 +98,7 @@ const RangedHeader& RangedAccess::header(std::uint64_t object) {
 // REQUIRES: a range of the object is held.
 const RangedHeader& RangedAccess::held_header(std::uint64_t object) {
   if (cursor_.object == object && cursor_.header != nullptr) return *cursor_.header;
-  if (core_.policy_ == CommitPolicy::ideal ||
-      core_.writes_.find(object) != nullptr) {
+  if (core_.policy_ == CommitPolicy::ideal || core_.writes_.find(object) != nullptr) {
     return header(object);
   }
   index::Seen& seen = unvalidated_.emplace_back();

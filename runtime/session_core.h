@@ -278,7 +278,7 @@ class SessionCore {
   // more than a few objects are read and if clocks agree, those below a reading of the clock.
   base::Stamp snapshot_ = 0;
   std::size_t compared_ = 0;  // so many objects were seen when all were last found unchanged
-  bool unsettled_ = false;    // something else was seen than versions settled when the attempt began
+  bool unsettled_ = false;  // something else was seen than versions settled when the attempt began
   // If clocks disagree: as PoolCore::publishers was when everything read was last compared.
   std::uint64_t compared_at_ = kNeverCompared;
   ReadSet reads_;

@@ -1,11 +1,14 @@
 // The read phase: what a body does to objects before commit.
 //
-// Opacity. One object alone is always consistent; with each of the next few, everything read before
-// is found unchanged and unlocked. With more an attempt gets a snapshot: a clock value taken before
-// everything read so far is found unchanged and unlocked. A version read
-// later whose stamp is below the snapshot was published by a transaction that held all its locks
-// before that moment, so everything it wrote is visible to us too. For a version at or above it the
-// check is repeated, with a new snapshot. Where the clocks of cores disagree, a count of those who
+// Opacity. What has a stamp up to the last settled floor (PoolCore::settled) was published, all of
+// it, before the attempt began, and nobody takes such a stamp any more: versions up to it are
+// consistent with each other, and were current when the attempt began (docs/adr/0019). When another
+// version is met, everything read before is found unchanged and unlocked; one object alone is
+// always consistent. From the second time on, with more than a few objects, an attempt gets a
+// snapshot: a clock value taken before everything read so far is found unchanged and unlocked. A
+// version read later whose stamp is below the snapshot was published by a transaction that held all
+// its locks before that moment, so everything it wrote is visible to us too. For a version at or
+// above it the check is repeated, with a new snapshot. Where the clocks of cores disagree, a count of those who
 // publish stands in for the clock: while it is what it was before the last check, whoever wrote the
 // version had counted itself, and so held all its locks, before that. Strict serializability does
 // not rest on this (clocks may lie): commit validates every read again.
@@ -169,8 +172,8 @@ inline void SessionCore::admit_to_snapshot(const index::Seen& seen) {
 }
 
 // What was read before is still current, so all of it was when the newest was read. A few versions
-// are compared again each time, which costs less than the clock; more of them buy a snapshot, below
-// which nothing needs a comparison.
+// are compared again each time, and many the first time, which costs less than the clock; after
+// that a snapshot is bought, below which nothing needs a comparison.
 void SessionCore::revalidate() {
   if (policy_ == CommitPolicy::ideal) return;
   if (mutant(Mutant::reads_not_compared)) return;
@@ -360,7 +363,7 @@ void SessionCore::refuse() noexcept {
 }
 
 [[gnu::always_inline]] inline void* SessionCore::copy_to_write(std::uint64_t offset,
-                                                              const detail::TypeInfo& type) {
+                                                               const detail::TypeInfo& type) {
   begin_operation();
   if (std::byte* copy = own_copy(offset, type)) return copy;
   WriteEntry& entry = open_for_write(offset, type, WriteMode::update);
@@ -485,12 +488,14 @@ void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
 namespace sp3::detail {
 
 const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  return core.operate(
-      [&]() __attribute__((always_inline)) { return core.version_to_read(offset, type); });
+  return core.operate([&]() __attribute__((always_inline)) {
+    return core.version_to_read(offset, type);
+  });
 }
 void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  return core.operate(
-      [&]() __attribute__((always_inline)) { return core.copy_to_write(offset, type); });
+  return core.operate([&]() __attribute__((always_inline)) {
+    return core.copy_to_write(offset, type);
+  });
 }
 void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
                  bool for_write) noexcept {

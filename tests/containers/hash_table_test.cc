@@ -27,6 +27,41 @@ TEST_CASE("A hash table agrees with its model over random operations") {
   run_random(default_shape(), MapSubject<Map>(Order::random, 5000), 15000);
 }
 
+TEST_CASE("A cached handle of a hash table agrees with the model while the table grows below it") {
+  run_random(tiny_shape(), MapSubject<Map>(Order::random, 1200, true), 6000);
+  run_random(default_shape(), MapSubject<Map>(Order::random, 5000, true), 15000);
+}
+
+TEST_CASE("Handles of a hash table, cached early, late and not at all, find the same") {
+  World world(default_shape());
+  const Map map = world.run([](Transaction& tx) { return Map::create(tx); });
+  const auto cached = [&] { return world.run([&](Transaction& tx) { return map.cached(tx); }); };
+  const auto fill = [&](const Map& handle, std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t k = first; k < last; k += 20) {
+      world.run([&](Transaction& tx) {
+        for (std::uint64_t i = k; i < k + 20; ++i) handle.insert_or_assign(tx, i, Payload(i));
+      });
+    }
+  };
+  const Map early = cached();  // of one bucket
+  fill(early, 0, 1500);        // some cells of the first directory name another by now
+  const Map halfway = cached();
+  fill(halfway, 1500, 6000);
+  const Map late = cached();
+  fill(late, 6000, 8000);
+  for (const Map& handle : {map, early, halfway, late}) {
+    world.run([&](Transaction& tx) {
+      for (std::uint64_t k = 0; k < 8000; k += 7) {
+        const Payload* found = handle.lookup(tx, k);
+        REQUIRE(found != nullptr);
+        REQUIRE(found->number == k);
+      }
+      REQUIRE_FALSE(handle.contains(tx, 8000));
+    });
+    REQUIRE(world.run([&](Transaction& tx) { return handle.check_invariants(tx); }) == "");
+  }
+}
+
 TEST_CASE("A hash table agrees with its model for every order of keys") {
   for (const Order order : all_orders) {
     run_random(tiny_shape(), MapSubject<Map>(order, 1200), 3000);

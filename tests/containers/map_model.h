@@ -41,10 +41,17 @@ class MapSubject {
   using Model = std::map<std::uint64_t, std::uint64_t>;
   enum Kind : unsigned { insert, erase, find, scan };
 
-  MapSubject(Order order, std::uint64_t keys) : order_(order), keys_(keys) {}
+  // `cached`: by a handle that keeps what never changes, if the map has such.
+  MapSubject(Order order, std::uint64_t keys, bool cached = false)
+      : order_(order), keys_(keys), cached_(cached) {}
 
   static void create(Transaction& tx) { tx.set_root("subject", Map::create(tx).header()); }
-  void open(Transaction& tx) { map_ = Map::open(tx, tx.root<typename Map::Header>("subject")); }
+  void open(Transaction& tx) {
+    map_ = Map::open(tx, tx.root<typename Map::Header>("subject"));
+    if constexpr (requires { map_.cached(tx); }) {
+      if (cached_) map_ = map_.cached(tx);
+    }
+  }
   void reset(Model& model) { model.clear(); }
 
   // First mostly inserts, then everything, then mostly erases.
@@ -164,6 +171,7 @@ class MapSubject {
   Map map_;
   Order order_;
   std::uint64_t keys_;
+  bool cached_;
   std::uint64_t inserted_ = 0;
   std::uint64_t erased_ = 0;
 };

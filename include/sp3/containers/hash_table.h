@@ -318,7 +318,7 @@ class HashTable {
   }
 
   Ptr<Header> header_;
-  Ptr<Directory> root_;  // immutable: copied here to save the header read
+  Ptr<Directory> root_;                   // immutable: copied here to save the header read
   std::shared_ptr<const Directory> top_;  // of a cached handle: root_'s cells as they were
 };
 
