@@ -199,7 +199,7 @@ class SessionCore {
   bool commit(Durability durability, base::Stamp* ticket);
   bool commit_read_only(Durability durability, base::Stamp* ticket);
   // Tells the checkpointer that a stamp is about to be taken (runtime/owner_side.h).
-  void announce() noexcept {
+  void announce() {
     if (!logs_) return;
     emu::step(emu::Step::commit_announce);
     emu::touch(emu::Line::session_announced, id_, emu::Access::exchange);

@@ -8,10 +8,12 @@
 // snapshot: a clock value taken before everything read so far is found unchanged and unlocked. A
 // version read later whose stamp is below the snapshot was published by a transaction that held all
 // its locks before that moment, so everything it wrote is visible to us too. For a version at or
-// above it the check is repeated, with a new snapshot. Where the clocks of cores disagree, a count of those who
-// publish stands in for the clock: while it is what it was before the last check, whoever wrote the
-// version had counted itself, and so held all its locks, before that. Strict serializability does
-// not rest on this (clocks may lie): commit validates every read again.
+// above it the check is repeated, with a new snapshot. Where the clocks of cores disagree, a count
+// of those who publish stands in for the clock: while it is what it was before the last check,
+// whoever wrote the version had counted itself, and so held all its locks, before that. Strict
+// serializability does not rest on this (clocks may lie): commit validates every read again, but of
+// a read-only transaction that has met nothing but settled versions, or has compared everything
+// after its last read.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
