@@ -27,7 +27,7 @@ struct Payload {
 template <class Map>
 Map filled_map(World& world, std::uint64_t keys) {
   return world.run([&](Transaction& tx) {
-    const Map created = Map::create(tx);
+    Map created = Map::create(tx);
     for (std::uint64_t k = 0; k < keys; ++k) created.insert_or_assign(tx, k, Payload(k));
     return created;
   });
