@@ -380,19 +380,21 @@ void SessionCore::release_sealed() {
 
 // The flush was started: only the fence is missing.
 [[gnu::always_inline]] inline void SessionCore::fence_own() {
-  const std::uint64_t before = actor_.counts.fences;
+  const emu::FlushCounts before = actor_.counts;
   flush_started_ = false;
   persister_.fence_last(*shared_, actor_);
-  emu::step(emu::Step::commit_persisted);
-  counters_.fences.add(actor_.counts.fences - before);
-  group_records_ = 0;
-  group_bytes_ = 0;
+  note_persisted(before);
 }
 
 void SessionCore::persist_own() {
   if (flush_started_) return fence_own();
   const emu::FlushCounts before = actor_.counts;
   persister_.flush(*shared_, actor_, /*owner=*/true);
+  note_persisted(before);
+}
+
+// Everything sealed is, at the cost of what was counted since `before`: a new group begins.
+[[gnu::always_inline]] inline void SessionCore::note_persisted(const emu::FlushCounts& before) {
   emu::step(emu::Step::commit_persisted);
   counters_.lines.add(actor_.counts.lines - before.lines);
   counters_.fences.add(actor_.counts.fences - before.fences);

@@ -38,7 +38,7 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared)
       memory_(pool_->memory()),
       epochs_(pool_->epochs()),
       slabs_(pool_->slabs()),
-      view_(pool_->memory().view()),
+      view_(memory_.view()),
       id_(shared_->id),
       policy_(pool_->options().policy),
       logs_(pool_->logs()),

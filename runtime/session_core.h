@@ -238,6 +238,7 @@ class SessionCore {
   void release_sealed();
   void fence_own();
   void persist_own();
+  void note_persisted(const emu::FlushCounts& before);
   void finish_commit(base::Stamp stamp, Durability durability);
   void wait_helping(base::Tid tid);
   void wait_for_seen();

@@ -70,6 +70,7 @@ class WriteSet {
  public:
   // The entry for the object at `offset`; null if there is none. Invalidated by add().
   WriteEntry* find(std::uint64_t offset) noexcept {
+    // Most transactions read before they write: then nothing is hashed.
     if (filter_ == 0 || (filter_ & filter_bit(offset)) == 0) return nullptr;
     return find_slowly(offset);
   }
@@ -81,7 +82,8 @@ class WriteSet {
     if (indexed) [[unlikely]]
       make_room_in_index();
     WriteEntry& entry = entries_.append();
-    // Field by field, or it would be put together elsewhere first.
+    // Field by field: assigned at once it takes fewer instructions, but what was just stored in
+    // parts is then read as a whole, which waits for the stores, 12 % of a swap.
     entry.place.slab = what.place.slab;
     entry.place.slot = what.place.slot;
     entry.size8 = what.size8;

@@ -59,14 +59,14 @@ TEST_CASE("a settled version beside a newer one of the same transaction starts a
   CHECK(sum == 10);
 }
 
-TEST_CASE("a settled version behind a newer one starts an attempt over if it has been replaced") {
+TEST_CASE("a newer version among settled ones is validated at the end") {
   World world;
   world.add({1}, 7);  // newer than the floor
   int attempts = 0;
   const std::int64_t sum = world.mine.run([&](Transaction& tx) {
     const std::int64_t newer = world.read(tx, 1);
     const std::int64_t settled = world.read(tx, 2);
-    // Both are changed before the end: they were current together only until then.
+    // Settled ones are not compared with it any more, so this is found at the end alone.
     if (++attempts == 1) world.add({1}, 1);
     return newer + settled + world.read(tx, 3);
   });
