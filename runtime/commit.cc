@@ -393,7 +393,7 @@ void SessionCore::persist_own() {
   note_persisted(before);
 }
 
-// Everything sealed is, at the cost of what was counted since `before`: a new group begins.
+// What was sealed is persisted, at the cost counted since `before`; a new group begins.
 [[gnu::always_inline]] inline void SessionCore::note_persisted(const emu::FlushCounts& before) {
   emu::step(emu::Step::commit_persisted);
   counters_.lines.add(actor_.counts.lines - before.lines);
