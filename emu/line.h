@@ -22,6 +22,12 @@ enum class Line : std::uint8_t {
   word_clock,    // and its clock: one
 };
 
-enum class Access : std::uint8_t { load, store, exchange };
+enum class Access : std::uint8_t {
+  load,      // nothing goes on before the value is there
+  check,     // a load whose outcome is foreseen: what follows goes on without it, speculatively
+  follow,    // a load through a pointer that the last check has read
+  store,     // goes on at once; the line is there before the next exchange or fence is done
+  exchange,  // a locked instruction: waits for all that was begun before
+};
 
 }  // namespace sp3::emu

@@ -32,12 +32,20 @@ class Contention {
   // A transaction: begin(), then for each attempt pass_gate(), and note_failure() if it failed; and
   // in the end, however it ends, leave_gate().
   void begin() noexcept { failures_ = 0; }
-  void note_failure() noexcept { ++failures_; }
+  void note_failure() noexcept {
+    ++failures_;
+    remembers_ = kRemembered;
+  }
   void note_commit() noexcept {
-    if (failures_ == 0 && crowding_ > 0) --crowding_;
+    if (failures_ != 0) return;
+    if (crowding_ > 0) --crowding_;
+    if (remembers_ > 0) --remembers_;
   }
   // Attempts of this transaction that failed.
   [[nodiscard]] std::uint32_t failures() const noexcept { return failures_; }
+
+  // Whether an attempt of this or one of the last transactions failed.
+  [[nodiscard]] bool meets_others() const noexcept { return remembers_ != 0; }
 
   void back_off() noexcept;
 
@@ -56,6 +64,7 @@ class Contention {
   }
 
  private:
+  static constexpr std::uint32_t kRemembered = 8;
   enum class Gate : std::uint8_t { passed, taken, closed };
 
   template <class Meanwhile>
@@ -79,6 +88,7 @@ class Contention {
   const bool conservative_;
 
   std::uint32_t failures_ = 0;
+  std::uint32_t remembers_ = 0;  // a failure, for so many commits more
   std::uint32_t crowding_ = 0;  // across transactions: doublings of what is waited after a conflict
   std::uint64_t random_;
   bool holds_gate_ = false;

@@ -91,7 +91,7 @@ inline bool SessionCore::is_overlooked(const ReadEntry& read, std::uint64_t word
 
 bool SessionCore::reads_still_hold() noexcept {
   for (const ReadEntry& read : reads_) {
-    emu::touch(emu::Line::entry, read.offset, emu::Access::load);
+    emu::touch(emu::Line::entry, read.offset, emu::Access::check);
     const std::uint64_t now = read.entry->word0();
     if (now == read.seen.word0) continue;
     if (now == (read.seen.word0 | index::kLock) && writes_.holds_lock(read.offset)) continue;
@@ -153,7 +153,7 @@ index::Seen SessionCore::observe_patiently(const index::Entry& entry) {
 // tree.
 inline bool SessionCore::look_at(index::Place place, std::uint64_t offset, index::Seen& seen) {
   emu::step(emu::Step::entry_read);
-  emu::touch(emu::Line::entry, offset, emu::Access::load);
+  emu::touch(emu::Line::entry, offset, emu::Access::check);
   return place.entry().try_read(seen);
 }
 
@@ -206,7 +206,8 @@ void SessionCore::revalidate_by_count() {
 // The version's bytes: in DRAM, or at home.
 inline const std::byte* SessionCore::bytes_of(index::Place place, index::Seen seen,
                                               std::uint64_t offset) {
-  emu::touch(emu::Line::version, offset, emu::Access::load, place.slab->type_size);
+  emu::touch(emu::Line::version, offset, seen.at_home() ? emu::Access::load : emu::Access::follow,
+             place.slab->type_size);
   if (!seen.at_home() && !seen.destroyed()) return seen.version();
   if (seen.at_home() && place.slab->home_holds_object(place.slot)) [[likely]] {
     return view_ + offset;
@@ -293,7 +294,12 @@ void SessionCore::prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_w
   if (!reading_) start_reading();
   const index::Place place = slabs_.find_loaded(offset);
   if (place.slab == nullptr) return;
-  if (for_write) place.entry().prefetch_for_lock();
+  if (for_write) {
+    ask_for_lock(place, offset);
+  } else {
+    emu::prefetch(emu::Line::entry, offset, false);
+  }
+  emu::prefetch(emu::Line::version, offset, false, std::min(bytes, kMostBytes));
   const std::byte* at = place.entry().newest_version();
   if (at == nullptr) at = view_ + offset;
   for (std::uint64_t i = 0; i < std::min(bytes, kMostBytes); i += base::kCacheLine) {
@@ -349,7 +355,7 @@ std::optional<SessionCore::Conflict> SessionCore::try_lock_patiently(WriteEntry&
                                                                       const detail::TypeInfo& type,
                                                                       WriteMode mode) {
   const index::Place place = locate(offset, type);
-  place.entry().prefetch_for_lock();
+  ask_for_lock(place, offset);
   index::Seen seen;
   if (look_at(place, offset, seen)) [[likely]]
     return open(place, seen, offset, type, mode);
@@ -406,7 +412,7 @@ const std::byte* SessionCore::read_held(std::uint64_t offset, const detail::Type
 // ever.
 WriteEntry& SessionCore::open_patch(std::uint64_t offset, const detail::TypeInfo& type) {
   const index::Place place = locate(offset, type);
-  place.entry().prefetch_for_lock();
+  ask_for_lock(place, offset);
   index::Seen seen;  // what its lock will be tried on first
   if (!place.entry().try_read(seen)) {
     seen = {};

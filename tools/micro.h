@@ -48,6 +48,10 @@ std::vector<MicroRow> measure_checkpoint(const workloads::SystemOptions& options
 std::vector<MicroRow> measure_open(const workloads::SystemOptions& options,
                                    const OpenArguments& arguments);
 
+// In MiB, the memory that `chase_N` of measure_costs() goes through in random order: from what no
+// core's own caches hold to what no shared cache has room for.
+inline constexpr unsigned kChaseMiB[] = {6, 12, 16, 24, 32, 48, 96};
+
 // What the simulated machine's costs follow from: hardware and the runtime's instructions.
 std::vector<MicroRow> measure_costs(const workloads::SystemOptions& options, unsigned repeat);
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -166,13 +167,22 @@ class Calibration {
   void measure_memory() {
     Chase first(std::size_t{16} << 10, 1);
     Chase second(std::size_t{768} << 10, 1);
-    Chase far(std::size_t{96} << 20, 1);
-    Chase far_blocks(std::size_t{96} << 20, 4);
     for (Chase* chase : {&first, &second}) chase->ns_per_block(100'000);
     add("hit", first.ns_per_block(1'000'000));
     add("near", second.ns_per_block(300'000));
-    add("fetch", far.ns_per_block(200'000));
-    add("fetch_block_of_4", far_blocks.ns_per_block(100'000));
+    for (const std::size_t mib : kChaseMiB) {
+      const std::string name = "chase_" + std::to_string(mib);
+      measure_chase(name, mib << 20, 1);
+      if (mib == *std::begin(kChaseMiB) || mib == *std::rbegin(kChaseMiB)) {
+        measure_chase(name + "_by_4", mib << 20, 4);
+      }
+    }
+  }
+
+  void measure_chase(const std::string& name, std::size_t bytes, std::size_t lines) {
+    Chase chase(bytes, lines);
+    chase.ns_per_block(200'000 / lines);
+    add(name, chase.ns_per_block(200'000 / lines));
   }
 
   void measure_instructions() {

@@ -5,9 +5,14 @@
 
 #include <sys/mman.h>
 
+#include "base/align.h"
+
 namespace sp3::emu::sim {
 
-Caches::Caches(const Costs& costs) : costs_(costs) {}
+Caches::Caches(const Costs& costs) : costs_(costs) {
+  const std::uint64_t shared = (std::uint64_t{costs.shared_mib} << 20) / 1000;
+  shared_.resize(shared / (base::kCacheLine * kSharedWays) + 1);
+}
 
 // Every event looks lines up, and what they are about is spread over all of memory: a line takes
 // one access, in pages that are as large as can be had.
@@ -61,7 +66,17 @@ Caches::Where Caches::take(Core core, std::uint32_t id, std::uint32_t version) {
   const bool there = set[found] == wanted;
   for (std::size_t i = found; i > 0; --i) set[i] = set[i - 1];  // the least recently used goes
   set[0] = wanted;
-  return there ? Where::second : Where::nowhere;
+  if (there) return Where::second;
+  return take_shared(id) ? Where::shared : Where::nowhere;
+}
+
+bool Caches::take_shared(std::uint32_t id) {
+  auto& set = shared_[id % shared_.size()].ways;
+  const auto found = std::find(set.begin(), set.end() - 1, id);
+  const bool there = *found == id;
+  std::copy_backward(set.begin(), found, found + 1);  // the least recently used goes
+  set[0] = id;
+  return there;
 }
 
 bool Caches::has(Core core, std::uint32_t id, std::uint32_t version) {
@@ -76,45 +91,67 @@ bool Caches::others_have(const Line& line, std::uint16_t self) {
                          has(line.owner - 1U, line.id, line.version));
 }
 
-std::uint64_t Caches::bring(Line& line, bool from_a_core, std::uint64_t now, bool further) const {
-  if (!from_a_core) return further ? costs_.fetch_next : costs_.fetch;
-  line.free_at = std::max(line.free_at, now) + (further ? costs_.transfer_next : costs_.transfer);
+std::uint64_t Caches::bring(Core core, Line& line, bool from_a_core, std::uint64_t now,
+                            std::uint32_t cost) {
+  OfCore& mine = of(core);
+  Fill& fill = mine.fills[mine.next_fill];
+  mine.next_fill = (mine.next_fill + 1) % kFills;
+  std::uint64_t begun = std::max(now, fill.comes_at);  // with as many under way as can be
+  if (from_a_core) begun = std::max(begun, line.free_at);
+  line.free_at = begun + cost;
+  fill = {line.id, line.free_at};
+  mine.last_comes_at = std::max(mine.last_comes_at, line.free_at);
   return line.free_at - now;
 }
 
-std::uint64_t Caches::access(Core core, std::uint64_t name, Access access, std::uint64_t now,
-                             bool further) {
-  Line& line = find(name);
-  const std::uint32_t id = line.id;
-  const auto self = static_cast<std::uint16_t>(core + 1);
-  const bool dirty_elsewhere = line.owner != self && line.owner != kNobody && !line.shared;
-  const bool stores = access != Access::load;
-  std::uint64_t cost = access == Access::exchange ? costs_.exchange : 0;
-  if (stores && (line.shared || dirty_elsewhere)) {
-    // Whoever has it, has it no longer.
-    const bool at_hand = others_have(line, self);
-    ++line.version;
-    take(core, id, line.version);
-    cost += bring(line, at_hand, now, further);
-  } else {
-    const Where where = take(core, id, line.version);
-    if (where == Where::first) {
-      cost += costs_.hit;
-    } else if (where == Where::second) {
-      cost += costs_.near;
-    } else {
-      cost += bring(line, dirty_elsewhere && others_have(line, self), now, further);
-    }
+std::uint64_t Caches::own(Core core, std::uint32_t id, std::uint64_t now,
+                          std::uint32_t cost) const {
+  const OfCore& mine = cores_[core];
+  std::uint64_t there = now + cost;
+  if (mine.last_comes_at <= there) return cost;
+  for (const Fill& fill : mine.fills) {
+    if (fill.id == id) there = std::max(there, fill.comes_at);
   }
-  if (stores) {
-    line.owner = self;
-    line.shared = false;
-  } else if (line.owner == kNobody) {
+  return there - now;
+}
+
+std::uint64_t Caches::get(Core core, Line& line, bool from_a_core, std::uint64_t now,
+                          bool further) {
+  const Where where = take(core, line.id, line.version);
+  if (where == Where::first) return own(core, line.id, now, costs_.hit);
+  if (where == Where::second) return own(core, line.id, now, costs_.near);
+  const std::uint32_t cost = from_a_core ? (further ? costs_.transfer_next : costs_.transfer)
+                             : where == Where::shared
+                                 ? (further ? costs_.shared_next : costs_.shared)
+                                 : (further ? costs_.fetch_next : costs_.fetch);
+  return bring(core, line, from_a_core, now, cost);
+}
+
+std::uint64_t Caches::load(Core core, std::uint64_t name, std::uint64_t now, bool further) {
+  Line& line = find(name);
+  const auto self = static_cast<std::uint16_t>(core + 1);
+  const bool from_a_core = is_written_elsewhere(line, self) && others_have(line, self);
+  const std::uint64_t delay = get(core, line, from_a_core, now, further);
+  if (line.owner == kNobody) {
     line.owner = self;
   } else if (line.owner != self) {
     line.shared = true;
   }
-  return cost;
+  return delay;
+}
+
+std::uint64_t Caches::store(Core core, std::uint64_t name, std::uint64_t now, bool further) {
+  Line& line = find(name);
+  const auto self = static_cast<std::uint16_t>(core + 1);
+  bool from_a_core = false;
+  if (line.shared || is_written_elsewhere(line, self)) {
+    from_a_core = others_have(line, self);
+    ++line.version;  // whoever has it, has it no longer
+  }
+  const std::uint64_t delay = get(core, line, from_a_core, now, further);
+  line.owner = self;
+  line.shared = false;
+  return delay;
 }
 
 std::uint64_t Caches::make(Core core, std::uint64_t name, std::uint64_t now, bool further) {
@@ -124,7 +161,9 @@ std::uint64_t Caches::make(Core core, std::uint64_t name, std::uint64_t now, boo
   if (line.shared || line.owner != self) {
     const bool at_hand = others_have(line, self);
     ++line.version;
-    if (at_hand) cost = bring(line, at_hand, now, further);
+    if (at_hand) {
+      cost = bring(core, line, true, now, further ? costs_.transfer_next : costs_.transfer);
+    }
   }
   take(core, line.id, line.version);
   line.owner = self;

@@ -14,11 +14,14 @@ namespace sp3::emu::sim {
 
 struct Costs {
   // Cache lines. A core's caches are simulated (caches.h); what is not in them is fetched.
-  std::uint32_t hit = 1000;         // in the first-level cache
-  std::uint32_t near = 5000;        // in the second
-  std::uint32_t fetch = 60'000;     // from beyond the core's own caches
-  std::uint32_t fetch_next = 8000;  // each further line of one object
-  std::uint32_t transfer = 60'000;  // one that another core wrote last, or that it must give up
+  std::uint32_t hit = 1000;           // in the first-level cache
+  std::uint32_t near = 5000;          // in the second
+  std::uint32_t shared = 30'000;      // in the one that all cores share
+  std::uint32_t shared_next = 4000;   // each further line of one object
+  std::uint32_t shared_mib = 16'000;  // no cost: what that one holds, in thousandths of a MiB
+  std::uint32_t fetch = 60'000;       // from memory
+  std::uint32_t fetch_next = 8000;    // each further line of one object
+  std::uint32_t transfer = 60'000;    // one that another core wrote last, or that it must give up
   std::uint32_t transfer_next = 10'000;  // each further line of one object that does
   std::uint32_t exchange = 10'000;       // a locked instruction, beyond its line
   // Persistent memory.
@@ -52,6 +55,9 @@ struct NamedCost {
 inline constexpr NamedCost kNamedCosts[] = {
     {"hit", &Costs::hit},
     {"near", &Costs::near},
+    {"shared", &Costs::shared},
+    {"shared_next", &Costs::shared_next},
+    {"shared_mib", &Costs::shared_mib},
     {"fetch", &Costs::fetch},
     {"fetch_next", &Costs::fetch_next},
     {"transfer", &Costs::transfer},

@@ -108,32 +108,72 @@ void Machine::event(Event event, std::uint64_t what, std::uint64_t cost) noexcep
 
 // A line's name begins with its kind, and an event's with both.
 static_assert(static_cast<unsigned>(Line::word_clock) < Caches::kSpaces);
-static_assert(static_cast<unsigned>(Access::exchange) < 4);
+static_assert(static_cast<unsigned>(Access::exchange) < 8);
 
 void Machine::touch(Line line, std::uint64_t which, Access access, std::uint64_t bytes) noexcept {
   const std::uint64_t cost =
-      caches_ == nullptr ? config_.costs.step : lines_cost(line, which, access, bytes);
+      caches_ == nullptr ? config_.costs.step : access_cost(line, which, access, bytes);
   event(Event::touch,
-        which << 8 | static_cast<std::uint64_t>(line) << 2 | static_cast<std::uint64_t>(access),
+        which << 8 | static_cast<std::uint64_t>(line) << 3 | static_cast<std::uint64_t>(access),
         cost);
+}
+
+void Machine::prefetch(Line line, std::uint64_t which, bool as_writer,
+                       std::uint64_t bytes) noexcept {
+  if (caches_ == nullptr) return;
+  Pipeline& core = pipeline();
+  const std::uint64_t start = line == Line::version ? std::max(time(), core.pointer_at()) : time();
+  const std::uint64_t there = start + lines_delay(line, which, as_writer, bytes, start);
+  if (line == Line::entry) core.pointer_known_at(there);
+}
+
+void Machine::fence(std::uint64_t cost) noexcept {
+  if (caches_ != nullptr) cost += std::max(time(), pipeline().all_done()) - time();
+  event(Event::fence, 0, cost);
+}
+
+std::uint64_t Machine::access_cost(Line line, std::uint64_t which, Access access,
+                                   std::uint64_t bytes) noexcept {
+  Pipeline& core = pipeline();
+  const std::uint64_t now = time();
+  const auto there = [&](bool as_writer, std::uint64_t start) {
+    return start + lines_delay(line, which, as_writer, bytes, start);
+  };
+  switch (access) {
+    case Access::load:
+      return std::max(there(false, now), core.checks_done()) - now;
+    case Access::follow:
+      return std::max(there(false, std::max(now, core.pointer_at())), core.checks_done()) - now;
+    case Access::check:
+      core.check_done_at(there(false, now));
+      return 0;
+    case Access::store:
+      core.store_done_at(there(true, now));
+      return 0;
+    case Access::exchange:
+      break;
+  }
+  return std::max(there(true, now), core.all_done()) - now + config_.costs.exchange;
 }
 
 // An object's new version is made in memory that its writer has freed not long before. That was
 // some other version, which cores had read and written as they did the one that is replaced now: so
 // what is charged is what it takes to get the lines of that one.
-std::uint64_t Machine::lines_cost(Line line, std::uint64_t which, Access access,
-                                  std::uint64_t bytes) noexcept {
+std::uint64_t Machine::lines_delay(Line line, std::uint64_t which, bool as_writer,
+                                   std::uint64_t bytes, std::uint64_t start) noexcept {
   const std::uint64_t first = Caches::name_of(static_cast<std::uint64_t>(line),
                                               line == Line::entry     ? which >> kEntryLineShift
                                               : line == Line::version ? which >> kVersionLineShift
                                                                       : which);
-  std::uint64_t cost = 0;
+  std::uint64_t delay = 0;
   for (std::uint64_t i = 0; i * 64 < bytes; ++i) {
-    cost += line == Line::version && access == Access::store
-                ? caches_->make(core_, first + i, time() + cost, i != 0)
-                : caches_->access(core_, first + i, access, time() + cost, i != 0);
+    const std::uint64_t now = start + delay;
+    const bool further = i != 0;
+    delay += !as_writer              ? caches_->load(core_, first + i, now, further)
+             : line == Line::version ? caches_->make(core_, first + i, now, further)
+                                     : caches_->store(core_, first + i, now, further);
   }
-  return cost;
+  return delay;
 }
 
 void Machine::pause(std::uint64_t pauses, std::uint64_t yields) noexcept {

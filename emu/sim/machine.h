@@ -29,6 +29,7 @@
 #include "emu/sim/caches.h"
 #include "emu/sim/core_queue.h"
 #include "emu/sim/costs.h"
+#include "emu/sim/pipeline.h"
 #include "emu/sim/random.h"
 
 namespace sp3::emu::sim {
@@ -133,6 +134,10 @@ class Machine {
   void event(Event event, std::uint64_t what, std::uint64_t cost) noexcept;
   void step(std::uint8_t number) noexcept;
   void touch(Line line, std::uint64_t which, Access access, std::uint64_t bytes) noexcept;
+  // No event: time passes for nobody.
+  void prefetch(Line line, std::uint64_t which, bool as_writer, std::uint64_t bytes) noexcept;
+  // Waits for what the core has under way, and then `cost`.
+  void fence(std::uint64_t cost) noexcept;
   // A core waits for another: so many short pauses, then so many that offer the core. Timed: all at
   // once.
   void pause(std::uint64_t pauses, std::uint64_t yields) noexcept;
@@ -174,6 +179,7 @@ class Machine {
     bool polls = false;  // blocked, but at work
     std::uint64_t priority = 0;
     std::uint64_t skew = 0;  // in ticks
+    Pipeline pipeline;       // timed
   };
 
   void body_of_core(Core core, const std::function<void()>& body) noexcept;
@@ -183,8 +189,15 @@ class Machine {
   [[nodiscard]] Core choose_explored() noexcept;
   void let_time_pass() noexcept;
   [[nodiscard]] std::uint64_t poll_period() const noexcept;
-  [[nodiscard]] std::uint64_t lines_cost(Line line, std::uint64_t which, Access access,
-                                         std::uint64_t bytes) noexcept;
+  // How long the core waits for the access.
+  [[nodiscard]] std::uint64_t access_cost(Line line, std::uint64_t which, Access access,
+                                          std::uint64_t bytes) noexcept;
+  // After how long all these lines are there, for one who asks for them at `start`.
+  [[nodiscard]] std::uint64_t lines_delay(Line line, std::uint64_t which, bool as_writer,
+                                          std::uint64_t bytes, std::uint64_t start) noexcept;
+  [[nodiscard]] Pipeline& pipeline() noexcept {
+    return cores_.empty() ? inline_pipeline_ : cores_[core_].pipeline;
+  }
   [[nodiscard]] std::uint64_t time() const noexcept {
     return !is_timed() || cores_.empty() ? clock_ : cores_[core_].clock;
   }
@@ -207,6 +220,7 @@ class Machine {
   std::uint64_t lowest_priority_;
   CoreQueue queue_;  // timed: of all cores; the clock of the running one is not kept in it
   std::unique_ptr<Caches> caches_;  // timed
+  Pipeline inline_pipeline_;        // of the caller's core, where no others are
   std::array<std::uint32_t, 64> step_costs_{};
 
   int io_error_ = 0;  // of the calls that fail

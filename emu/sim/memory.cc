@@ -2,6 +2,7 @@
 // its effect. A sync takes time: what is stored while it runs is not covered by it.
 #include "emu/memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <sp3/error.h>
@@ -199,19 +200,22 @@ void Memory::check_written_once(std::uint64_t offset, std::uint64_t bytes) noexc
   }
 }
 
+// The added wait begins with the fence, and the lines drain meanwhile.
+std::uint64_t Memory::fence_cost(std::uint64_t lines) const noexcept {
+  const sim::Costs& costs = sim::machine().costs();
+  const std::uint64_t once = latency_.model == LatencyModel::line ? 0 : latency_.nanoseconds;
+  const std::uint64_t added = once + lines * std::uint64_t{latency_.per_line_nanoseconds};
+  if (added == 0) return costs.fence;
+  return std::max<std::uint64_t>(costs.fence, added * kPicoseconds + costs.clock);
+}
+
 IoStatus Memory::fence(FlushCounts& counts) noexcept {
   if (counts.pending_lines == 0) return {};
   if (writes_blocks_) {
     if (const int error = sync_->wait()) return {error};
   } else {
     if (const int error = sim::machine().io_error()) return {error};
-    std::uint64_t cost = sim::machine().costs().fence;
-    if (latency_.model != LatencyModel::line) {
-      cost += (latency_.nanoseconds +
-               counts.pending_lines * std::uint64_t{latency_.per_line_nanoseconds}) *
-              kPicoseconds;
-    }
-    sim::machine().event(Event::fence, 0, cost);
+    sim::machine().fence(fence_cost(counts.pending_lines));
     media_.fence(core());
   }
   counts.pending_lines = 0;

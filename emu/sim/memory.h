@@ -59,6 +59,7 @@ class Memory {
   void check_written_once(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void flush_lines(std::uint64_t offset, std::size_t bytes, bool past_cache,
                    FlushCounts& counts) noexcept;
+  [[nodiscard]] std::uint64_t fence_cost(std::uint64_t lines) const noexcept;
 
   sim::Media& media_;
   std::shared_ptr<sim::File> file_;

@@ -263,6 +263,58 @@ TEST_CASE("time is what events cost: two cores work side by side") {
   CHECK(time_of(8) < 2 * time_of(1));
 }
 
+TEST_CASE("a core waits for what it needs, and all else comes meanwhile") {
+  using emu::Access;
+  using emu::Line;
+  using emu::touch;
+  Config config = config_of(Schedule::timed);
+  config.costs.hit = 0;
+  config.costs.fetch = 60'000;
+  config.costs.exchange = 10'000;
+  const auto ns_of = [&](auto body) {
+    Machine machine(config);
+    std::uint64_t taken = 0;
+    machine.run([&] {
+      const std::uint64_t start = machine.now();
+      body(machine);
+      taken = machine.now() - start;
+    });
+    return taken;
+  };
+  const auto entry = [](Access access) { touch(Line::entry, 512, access); };
+  const auto version = [](Access access) { touch(Line::version, 512, access); };
+  const auto lock = [] { touch(Line::epoch_slot, 0, Access::exchange); };
+
+  SECTION("a value that decides where to go on") {
+    CHECK(ns_of([&](Machine&) { entry(Access::load), version(Access::load); }) == 120);
+  }
+  SECTION("a check, but not for what lies where a check says") {
+    CHECK(ns_of([&](Machine&) { entry(Access::check); }) == 0);
+    CHECK(ns_of([&](Machine&) { entry(Access::check), version(Access::load); }) == 60);
+    CHECK(ns_of([&](Machine&) { entry(Access::check), version(Access::follow); }) == 120);
+    CHECK(ns_of([&](Machine&) { entry(Access::check), lock(); }) == 70);
+  }
+  SECTION("stores, until there is a locked instruction or a fence") {
+    CHECK(ns_of([&](Machine&) { entry(Access::store), entry(Access::store); }) == 0);
+    CHECK(ns_of([&](Machine&) { entry(Access::store), lock(); }) == 70);
+    CHECK(ns_of([&](Machine& machine) { entry(Access::store), machine.fence(5000); }) == 65);
+  }
+  SECTION("what was asked for before") {
+    CHECK(ns_of([&](Machine&) { emu::prefetch(Line::entry, 512, true); }) == 0);
+    CHECK(ns_of([&](Machine& machine) {
+            emu::prefetch(Line::entry, 512, true);
+            machine.event(Event::step, 0, 50'000);
+            entry(Access::exchange);
+          }) == 70);
+    CHECK(ns_of([&](Machine&) {
+            emu::prefetch(Line::entry, 512, false);
+            emu::prefetch(Line::version, 512, false);
+            entry(Access::load);
+            version(Access::load);
+          }) == 120);
+  }
+}
+
 TEST_CASE("clocks never fall, on one core or from core to core, when they agree") {
   for (const Schedule schedule : kSchedules) {
     Machine machine(config_of(schedule));

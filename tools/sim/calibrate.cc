@@ -10,12 +10,14 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "emu/sim/machine.h"
 #include "tools/command.h"
+#include "tools/micro.h"
 #include "tools/micro_runtime.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/calibrate.h"
@@ -24,6 +26,9 @@ namespace sp3::tools {
 namespace {
 
 using emu::sim::Costs;
+
+constexpr unsigned kNearestMiB = *std::begin(kChaseMiB);
+constexpr unsigned kFarthestMiB = *std::rbegin(kChaseMiB);
 
 std::uint32_t to_cost(double ns) {
   return static_cast<std::uint32_t>(std::llround(std::max(0.0, ns) * 1000));
@@ -54,11 +59,34 @@ void fit_flushes(const Measured& m, Costs& costs) {
   costs.fence = to_cost(fence - at(m, "clock"));
 }
 
+std::string chase(unsigned mib) { return fmt::format("chase_{}", mib); }
+
+// What the shared cache holds: as much as takes a time half way between the nearest and the farthest.
+// Between two sizes that were measured, in proportion.
+double shared_mib(const Measured& m) {
+  const double half = (at(m, chase(kNearestMiB)) + at(m, chase(kFarthestMiB))) / 2;
+  double size = kNearestMiB;
+  double ns = at(m, chase(kNearestMiB));
+  for (const unsigned mib : kChaseMiB) {
+    const double next = at(m, chase(mib));
+    if (next > half) return size + (mib - size) * (half - ns) / (next - ns);
+    size = mib;
+    ns = next;
+  }
+  return size;
+}
+
 void take_hardware(const Measured& m, Costs& costs) {
   costs.hit = 0;  // in what the instructions take
   costs.near = to_cost(at(m, "near") - at(m, "hit"));
-  costs.fetch = to_cost(at(m, "fetch") - at(m, "hit"));
-  costs.fetch_next = to_cost((at(m, "fetch_block_of_4") - at(m, "fetch")) / 3);
+  const auto further = [&](unsigned mib) {
+    return to_cost((at(m, chase(mib) + "_by_4") - at(m, chase(mib))) / 3);
+  };
+  costs.shared = to_cost(at(m, chase(kNearestMiB)) - at(m, "hit"));
+  costs.shared_next = further(kNearestMiB);
+  costs.shared_mib = to_cost(shared_mib(m));
+  costs.fetch = to_cost(at(m, chase(kFarthestMiB)) - at(m, "hit"));
+  costs.fetch_next = further(kFarthestMiB);
   costs.transfer = to_cost(at(m, "transfer"));
   costs.transfer_next = to_cost((at(m, "transfer_block_of_4") - at(m, "transfer")) / 3);
   costs.exchange = to_cost(at(m, "exchange"));

@@ -61,7 +61,7 @@ void Engine::Tx::load_stripe(Word at, std::uint64_t* to, std::size_t count) {
   const Lock& lock = engine_.locks_[index];
   emu::step(emu::Step::entry_read);
   for (;;) {
-    touch_lock(index, emu::Access::load);
+    touch_lock(index, emu::Access::check);
     const std::uint64_t before = lock.load(std::memory_order_acquire);  // (2) pairs with (5)
     if ((before & kHeldBit) != 0) {
       if (before != own_lock()) throw Restart{index};
