@@ -34,7 +34,7 @@ Contention::Contention(SerialGate& gate, base::SessionId id, const Options& opti
 void Contention::back_off() noexcept {
   constexpr std::uint32_t kFromFailure = 2;  // a first one tells little
   constexpr std::uint32_t kMostFailures = 8;
-  const auto most_crowding = base::scaled<std::uint32_t>(12, 0);
+  const auto most_crowding = base::scaled<std::uint32_t>(10, 0);
   if (failures_ >= kFromFailure && !conservative_) {
     crowding_ = std::min(crowding_ + 1, most_crowding);
   }

@@ -134,7 +134,7 @@ struct Options {
   // how soon a log that is idle, or in a new run, is covered by a durable watermark; 0: never
   std::uint32_t watermark_ms = 10;
   // aborts of one transaction before it takes the serial gate
-  std::uint32_t serial_after_aborts = 16;
+  std::uint32_t serial_after_aborts = 64;
   // Create and open map pages of the log ahead for up to so long (dax, emulated; kernels from 5.14
   // on): the first transaction to touch one waits for the system, 1 us, or 12 where a hypervisor
   // has to be asked as well. What is not reached is mapped as it is used. 0: nothing is.
