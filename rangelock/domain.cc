@@ -3,11 +3,21 @@
 #include <new>
 #include <utility>
 
+#include "base/prefetch.h"
+
 namespace sp3::rangelock {
+
+NodeChain NodePool::Unlinked::chain() noexcept {
+  for (std::size_t i = 0; i < size; ++i) base::prefetch_for_write(nodes[i]);
+  NodeChain chain;
+  for (std::size_t i = 0; i < size; ++i) chain.push(nodes[i]);
+  size = 0;
+  return chain;
+}
 
 void NodePool::give_back() noexcept {
   for (const bool tall : {false, true}) {
-    newest_->batches[tall].push(retired_[tall]);
+    newest_->batches[tall].push(retired_[tall].chain());
     for (Bag& bag : limbo_) {
       domain_.adopt(tall, bag.batches[tall]);
       bag.epoch = 0;
@@ -36,7 +46,7 @@ void NodePool::refill(bool tall) {
 // watched, the newest just grows: a pinned thread that does not run holds up memory, not us.
 void NodePool::turn(bool tall) noexcept {
   base::EpochDomain& epochs = domain_.epochs();
-  newest_->batches[tall].push(retired_[tall]);
+  newest_->batches[tall].push(retired_[tall].chain());
   epochs.try_advance();
   Bag* const oldest = newest_ == &limbo_.back() ? limbo_.data() : newest_ + 1;
   if (oldest->epoch != 0 && oldest->epoch + 2 > epochs.current()) return;

@@ -55,6 +55,15 @@ class NodePool {
   }
 
  private:
+  // What was unlinked last. Its lines are in the cache of whoever unlocked it: a store to each, to
+  // chain it, would be one that the next locked instruction waits for. So nodes are noted here, and
+  // chained when they are many, all lines being under way at a time.
+  struct Unlinked {
+    std::array<Node*, kBatch> nodes;
+    std::size_t size = 0;
+
+    NodeChain chain() noexcept;
+  };
   // What was retired together; free two epochs later.
   struct Bag {
     std::array<NodeBatches, 2> batches;
@@ -73,9 +82,9 @@ class NodePool {
   }
   template <bool tall>
   void retire_to(Node* node) noexcept {
-    NodeChain& chain = retired_[tall];
-    chain.push(node);
-    if (chain.size == kBatch) [[unlikely]]
+    Unlinked& unlinked = retired_[tall];
+    unlinked.nodes[unlinked.size] = node;
+    if (++unlinked.size == kBatch) [[unlikely]]
       turn(tall);
   }
   void refill(bool tall);
@@ -83,9 +92,9 @@ class NodePool {
   void empty(Bag& bag) noexcept;
 
   Domain& domain_;
-  std::array<Node*, 2> free_{};       // chained by pool_next; low nodes, tall nodes
-  std::array<NodeChain, 2> retired_;  // for the newest bag, when they are a batch
-  std::array<NodeBatches, 2> more_;   // free
+  std::array<Node*, 2> free_{};      // chained by pool_next; low nodes, tall nodes
+  std::array<Unlinked, 2> retired_;  // for the newest bag, when they are a batch
+  std::array<NodeBatches, 2> more_;  // free
   std::array<Bag, kBags> limbo_;
   Bag* newest_ = limbo_.data();
 };

@@ -40,6 +40,7 @@ class NodeBatches {
   [[nodiscard]] std::size_t size() const noexcept { return chains_.size(); }
 
   // Without memory to note the chain its nodes go to another one.
+  void push(NodeChain&& chain) noexcept { push(chain); }
   void push(NodeChain& chain) noexcept {
     if (chain.empty()) return;
     try {

@@ -32,8 +32,8 @@ const NamedCost& named(const std::string& name) {
 
 std::uint32_t picoseconds(const std::string& name, double ps) {
   if (!(ps >= 0 && ps <= std::numeric_limits<std::uint32_t>::max())) {
-    throw UsageError(
-        fmt::format("cost {}: wanted 0 to 4 ms, found {} ns", name, ps / kPicoseconds));
+    throw UsageError(fmt::format("cost {}: wanted 0 to 4 million (ns, or MiB), found {}", name,
+                                 ps / kPicoseconds));
   }
   return static_cast<std::uint32_t>(std::llround(ps));
 }
