@@ -69,7 +69,7 @@ double shared_mib(const Measured& m) {
   double ns = at(m, chase(kNearestMiB));
   for (const unsigned mib : kChaseMiB) {
     const double next = at(m, chase(mib));
-    if (next > half) return size + (mib - size) * (half - ns) / (next - ns);
+    if (next > half) return half > ns ? size + (mib - size) * (half - ns) / (next - ns) : size;
     size = mib;
     ns = next;
   }
