@@ -61,7 +61,7 @@ class Caches {
   // Of a line. All zero: nobody has used it. `version` counts how often it was taken from those who
   // shared it: a copy of an older version is no copy any more.
   struct alignas(32) Line {
-    std::uint64_t free_at;  // when it is where it is under way to
+    std::uint64_t free_at;  // when it arrives where it was last brought
     std::uint32_t id;       // numbered from 1, as they are first used
     std::uint32_t version;
     std::uint16_t owner;  // a core's number + 1

@@ -79,16 +79,19 @@ double shared_mib(const Measured& m) {
 void take_hardware(const Measured& m, Costs& costs) {
   costs.hit = 0;  // in what the instructions take
   costs.near = to_cost(at(m, "near") - at(m, "hit"));
-  const auto further = [&](unsigned mib) {
-    return to_cost((at(m, chase(mib) + "_by_4") - at(m, chase(mib))) / 3);
+  // Each further line, where one line and a block of four were measured.
+  const auto further = [&m](const std::string& one, const std::string& four) {
+    return to_cost((at(m, four) - at(m, one)) / 3);
   };
-  costs.shared = to_cost(at(m, chase(kNearestMiB)) - at(m, "hit"));
-  costs.shared_next = further(kNearestMiB);
+  const std::string nearest = chase(kNearestMiB);
+  const std::string farthest = chase(kFarthestMiB);
+  costs.shared = to_cost(at(m, nearest) - at(m, "hit"));
+  costs.shared_next = further(nearest, nearest + "_by_4");
   costs.shared_mib = to_cost(shared_mib(m));
-  costs.fetch = to_cost(at(m, chase(kFarthestMiB)) - at(m, "hit"));
-  costs.fetch_next = further(kFarthestMiB);
+  costs.fetch = to_cost(at(m, farthest) - at(m, "hit"));
+  costs.fetch_next = further(farthest, farthest + "_by_4");
   costs.transfer = to_cost(at(m, "transfer"));
-  costs.transfer_next = to_cost((at(m, "transfer_block_of_4") - at(m, "transfer")) / 3);
+  costs.transfer_next = further("transfer", "transfer_block_of_4");
   costs.exchange = to_cost(at(m, "exchange"));
   costs.clock = to_cost(at(m, "clock"));
   costs.pause = to_cost(at(m, "pause"));
