@@ -1,5 +1,8 @@
 #include "base/fence.h"
 
+#include <chrono>
+#include <thread>
+
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,12 +21,20 @@ bool register_membarrier() noexcept {
 }  // namespace
 
 namespace detail {
-const bool has_membarrier = register_membarrier();
+std::atomic<bool> has_membarrier = register_membarrier();
 }
 
 void heavy_fence() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (detail::has_membarrier) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  if (!detail::has_membarrier.load(std::memory_order_relaxed)) return;
+  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) [[likely]]
+    return;
+  // Light fences are full ones from now on. For those that are past theirs, we wait as no store
+  // buffer does: what they have stored before is visible then, or, if they have lost their core in
+  // the middle, was made so by that.
+  detail::has_membarrier.store(false, std::memory_order_seq_cst);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 }  // namespace sp3::base

@@ -4,7 +4,8 @@
 // The frequent side calls light_fence() between its store and its load; the rare side heavy_fence()
 // between its own. Then at least one of them sees the other's store. On Linux the light fence only
 // holds back the compiler, and the heavy one is membarrier(), which makes every running thread of
-// the process execute a full fence. Where the kernel has no membarrier both are full fences.
+// the process execute a full fence. Where the kernel has no membarrier both are full fences, and from
+// the moment on at which it refuses one, as after a seccomp filter.
 #pragma once
 
 #include <atomic>
@@ -12,11 +13,12 @@
 namespace sp3::base {
 
 namespace detail {
-extern const bool has_membarrier;
+extern std::atomic<bool> has_membarrier;
 }
 
 inline void light_fence() noexcept {
-  if (detail::has_membarrier) [[likely]] {
+  // relaxed: heavy_fence() waits for those who have not seen it change.
+  if (detail::has_membarrier.load(std::memory_order_relaxed)) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {
     std::atomic_thread_fence(std::memory_order_seq_cst);

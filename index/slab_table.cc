@@ -119,10 +119,13 @@ void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vecto
                  .found = "at most " + std::to_string(layout_.max_object()) + " bytes"});
   }
   const std::lock_guard guard(mutex_);
+  // What is claimed must not be lost for want of memory to say so.
+  places.reserve(places.size() + count);
   std::vector<std::uint32_t>& partial = partial_[type.fingerprint];
   for (std::size_t wanted = count; wanted > 0;) {
     if (partial.empty()) {
       if (wanted < count) return;  // a slab's worth is enough; carve only when there is nothing
+      partial.reserve(1);
       Slab* fresh = carve_locked(type, slot_size);
       fresh->listed = true;
       partial.push_back(fresh->number);

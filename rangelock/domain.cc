@@ -126,10 +126,13 @@ std::size_t Domain::owners() const {
 
 NodeChain Domain::take(bool tall) {
   const std::lock_guard hold(mutex_);
-  if (orphaned_at_ != 0) epochs_.try_advance();
-  if (orphaned_at_ != 0 && orphaned_at_ + 2 <= epochs_.current()) {
-    for (const bool each : {false, true}) depot_[each].push_all(orphans_[each]);
-    orphaned_at_ = 0;
+  if (orphans_.newest != 0) epochs_.try_advance();
+  if (orphans_.newest != 0 && orphans_.newest + 2 <= epochs_.current()) {
+    for (const bool each : {false, true}) {
+      depot_[each].push_all(orphans_.nodes[each]);
+      orphans_.nodes[each].push_all(later_orphans_.nodes[each]);
+    }
+    orphans_.newest = std::exchange(later_orphans_.newest, 0);
   }
   if (!depot_[tall].empty()) return depot_[tall].pop();
 
@@ -154,8 +157,9 @@ void Domain::give(bool tall, NodeBatches& batches, std::size_t count) noexcept {
 void Domain::adopt(bool tall, NodeBatches& batches) noexcept {
   if (batches.empty()) return;
   const std::lock_guard hold(mutex_);
-  orphans_[tall].push_all(batches);
-  orphaned_at_ = epochs_.retirement_epoch();
+  Orphans& orphans = orphans_.newest == 0 ? orphans_ : later_orphans_;
+  orphans.nodes[tall].push_all(batches);
+  orphans.newest = epochs_.retirement_epoch();
 }
 
 }  // namespace sp3::rangelock

@@ -153,8 +153,14 @@ class Domain {
   std::vector<OwnerCore*> owners_;
   std::size_t live_owners_ = 0;
   std::array<NodeBatches, 2> depot_;
-  std::array<NodeBatches, 2> orphans_;
-  base::EpochDomain::Epoch orphaned_at_ = 0;  // the newest of them
+  // Of owners that went away: what waits, and what came since, which waits afterwards. Were they
+  // one, none would ever be old enough where owners come and go all the time.
+  struct Orphans {
+    std::array<NodeBatches, 2> nodes;
+    base::EpochDomain::Epoch newest = 0;  // 0: there are none
+  };
+  Orphans orphans_;
+  Orphans later_orphans_;
   std::vector<std::unique_ptr<std::byte, Free>> chunks_;
   std::uint64_t bytes_ = 0;
 

@@ -129,6 +129,11 @@ BlockingRangeLock::BlockingRangeLock(const RangeLockOptions& options)
                 {.wanted = fmt::format("1 to {}", rangelock::kMaxHeight),
                  .found = std::to_string(options.max_height)});
   }
+  if (options.fairness != Fairness::barging && options.fairness != Fairness::fifo) {
+    throw Error(ErrorCode::invalid_argument, "a range lock knows no such fairness",
+                {.wanted = "barging or fifo",
+                 .found = std::to_string(static_cast<unsigned>(options.fairness))});
+  }
   if (nested_wait_ < std::chrono::nanoseconds::zero()) {
     throw Error(ErrorCode::invalid_argument, "a range lock's nested waits cannot be that long",
                 {.wanted = "0 ns or more", .found = fmt::format("{} ns", nested_wait_.count())});
@@ -309,7 +314,12 @@ std::vector<RangeHandle> BlockingRangeLock::try_lock_all_until(RangeOwner& owner
 // --- unlocking and looking ----------------------------------------------------------------------
 
 void BlockingRangeLock::unlock_all(std::vector<RangeHandle>& handles) {
-  for (RangeHandle& handle : handles) unlock(handle);
+  for (const RangeHandle& handle : handles) {
+    if (handle && handle.lock_ != this) rangelock::refuse_handle(handle.lock_);
+  }
+  for (RangeHandle& handle : handles) {
+    if (handle) unlock(handle);
+  }
   handles.clear();
 }
 

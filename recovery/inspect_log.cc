@@ -77,7 +77,7 @@ LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedR
   base::add_all_damage(assessment.found(), summary);
   for (std::size_t i = 0; i < assessment.prefixes().size(); ++i) {
     visit_prefix(assessment, i, [&](const LoggedRecord& record) {
-      ++summary.records;
+      ++(record.watermark ? summary.watermarks : summary.records);
       visit(record);
     });
   }

@@ -40,9 +40,10 @@ struct LoggedRecord {
 };
 
 struct LogSummary {
-  bool clean = false;  // the pool was closed: no record will be replayed
-  std::uint64_t records = 0;
-  std::vector<Damage> damage;  // the first of it
+  bool clean = false;            // the pool was closed: no record will be replayed
+  std::uint64_t records = 0;     // of transactions
+  std::uint64_t watermarks = 0;  // visited like records
+  std::vector<Damage> damage;    // the first of it
   std::uint64_t more_damage = 0;
 };
 

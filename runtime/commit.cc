@@ -34,6 +34,8 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   if (!reading_) return true;  // it touched nothing
   const WriteSummary writes = look_over_writes();
   if (!writes.change_something) return commit_read_only(durability, ticket);
+  if (pool_->was_inherited()) [[unlikely]]  // the body has forked, and this is the child
+    refuse_in_child();
   versions_.prepare_to_retire(writes_.size());  // after publish nothing may fail
   announce();
   if (logs_ && !reserve_log(writes)) return false;  // step 0
@@ -76,6 +78,12 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   counters_.writing_commits.add(1);
   *ticket = logs_ ? stamp : 0;
   return true;
+}
+
+// The pool is the parent's, and so is the memory that we would write to.
+[[gnu::cold]] void SessionCore::refuse_in_child() {
+  abort();
+  pool_->throw_if_unusable();
 }
 
 // In one pass, what the steps would else find out in several.

@@ -22,19 +22,19 @@ class PatchRuns {
   // Adds [begin, end) to `runs`; returns the patch's new number. Linear in the patch's runs.
   std::uint32_t add(std::uint32_t runs, std::uint32_t begin, std::uint32_t end) {
     SP3_ASSERT(begin < end);
+    std::uint32_t before = 0;  // the last run that ends before, without touching
+    std::uint32_t at = runs;
+    for (; at != 0 && nodes_[at].run.end < begin; at = nodes_[at].next) before = at;
+    if (at != 0 && nodes_[at].run.begin <= end) {
+      widen(nodes_[at], begin, end);
+      return runs;
+    }
     const auto added = static_cast<std::uint32_t>(nodes_.size());
-    nodes_.push_back({{begin, end}, 0});
+    nodes_.push_back({{begin, end}, at});
     if (runs == 0) return added;
     if (listed_.capacity() < nodes_.size()) listed_.reserve(2 * nodes_.size());  // for list()
-    std::uint32_t* link = &runs;
-    while (*link != 0 && nodes_[*link].run.end < begin) link = &nodes_[*link].next;
-    std::uint32_t next = *link;
-    for (; next != 0 && nodes_[next].run.begin <= end; next = nodes_[next].next) {
-      begin = std::min(begin, nodes_[next].run.begin);
-      end = std::max(end, nodes_[next].run.end);
-    }
-    nodes_[added] = {{begin, end}, next};
-    *link = added;
+    if (before == 0) return added;
+    nodes_[before].next = added;
     return runs;
   }
 
@@ -61,6 +61,17 @@ class PatchRuns {
     log::ByteRun run;
     std::uint32_t next = 0;
   };
+
+  // By a run that it overlaps or touches, and all others that it does.
+  void widen(Node& node, std::uint32_t begin, std::uint32_t end) noexcept {
+    node.run.begin = std::min(node.run.begin, begin);
+    node.run.end = std::max(node.run.end, end);
+    while (node.next != 0 && nodes_[node.next].run.begin <= node.run.end) {
+      node.run.end = std::max(node.run.end, nodes_[node.next].run.end);
+      node.next = nodes_[node.next].next;
+    }
+  }
+
   std::vector<Node> nodes_{1};  // the first stands for "none"
   std::vector<log::ByteRun> listed_;
 };

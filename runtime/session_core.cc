@@ -24,9 +24,10 @@ namespace {
 // A transaction that fails this often in a row, inside another's body, fails because of that.
 constexpr std::uint32_t kManyFailures = 64;
 
-// A transaction waits for slabs this often, in a row without any being freed, and altogether.
+// A transaction waits for slabs this often in a row without any being freed, and without getting
+// further than it ever came: what is freed may be what its own last attempt had taken.
 constexpr std::uint32_t kMostVainSlabWaits = 2;
-constexpr std::uint32_t kMostSlabWaits = 64;
+constexpr std::uint32_t kMostSlabWaits = 4;
 
 }  // namespace
 
@@ -83,6 +84,7 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
   contention_.begin();
   slab_waits_ = 0;
   vain_slab_waits_ = 0;
+  furthest_ = 0;
   base::Stamp ticket = 0;
   while (attempt(body, durability, &ticket) == Outcome::retry) {
     contention_.note_failure();

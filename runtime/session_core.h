@@ -205,6 +205,7 @@ class SessionCore {
   // The five steps (commit.cc).
   bool commit(Durability durability, base::Stamp* ticket);
   bool commit_read_only(Durability durability, base::Stamp* ticket);
+  void refuse_in_child();
   // Tells the checkpointer that a stamp is about to be taken (runtime/owner_side.h).
   void announce() {
     if (!logs_) return;
@@ -298,9 +299,11 @@ class SessionCore {
   Contention contention_;
   SlotCache slots_;
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
-  // For this transaction: how often slabs were waited for, and since when in vain.
+  // For this transaction: how often slabs were waited for since it came furthest, and in vain since
+  // any were freed; and the most writes it had when it found the pool full.
   std::uint32_t slab_waits_ = 0;
   std::uint32_t vain_slab_waits_ = 0;
+  std::size_t furthest_ = 0;
   bool flush_started_ = false;  // of the record just sealed; only the fence is missing
 
   std::atomic<bool> running_{false};

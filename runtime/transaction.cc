@@ -433,6 +433,10 @@ std::vector<index::Place>& SessionCore::find_slots(const detail::TypeInfo& type)
     return slots_.find(type);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::pool_full) throw;
+    if (writes_.size() > furthest_) {
+      furthest_ = writes_.size();
+      slab_waits_ = 0;
+    }
     if (!pool_is_full() && logs_) conflict(Conflict::pool_full);
     refuse();
     throw;

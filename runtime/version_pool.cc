@@ -35,9 +35,11 @@ VersionDepot::Batch VersionDepot::take(std::size_t lines) {
   return batch;
 }
 
-void VersionDepot::give(std::size_t lines, Batch batch) {
+void VersionDepot::give(std::size_t lines, Batch batch) noexcept try {
   const std::lock_guard guard(mutex_);
   batches_[lines].push_back(std::move(batch));
+} catch (const std::bad_alloc&) {
+  // Lost to everybody until the depot goes, whose chunks they are.
 }
 
 std::byte* VersionDepot::allocate_large(std::size_t bytes) {

@@ -34,7 +34,7 @@ class VersionDepot {
 
   // A batch of blocks of `lines` cache lines. Errors: std::bad_alloc.
   Batch take(std::size_t lines);
-  void give(std::size_t lines, Batch batch);
+  void give(std::size_t lines, Batch batch) noexcept;
 
   // Blocks too large to pool, from the heap.
   std::byte* allocate_large(std::size_t bytes);

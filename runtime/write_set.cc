@@ -26,6 +26,13 @@ void WriteSet::insert(std::size_t position) noexcept {
   table_[i] = static_cast<std::uint32_t>(position + 1);
 }
 
+void WriteSet::remove(std::size_t position) noexcept {
+  const std::size_t mask = table_.size() - 1;
+  std::size_t i = hash(entries_[position].offset) >> 20 & mask;
+  while (table_[i] != position + 1) i = (i + 1) & mask;
+  table_[i] = 0;
+}
+
 // For one entry more.
 void WriteSet::make_room_in_index() {
   if ((entries_.size() + 1) * 2 <= table_.size()) return;
@@ -38,9 +45,16 @@ void WriteSet::index_last() noexcept {
   for (; indexed_ < entries_.size(); ++indexed_) insert(indexed_);
 }
 
+// REQUIRES: the entries are still there.
 void WriteSet::forget_index() noexcept {
-  std::fill(table_.begin(), table_.end(), 0);
-  indexed_ = 0;
+  // The table stays as large as the largest transaction has made it: of a small one only its own
+  // cells are cleared, the newest first, which were entered past the others.
+  if (indexed_ * 16 < table_.size()) {
+    while (indexed_ > 0) remove(--indexed_);
+  } else {
+    std::fill(table_.begin(), table_.end(), 0);
+    indexed_ = 0;
+  }
 }
 
 }  // namespace sp3::runtime

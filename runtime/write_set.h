@@ -103,9 +103,9 @@ class WriteSet {
   }
 
   void clear() noexcept {
+    if (indexed_ != 0) forget_index();
     entries_.clear();
     filter_ = 0;
-    if (indexed_ != 0) forget_index();
   }
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
@@ -131,6 +131,7 @@ class WriteSet {
   void make_room_in_index();
   void index_last() noexcept;
   void insert(std::size_t position) noexcept;
+  void remove(std::size_t position) noexcept;
   void forget_index() noexcept;
 
   base::ReusedList<WriteEntry> entries_;

@@ -152,11 +152,15 @@ void add_bench_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   auto* seconds =
       bench->add_option("--seconds", a->run.seconds, "of each run")->capture_default_str();
+  auto* warmup =
+      bench
+          ->add_option("--warmup", a->run.warmup_seconds,
+                       "seconds before each run is measured; with --operations a tenth of them")
+          ->capture_default_str();
   bench->add_option("--operations", a->run.operations, "of each run, instead of a time")
       ->check(at_least_one())
-      ->excludes(seconds);
-  bench->add_option("--warmup", a->run.warmup_seconds, "seconds before each run is measured")
-      ->capture_default_str();
+      ->excludes(seconds)
+      ->excludes(warmup);
   bench->add_option("--repeat", a->repeat, "runs of each cell; the median counts")
       ->capture_default_str();
   bench->add_option("--seed", a->spec.seed, "of the operations")->capture_default_str();

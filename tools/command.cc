@@ -23,6 +23,7 @@ namespace {
 
 // Of the largest unsigned type, CLI11 wraps negative numbers around and cuts large ones off.
 std::string unsigned_problem(const std::string& text) {
+  if (text.empty()) return "wanted a number, found nothing";
   if (text.starts_with('-')) return "wanted no negative number, found " + text;
   std::uint64_t number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -31,9 +32,15 @@ std::string unsigned_problem(const std::string& text) {
                      text);
 }
 
+// Nothing at all, as a script's variable without a value, would be 0.
+std::string float_problem(const std::string& text) {
+  return text.empty() ? "wanted a number, found nothing" : std::string();
+}
+
 void refuse_impossible_numbers(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_type_name().starts_with("UINT")) option->check(unsigned_problem);
+    if (option->get_type_name().starts_with("FLOAT")) option->check(float_problem);
   }
   for (CLI::App* command : app.get_subcommands(nullptr)) refuse_impossible_numbers(*command);
 }
@@ -69,24 +76,51 @@ int fail(int code, const char* what) {
   return code;
 }
 
+// What is not a number, or more than the option's type holds, CLI11 "could not convert".
+std::string message_of(const CLI::Error& error) {
+  const std::string text = error.what();
+  const std::size_t equals = text.find(" = ");
+  const std::string_view start = "Could not convert: ";
+  if (!text.starts_with(start) || equals == std::string::npos) return text;
+  const std::string option = text.substr(start.size(), equals - start.size());
+  const std::string found = text.substr(equals + 3);
+  // Those of 64 bits have been looked at by now (unsigned_problem).
+  return found.find_first_not_of("0123456789") == std::string::npos
+             ? fmt::format("{}: wanted at most {}, found {}", option,
+                           std::numeric_limits<std::uint32_t>::max(), found)
+             : fmt::format("{}: wanted a number, found {}", option, found);
+}
+
+int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    app.exit(success);  // prints the help or the version
+    return kOk;
+  }
+  return exit_code;
+}
+
 }  // namespace
 
 int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return fmt::format("sp3: {} (see --help)\n", error.what());
+    return fmt::format("sp3: {} (see --help)\n", message_of(error));
   });
   try {
     refuse_impossible_numbers(app);
-    app.parse(argc, argv);
+    const int code = parse_and_run(app, argc, argv, exit_code);
     require_output();
-    return exit_code;
+    return code;
   } catch (const CLI::RequiredError& error) {
     const std::vector<std::string> unknown = app.remaining(true);
-    if (unknown.empty() || !lacks_command(app)) return app.exit(error) == 0 ? kOk : kUsage;
-    return fail(kUsage, fmt::format("there is no command '{}' (see --help)", unknown[0]).c_str());
+    if (!unknown.empty() && lacks_command(app))
+      return fail(kUsage, fmt::format("there is no command '{}' (see --help)", unknown[0]).c_str());
+    app.exit(error);
+    return kUsage;
   } catch (const CLI::ParseError& error) {
-    // Help and version arrive here too, with exit code 0.
-    return app.exit(error) == 0 ? kOk : kUsage;
+    app.exit(error);
+    return kUsage;
   } catch (const UsageError& error) {
     return fail(kUsage, error.what());
   } catch (const std::invalid_argument& error) {

@@ -64,7 +64,9 @@ void check(const CrashArguments& a) {
   if (a.durability != "both" && a.durability != "sync" && a.durability != "async") {
     throw UsageError("--durability: wanted sync, async or both, found '" + a.durability + "'");
   }
-  if (a.strategy != "both") static_cast<void>(parse_strategy(a.strategy));
+  if (a.strategy != "both" && a.strategy != "stamp" && a.strategy != "dag") {
+    throw UsageError("--strategy: wanted stamp, dag or both, found '" + a.strategy + "'");
+  }
   if (parse_memory(a.memory) == MemoryKind::automatic) {
     throw UsageError("--memory: wanted emulated, file or dax");
   }
@@ -97,13 +99,17 @@ std::string crash_workload_names() {
 }
 
 std::vector<workloads::WorkloadKind> parse_crash_workloads(const std::string& text) {
-  auto kinds = parse_workloads(text);
-  if (text == "all")
-    kinds.insert(kinds.end(), std::begin(kOtherWorkloads), std::end(kOtherWorkloads));
-  for (const workloads::WorkloadKind kind : kinds) {
-    if (kind != workloads::WorkloadKind::tpcc) continue;
-    throw UsageError(fmt::format("--workload: crash-test knows {}, but not {}",
-                                 crash_workload_names(), to_string(kind)));
+  auto known = parse_workloads("all");
+  known.insert(known.end(), std::begin(kOtherWorkloads), std::end(kOtherWorkloads));
+  if (text == "all") return known;
+  std::vector<workloads::WorkloadKind> kinds;
+  for (const std::string& name : split_list("--workload", text)) {
+    const auto kind = std::ranges::find(known, name, [](auto each) { return to_string(each); });
+    if (kind == known.end()) {
+      throw UsageError(
+          fmt::format("--workload: crash-test knows {}, but not {}", crash_workload_names(), name));
+    }
+    kinds.push_back(*kind);
   }
   return kinds;
 }

@@ -129,6 +129,11 @@ void check_buckets(const LockRun& run) {
   }
 }
 
+// Before anything runs, which may take long: the grid refuses others itself.
+void check_grid(const LockRun& run) {
+  if (run.lock == "grid") GridRangeLock{run.options};
+}
+
 // One row for each lock that can do what the point asks for.
 void add_rows(std::vector<Row>& rows, const LockRun& point, const LockbenchArguments& a) {
   if (point.held > point.slots) {
@@ -139,6 +144,7 @@ void add_rows(std::vector<Row>& rows, const LockRun& point, const LockbenchArgum
     Row row{point, {}, 0};
     row.run.lock = lock;
     check_buckets(row.run);
+    check_grid(row.run);
     if (point.workload == LockWorkload::shared && point.writes != 100 && !has_shared_mode(lock)) {
       continue;
     }
@@ -341,6 +347,7 @@ int run(const LockbenchArguments& a) {
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   if (a.instructions) {
     std::erase_if(rows, [](const Row& row) { return row.run.lock == "none"; });
+    if (rows.empty()) throw UsageError("--lock: 'none' has no instructions to count");
     std::vector<LockRun> runs;
     runs.reserve(rows.size());
     for (const Row& row : rows) runs.push_back(row.run);
@@ -373,10 +380,10 @@ void add_lockbench_command(CLI::App& app, int& exit_code) {
       ->add_option("--lock", a->locks,
                    fmt::format("all, or a list of {}", fmt::join(lock_names(), ", ")))
       ->capture_default_str();
-  bench
-      ->add_option("--workload", a->workloads,
-                   "a list of W1, W2, uncontended, height, shared, overlap")
-      ->capture_default_str();
+  auto* workload = bench
+                       ->add_option("--workload", a->workloads,
+                                    "a list of W1, W2, uncontended, height, shared, overlap")
+                       ->capture_default_str();
   bench->add_option("--threads", a->threads, "a list of numbers; uncontended runs with one")
       ->capture_default_str();
   bench->add_option("--held", a->held, "uncontended: ranges that are held (default: 0,256,65536)");
@@ -395,8 +402,10 @@ void add_lockbench_command(CLI::App& app, int& exit_code) {
   bench->add_option("--repeat", a->repeat, "runs of each row; the median counts")
       ->capture_default_str();
   bench->add_option("--seed", a->seed, "of the ranges")->capture_default_str();
-  bench->add_flag("--instructions", a->instructions,
-                  "count instructions per uncontended pair with valgrind, instead of time");
+  bench
+      ->add_flag("--instructions", a->instructions,
+                 "count instructions per uncontended pair with valgrind, instead of time")
+      ->excludes(workload);
   add_output_option(*bench, "--json", a->json, "write the rows to this file, - for stdout");
   bench->callback([a, &exit_code] { exit_code = run(*a); });
 }

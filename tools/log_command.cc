@@ -61,7 +61,8 @@ int run(const LogArguments& a) {
         }
       });
   const int code = report_damage(a, summary, stdout);
-  fmt::print("{} records, {} shown; the pool {}\n", summary.records, shown,
+  fmt::print("{} records, {} watermarks, {} shown; the pool {}\n", summary.records,
+             summary.watermarks, shown,
              summary.clean ? "was closed: none will be replayed" : "was not closed");
   return code;
 }

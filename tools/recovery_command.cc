@@ -2,6 +2,7 @@
 // number of threads (the paper's figure 8). All recoveries of a log start from the same crashed
 // pool and must end in the same image; afterwards the workload's own check looks at it.
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -68,12 +69,13 @@ std::vector<unsigned> checkpoint_intervals(const std::string& text) {
   if (text.empty()) return {0};
   std::vector<unsigned> intervals;
   for (const std::string& part : split_list("--checkpoint-ms", text)) {
-    const std::uint64_t interval = parse_size(part);
-    if (interval < 1 || interval > 3'600'000) {
+    unsigned interval = 0;
+    const auto [rest, error] = std::from_chars(part.data(), part.data() + part.size(), interval);
+    if (error != std::errc() || *rest != '\0' || interval < 1 || interval > 3'600'000) {
       throw UsageError(
-          fmt::format("--checkpoint-ms: wanted 1 to 3600000 milliseconds, found {}", part));
+          fmt::format("--checkpoint-ms: wanted 1 to 3600000 milliseconds, found '{}'", part));
     }
-    intervals.push_back(static_cast<unsigned>(interval));
+    intervals.push_back(interval);
   }
   return intervals;
 }

@@ -1,5 +1,6 @@
 #include "workloads/floor.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::uint64_t kBytes = 32 << 20;
 constexpr std::uint64_t kLine = 64;
 constexpr std::uint64_t kBlock = 4096;
+constexpr unsigned kSlices = 51;
 
 }  // namespace
 
@@ -46,13 +48,9 @@ FloorResult measure_floor(const std::filesystem::path& beside, MemoryKind memory
     mapped->log_store(at, record.data(), bytes, streaming);
   }
   emu::FlushCounts counts;
-  const std::uint64_t start = emu::ticks();
-  const std::uint64_t duration = emu::ticks_from_nanoseconds(seconds * 1e9);
-  std::uint64_t writes = 0;
   std::uint64_t at = 0;
-  std::uint64_t now = start;
-  for (; now - start < duration; ++writes) {
-    record[0] = writes;
+  const auto write = [&] {
+    ++record[0];
     mapped->log_store(at, record.data(), bytes, streaming);
     const emu::IoStatus flushed = mapped->log_flush(at, bytes, streaming, counts);
     const emu::IoStatus fenced = mapped->fence(counts);
@@ -61,11 +59,24 @@ FloorResult measure_floor(const std::filesystem::path& beside, MemoryKind memory
                   {.path = path, .wanted = {}, .found = {}});
     }
     at = at + 2 * stride <= kBytes ? at + stride : 0;
-    now = emu::ticks();
+  };
+  // The mean of each slice; the median of those, since whoever takes the core away for a while
+  // would else be part of what a write costs.
+  const std::uint64_t slice = emu::ticks_from_nanoseconds(seconds * 1e9 / kSlices);
+  std::vector<double> means;
+  for (unsigned i = 0; i < kSlices; ++i) {
+    const std::uint64_t start = emu::ticks();
+    std::uint64_t now = start;
+    std::uint64_t writes = 0;
+    for (; writes == 0 || now - start < slice; ++writes) {
+      write();
+      now = emu::ticks();
+    }
+    means.push_back(emu::nanoseconds_from_ticks(now - start) / static_cast<double>(writes));
   }
-  const double ns = emu::nanoseconds_from_ticks(now - start);
-  return {static_cast<double>(writes) / ns * 1e9, ns / static_cast<double>(writes),
-          mapped->flush_instruction()};
+  const auto median = means.begin() + kSlices / 2;
+  std::nth_element(means.begin(), median, means.end());
+  return {1e9 / *median, *median, mapped->flush_instruction()};
 }
 
 }  // namespace sp3::workloads

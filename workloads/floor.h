@@ -17,7 +17,7 @@ struct FloorResult {
 };
 
 // Makes a scratch file of 32 MiB whose name starts with `beside`, measures for `seconds`, removes
-// the file.
+// the file. The median of slices of that time, each with one write at least.
 // Errors: as sp3::Pool::create.
 FloorResult measure_floor(const std::filesystem::path& beside, MemoryKind memory,
                           const Latency& latency, FlushInstruction flush, unsigned lines,

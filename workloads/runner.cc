@@ -207,9 +207,12 @@ class Run {
 
   void work(unsigned index) {
     Worker& worker = *workers_[index];
-    // Warm-up and run, with two items for each swap.
-    const std::size_t draws = options_.operations == 0 ? OperationStream::kMostDraws
-                                                       : 3 * share(options_.operations, index) + 3;
+    // Warm-up and run, with two items for each swap. Many threads run for a part of the time each.
+    constexpr std::size_t kFewThreads = 16;
+    const std::size_t draws = options_.operations == 0
+                                  ? OperationStream::kMostDraws * kFewThreads /
+                                        std::max<std::size_t>(options_.threads, kFewThreads)
+                                  : 3 * share(options_.operations, index) + 3;
     std::optional<OperationStream> stream;
     attempt([&] { stream.emplace(spec_, zipf_, index, draws); });
     start_.arrive_and_wait();

@@ -30,7 +30,7 @@ class SP3_API Pool {
  public:
   // Makes a new pool file of `size` bytes, mode 0600, all its space reserved on disk, and opens it.
   // Errors: already_exists, is_a_directory, not_found (the directory), permission_denied, no_space,
-  // invalid_argument (sizes, options), unsupported, io_error, outcome_unknown. Nothing is left
+  // invalid_argument (path, sizes, options), unsupported, io_error, outcome_unknown. Nothing is left
   // behind on error.
   static Pool create(const std::filesystem::path& path, std::uint64_t size,
                      const Options& options = {});
@@ -38,7 +38,7 @@ class SP3_API Pool {
   // Opens a pool, recovering first if it was not closed.
   // Errors: not_found, is_a_directory, permission_denied, pool_in_use, not_a_pool, wrong_version,
   // wrong_size, wrong_uuid, damaged_superblock, damaged_metadata, damaged_log, unsupported,
-  // invalid_argument (options), io_error, outcome_unknown (while its first transaction is made
+  // invalid_argument (path, options), io_error, outcome_unknown (while its first transaction is made
   // durable).
   static Pool open(const std::filesystem::path& path, const Options& options = {});
 
@@ -46,7 +46,8 @@ class SP3_API Pool {
   static PoolInfo inspect(const std::filesystem::path& path);
 
   // Reads everything that can be verified, without changing a byte. Damage is reported, not thrown;
-  // errors as open for what cannot be read at all.
+  // errors as open for what cannot be read at all. What power that failed during a write explains is
+  // no damage: one of the two superblock copies may be half written.
   static CheckReport check(const std::filesystem::path& path);
 
   Pool(Pool&&) noexcept;

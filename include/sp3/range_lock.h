@@ -179,13 +179,16 @@ class RangeHandle {
 
 enum class Fairness : std::uint8_t {
   barging,  // whoever comes first after an unlock; the fastest
-  fifo,     // nobody overtakes a conflicting acquisition that waits
+  // Nobody overtakes a conflicting acquisition that waits; not even an owner of the range that it
+  // waits for: who nests a range that is free, but waited for as part of a larger one, waits behind
+  // that, in vain (nested_wait).
+  fifo,
 };
 
 struct RangeLockOptions {
   Fairness fairness = Fairness::barging;
   // An owner that already holds ranges waits at most this long for another, unless it says how
-  // long. Not below 0; nanoseconds::max() is for ever.
+  // long. Not below 0; nanoseconds::max() is for ever, also where owners wait in a circle.
   std::chrono::nanoseconds nested_wait = std::chrono::seconds(1);
   RangeLockDomain* domain = nullptr;  // nullptr: RangeLockDomain::process()
   unsigned max_height = 12;           // of the skip list's towers, 1 to 16
@@ -300,6 +303,8 @@ class SP3_API BlockingRangeLock {
   // Errors: Error{range_not_held} if it is empty, was used before, or is another lock's.
   void unlock(RangeHandle& handle) { release_handle(handle); }
   void unlock(RangeHandle&& handle) { release_handle(handle); }
+  // Those of them that are not empty. Errors: Error{range_not_held} if one is another lock's, and then
+  // all stay locked.
   void unlock_all(std::vector<RangeHandle>& handles);
 
   // As of some moment during the call, each entry by itself.

@@ -1,7 +1,8 @@
 // Session: one thread's way into a pool. It owns a log and a space of transaction IDs.
 //
-// Thread safety: one thread at a time (it may move between threads); use by two at once is detected
-//   where it can be (session_busy). Different sessions of a pool run in parallel.
+// Thread safety: one thread at a time (it may move between threads, as any object may). Use by two at
+//   once is mostly refused (session_busy), but not for certain, which would cost each transaction a
+//   locked instruction: it may hang or crash the process. It leaves the pool's file sound. Different sessions of a pool run in parallel.
 // Ownership: a session keeps its pool's core alive, but the pool can only be closed when all its
 //   sessions are.
 // Progress: a transaction that conflicts is retried with backoff; after

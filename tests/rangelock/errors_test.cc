@@ -126,6 +126,29 @@ TEMPLATE_TEST_CASE("a lock is looked at, closed and destroyed when no other owne
   CHECK(domain.statistics().owners == 1);
 }
 
+TEMPLATE_TEST_CASE("all of several handles are unlocked whether or not some are empty", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  RangeLockDomain domain;
+  const auto lock = make_lock<TestType>({.domain = &domain});
+  const auto other = make_lock<TestType>({.domain = &domain});
+  RangeOwner owner(1, domain);
+  const Range ranges[] = {{1, 2}, {3, 4}, {5, 6}};
+  std::vector<RangeHandle> handles = lock->lock_all(owner, ranges);
+  lock->unlock(handles[0]);
+  lock->unlock_all(handles);
+  CHECK(handles.empty());
+  CHECK(lock->holders().empty());
+
+  handles = lock->lock_all(owner, ranges);
+  handles.push_back(other->lock(owner, 7, 8));
+  CHECK(code_of([&] { lock->unlock_all(handles); }) == ErrorCode::range_not_held);
+  CHECK(lock->holders().size() == 3);
+  CHECK(handles.size() == 4);
+  other->unlock(handles.back());
+  lock->unlock_all(handles);
+  CHECK(lock->holders().empty());
+}
+
 TEST_CASE("sizes that cannot be are refused") {
   const auto is_refused = [](auto&& action) {
     CHECK(code_of(action) == ErrorCode::invalid_argument);
@@ -137,6 +160,8 @@ TEST_CASE("sizes that cannot be are refused") {
   is_refused([] { GridRangeLock({.buckets = 1}); });
   is_refused([] { SkiplistRangeLock({.max_height = 0}); });
   is_refused([] { SkiplistRangeLock({.max_height = 17}); });
+  is_refused([] { SkiplistRangeLock({.fairness = static_cast<Fairness>(2)}); });
+  is_refused([] { GridRangeLock({.fairness = static_cast<Fairness>(9)}); });
   is_refused([] { GridRangeLock({.nested_wait = std::chrono::nanoseconds(-1)}); });
   is_refused([] { SkiplistRangeLock({.nested_wait = std::chrono::nanoseconds::min()}); });
   is_refused([] { RangeLockDomain(0); });

@@ -149,6 +149,25 @@ TEMPLATE_TEST_CASE("a lock that goes away gives its nodes to the next", "", SP3_
   CHECK(domain.statistics().node_bytes <= 2 * after_some);
 }
 
+// None of them retires enough to pass an epoch itself.
+TEMPLATE_TEST_CASE("owners that come and go use the same nodes again", "", SP3_OUR_RANGE_LOCKS) {
+  for (const unsigned ranges : {1U, 4U, 200U}) {
+    RangeLockDomain domain;
+    const auto lock = make_lock<TestType>({.domain = &domain});
+    std::uint64_t after_some = 0;
+    for (unsigned i = 0; i < 20'000; ++i) {
+      RangeOwner owner(1, domain);
+      for (std::uint64_t at = 0; at < ranges; ++at) {
+        // Also wide, so that the grid has nodes to retire.
+        const RangeGuard guard(*lock, owner, 100'000 * at, 100'000 * at + 90'000);
+      }
+      if (i == 1000) after_some = domain.statistics().node_bytes;
+    }
+    INFO(ranges << " ranges");
+    CHECK(domain.statistics().node_bytes == after_some);
+  }
+}
+
 TEST_CASE("nodes that one owner makes and another retires go back to the first") {
   rangelock::Domain domain(2);
   const auto maker = domain.admit(1);

@@ -208,6 +208,20 @@ TEST_CASE("a body that goes on in a full pool does not commit") {
   CHECK(p.session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 1);
 }
 
+// What it had taken itself was free again after each checkpoint, which looked like progress.
+TEST_CASE("a transaction that no pool of this size could hold is told so soon") {
+  OnePool p(quiet_options(), std::uint64_t{256} * 1024);
+  using Page = Blob<3900>;
+  int attempts = 0;
+  CHECK(p.code([&](Transaction& tx) {
+    ++attempts;
+    for (int i = 0; i < 1000; ++i) static_cast<void>(tx.make<Page>());
+    return 0;
+  }) == "pool_full");
+  CHECK(attempts <= 6);
+  CHECK(p.code([](Transaction& tx) { return tx.make<Page>(); }) == "no error");
+}
+
 TEST_CASE("run inside run of the same session is an error, and the outer one goes on") {
   OnePool p;
   const auto cell = p.session.run([&](Transaction& tx) {

@@ -104,6 +104,35 @@ TEST_CASE("a child made by fork cannot use what it inherited, and ends without h
   }
 }
 
+TEST_CASE("a child that was forked inside a body does not commit") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    for (const bool makes : {false, true}) {
+      TempPath path;
+      Pool pool = Pool::create(path.path(), kTinyPool, quiet_options(memory));
+      Session session = pool.session();
+      const auto cell = make_cell(session);
+      pid_t child = -1;
+      // The child leaves by the error; what is behind it is the parent's alone.
+      const std::string found = outcome([&] {
+        session.run([&](Transaction& tx) {
+          if (child < 0) child = ::fork();
+          ++tx.write(cell).value;
+          if (makes) static_cast<void>(tx.make<Cell>());
+        });
+      });
+      if (child == 0) ::_exit(found == "forked" ? 0 : 1);
+      int status = -1;
+      REQUIRE(::waitpid(child, &status, 0) == child);
+      CHECK(status == 0);
+      CHECK(found == "no error");
+      CHECK(read_cell(session) == 1);
+      session.close();
+      pool.close();
+      CHECK(Pool::check(path.path()).sound());
+    }
+  }
+}
+
 TEST_CASE("a child destroys its session whatever other threads of the parent were doing") {
   OnePool p;
   auto session = std::make_unique<Session>(p.pool.session());

@@ -222,6 +222,55 @@ TEST_CASE("without memory to keep free slots and versions nothing ends the proce
   }
 }
 
+TEST_CASE("without memory a session and a pool are closed all the same") {
+  for (long allocations = 0; allocations < 30; ++allocations) {
+    OnePool p(roomy_options(), std::uint64_t{16} << 20);
+    Ptr<Thing> thing;
+    {
+      Session other = p.pool.session();
+      thing = other.run([](Transaction& tx) { return tx.make<Thing>(); });
+      other.run([&](Transaction& tx) { tx.write(thing).words[0] = 1; });
+      allocations_left = allocations;
+    }
+    allocations_left = kPlenty;
+    p.session.run([&](Transaction& tx) { ++tx.write(thing).words[0]; });
+    allocations_left = allocations;
+    p.session.close();
+    allocations_left = kPlenty;
+    CHECK_NOTHROW(p.reopen());
+    CHECK(p.session.run([&](Transaction& tx) { return tx.read(thing).words[0]; }) == 2);
+  }
+}
+
+TEST_CASE("without memory to hand out free slots none of them is lost") {
+  constexpr std::uint64_t kSize = std::uint64_t{1} << 20;
+  const auto capacity = [](OnePool& p) {
+    int made = 0;
+    while (p.code([](Transaction& tx) { return tx.make<Thing>(); }) == "no error") ++made;
+    return made;
+  };
+  OnePool untouched(quiet_options(), kSize);
+  const int wanted = capacity(untouched);
+  OnePool p(quiet_options(), kSize);
+  int refused = 0;
+  for (int i = 0; i < 1000; ++i) {
+    Session other = p.pool.session();
+    try {
+      other.run([&](Transaction& tx) {
+        allocations_left = i % 20;
+        static_cast<void>(tx.make<Thing>());
+        tx.cancel();
+      });
+    } catch (const std::bad_alloc&) {
+      ++refused;
+    } catch (const Cancelled&) {
+    }
+    allocations_left = kPlenty;
+  }
+  CHECK(refused > 0);
+  CHECK(capacity(p) == wanted);
+}
+
 // It stayed pinned, and the other waited for its grace for ever.
 TEST_CASE("a thread of a checkpoint without memory for its copies ends it, and the others go on") {
   Options options = roomy_options();

@@ -15,6 +15,30 @@ from command_line import ERROR, OK, USAGE, CommandTest, main, process_state
 
 
 class BenchTest(CommandTest):
+    def test_what_would_do_nothing_or_something_else_is_a_mistake(self):
+        for arguments, said in (
+            (["bench", "--zipf", ""], "--zipf: wanted a number, found nothing"),
+            (["bench", "--seed", ""], "--seed: wanted a number, found nothing"),
+            (["bench", "--latency-ns", "0,500"], "--latency-ns: wanted a number, found 0,500"),
+            (["bench", "--repeat", "4294967297"], "--repeat: wanted at most 4294967295, found 4294967297"),
+            (["bench", "--operations", "10", "--warmup", "1"], "--warmup"),
+            (["crash-test", "--strategy", "x"], "stamp, dag or both"),
+            (["crash-test", "--workload", "foo"], "ranges, bank, but not foo"),
+            (["lockbench", "--lock", "skiplist,grid", "--buckets", "0"], "buckets"),
+            (["lockbench", "--instructions", "--workload", "W1"], "--instructions"),
+            (["lockbench", "--instructions", "--lock", "none"], "no instructions"),
+            (["recovery-bench", "--checkpoint-ms", "10,1K"], "milliseconds, found '1K'"),
+            (["compare", "--section", "emulated", "--system", "lmdb"], "systems lmdb"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assertIn(said, self.complaint(*arguments, code=USAGE))
+
+    def test_recovery_of_a_log_that_nobody_writes_is_an_error(self):
+        for more in ([], ["--checkpoint-ms", "20"]):
+            result = self.sp3("recovery-bench", "--workload", "hashtable", "--insert-ratio", "0", "--entries", "100",
+                              "--log-bytes", "1M", "--repeat", "1", *more, code=ERROR)
+            self.assertIn("wrote nothing to the log", result.stderr)
+
     def test_bench_rows_carry_all_fields(self):
         result = self.sp3("bench", "--workload", "all", "--system", "sp3,sp3-async,nvm-tx,dram-tx",
                           "--threads", "1,2", "--operations", "500", "--repeat", "2", "--entries",

@@ -37,6 +37,18 @@ class CliTest(CommandTest):
         self.sp3("pool", "check", self.pool)
         self.assertIn("nothing to recover", self.sp3("pool", "recover", self.pool).stdout)
 
+    def test_help_that_nobody_gets_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            told = subprocess.run([self.SP3, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(told.returncode, ERROR)
+        self.assertIn("could not be written", told.stderr)
+
+    def test_a_report_of_no_rows_is_a_mistake(self):
+        empty = os.path.join(self.directory.name, "empty.json")
+        with open(empty, "w") as out:
+            out.write("[]")
+        self.assertIn("no rows", self.sp3("report", empty, code=USAGE).stderr)
+
     def test_a_pool_is_never_an_output(self):
         self.create()
         for command in (["log", self.pool, "--dot", self.pool], ["bench", "--json", self.pool],

@@ -268,6 +268,10 @@ class SimTest(CommandTest):
             ["--explore", "--seeds", "-"], ["--explore", "--images", "5"],
             ["--explore", "--seconds", "-1"], ["--explore", "--mutant", "gremlin"],
             ["--explore", "--case-cores", "9"], ["--explore", "--replay", "1"], ["--replay"],
+            ["--replay", "3", "--seeds", "1-2"], ["--replay", "3", "--json", "-"], ["--seeds", "1-5"],
+            ["--seconds", "1"], ["--mutant", "no_flush_own_record"], ["--case-cores", "2"],
+            ["--explore", "--workload", "sps"], ["--explore", "--cores", "2"], ["--replay", "3", "--system", "sp3"],
+            ["--validate", "--explore"], ["--sensitivity", "--validate"], ["--calibrate", "x", "--entries", "5"],
             ["--replay", "x"], ["--trace"], ["--history", "-"], ["--calibrate", "missing.json"],
         ):
             with self.subTest(arguments=arguments):

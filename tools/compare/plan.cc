@@ -315,7 +315,12 @@ ComparePlan make_compare_plan(const CompareArguments& a) {
   if (holds(wanted, kSimulated)) add_simulated(plan, built, a);
   if (holds(wanted, kRecovery)) add_recovery(plan, built, a);
   if (plan.cells.empty() && plan.programs.empty()) {
-    throw UsageError(plan.skipped.empty() ? "there is nothing to run" : plan.skipped.front());
+    throw UsageError(!plan.skipped.empty()
+                         ? plan.skipped.front()
+                         : fmt::format("there is nothing to run: of systems {} and workloads {}, "
+                                       "sections {} have none together",
+                                       fmt::join(built, ", "), a.workloads,
+                                       fmt::join(wanted, ", ")));
   }
   // The same combination may be impossible for the same reason at several numbers of threads.
   std::set<std::string> told;

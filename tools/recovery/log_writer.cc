@@ -61,6 +61,7 @@ class Writer {
 
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) throw std::runtime_error(failure_);
+    if (bytes_.load(std::memory_order_relaxed) == 0) throw std::runtime_error(nothing_written());
     if (system_->background().checkpoints != checkpoints) {
       throw std::runtime_error("a session found the log full and made a checkpoint");
     }
@@ -72,6 +73,12 @@ class Writer {
 
  private:
   static constexpr unsigned kBatch = 64;  // transactions between looks at what others wrote
+  static constexpr std::uint64_t kPatience = 1'000'000;  // transactions without a byte of log
+
+  [[nodiscard]] std::string nothing_written() const {
+    return fmt::format("{} transactions of this workload wrote nothing to the log",
+                       operations_.load(std::memory_order_relaxed));
+  }
 
   // Of the log that a client has taken, at most.
   [[nodiscard]] std::uint64_t taken(const workloads::Client& client) const {
@@ -93,6 +100,10 @@ class Writer {
         bytes_.fetch_add(now - before, std::memory_order_relaxed);
         operations_.fetch_add(kBatch, std::memory_order_relaxed);
         before = now;
+        if (operations_.load(std::memory_order_relaxed) >= kPatience &&
+            bytes_.load(std::memory_order_relaxed) == 0) {
+          throw std::runtime_error(nothing_written());
+        }
       }
       client.drain();
     } catch (const std::exception& error) {

@@ -112,6 +112,8 @@ def main(arguments):
     sys.stdout.reconfigure(errors="backslashreplace")  # as stderr: a path may be any bytes
     try:
         results = data.load(options.results)
+        if not results.rows:
+            raise data.BadInput(f"{', '.join(options.results)}: no rows, so there is nothing to draw")
         written = write_report(results, pathlib.Path(options.out), options.title)
     except data.BadInput as error:
         print(f"report: {error}", file=sys.stderr)

@@ -169,11 +169,14 @@ int run_calibration(const SimArguments& a) {
   Measured measured;
   try {
     std::ifstream in(a.calibrate);
+    if (!in) throw UsageError(fmt::format("--calibrate: {} cannot be read", a.calibrate));
     const auto rows = nlohmann::json::parse(in);
     measured = measured_in(rows);
     costs.machine = rows.at(0).at("machine");
   } catch (const nlohmann::json::exception& error) {
-    throw UsageError(fmt::format("--calibrate: {}: {}", a.calibrate, error.what()));
+    throw UsageError(
+        fmt::format("--calibrate: {}: wanted the output of sp3 micro --calibrate --json, found: {}",
+                    a.calibrate, error.what()));
   }
   costs.costs = costs_from(measured);
   const Measured simulated = simulate(costs.costs);

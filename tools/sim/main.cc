@@ -10,7 +10,13 @@
 namespace sp3::tools {
 namespace {
 
+// Groups of options. An option of another group than what is done belongs to would do nothing.
+constexpr const char* kTimed = "Timed runs";
+constexpr const char* kCampaigns = "Campaigns";
+constexpr const char* kCosts = "Costs";
+
 void add_timed_options(CLI::App& app, SimArguments& a) {
+  app.option_defaults()->group(kTimed);
   add_workload_option(app, a.workloads);
   app.add_option("--system", a.systems, "a list of " + system_names())->capture_default_str();
   app.add_option("--cores", a.cores, "a list of numbers of virtual cores")->capture_default_str();
@@ -29,6 +35,7 @@ void add_timed_options(CLI::App& app, SimArguments& a) {
 }
 
 void add_campaign_options(CLI::App& app, SimArguments& a) {
+  app.option_defaults()->group(kCampaigns);
   auto* explore =
       app.add_flag("--explore", a.explore, "try interleavings instead of measuring time");
   auto* crash =
@@ -36,10 +43,12 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
   app.add_flag("--rot", a.rot,
                "with --crash or --replay: the media also lose something of what they hold");
   app.add_option("--seeds", a.seeds,
-                 "of a campaign: FIRST-LAST, or FIRST- (1-1000; with --images 1000000-)");
+                 "of a campaign: FIRST-LAST, or FIRST- (1-1000; with --images 1000000-)")
+      ->needs(explore);
   app.add_option("--images", a.images, "of a campaign: start no seed after so many crash images")
       ->needs(crash);
   app.add_option("--seconds", a.seconds, "of a campaign: start no seed after this time")
+      ->needs(explore)
       ->check(CLI::NonNegativeNumber);
   auto* replay =
       app.add_option("--replay", a.replay,
@@ -57,6 +66,7 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
 }
 
 void add_cost_options(CLI::App& app, SimArguments& a) {
+  app.option_defaults()->group(kCosts);
   app.add_option("--calibrate", a.calibrate,
                  "make costs of what sp3 micro --calibrate --json measured, for --json FILE");
   app.add_flag("--validate", a.validate,
@@ -66,7 +76,35 @@ void add_cost_options(CLI::App& app, SimArguments& a) {
                "which conclusions survive each cost halved, and increased by half");
 }
 
-int run(const SimArguments& a) {
+// The options that were given and are in the group, apart from those that choose what is done.
+std::vector<std::string> given(const CLI::App& app, const std::string& group) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() != 0 && option->get_group() == group) names.push_back(option->get_name());
+  }
+  return names;
+}
+
+void refuse_options_without_effect(const CLI::App& app) {
+  const std::string kModes[] = {"--calibrate", "--validate", "--sensitivity", "--explore",
+                                "--replay"};
+  std::vector<std::string> modes;
+  for (const std::string& mode : kModes) {
+    if (app.count(mode) != 0) modes.push_back(mode);
+  }
+  if (modes.size() > 1) throw UsageError(modes[0] + " excludes " + modes[1]);
+  const std::string mode = modes.empty() ? "" : modes[0];
+  const bool is_campaign = mode == "--explore" || mode == "--replay";
+  for (const std::string& option : given(app, kCampaigns)) {
+    if (!is_campaign) throw UsageError(option + " requires --explore or --replay");
+  }
+  for (const std::string& option : given(app, kTimed)) {
+    if (is_campaign || mode == "--calibrate") throw UsageError(mode + " excludes " + option);
+  }
+}
+
+int run(const CLI::App& app, const SimArguments& a) {
+  refuse_options_without_effect(app);
   if (!a.calibrate.empty()) return run_calibration(a);
   if (a.validate) return run_validation(a);
   if (a.sensitivity) return run_sensitivity(a);
@@ -91,8 +129,10 @@ int main(int argc, char** argv) {
   sp3::tools::add_timed_options(app, arguments);
   sp3::tools::add_campaign_options(app, arguments);
   sp3::tools::add_cost_options(app, arguments);
+  app.option_defaults()->group("Output");
   sp3::tools::add_output_option(app, "--json", arguments.json,
-                                "write the rows to this file, - for stdout");
-  app.callback([&] { exit_code = sp3::tools::run(arguments); });
+                                "write the rows to this file, - for stdout; not of a replay")
+      ->excludes("--replay");
+  app.callback([&] { exit_code = sp3::tools::run(app, arguments); });
   return sp3::tools::run_app(app, argc, argv, exit_code);
 }
