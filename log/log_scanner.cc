@@ -51,7 +51,8 @@ class Scan {
         heads_(heads),
         executor_(executor),
         progress_(progress),
-        allowance_((kMostPasses + source.layout.max_sessions) * source.layout.log_bytes),
+        allowance_((kMostPasses + source.layout.max_sessions) * source.layout.log_bytes,
+                   source.layout.log_bytes / kBytesForEachKept),
         walks_(source.layout.segments) {}
 
   ScanResult run() {
@@ -144,6 +145,7 @@ void Scan::walk_all() {
 
 void Scan::walk_all(const std::vector<SegmentRun>& runs) {
   const std::uint64_t used = allowance_.used();
+  const std::uint64_t kept = allowance_.kept();
   std::uint64_t total = walked_;
   for (const SegmentRun& run : runs) total += run.bytes;
   const auto walk = [&](const SegmentRun& run) {
@@ -160,7 +162,7 @@ void Scan::walk_all(const std::vector<SegmentRun>& runs) {
   if (!allowance_.is_spent()) return;
   // What was read in time depends on the threads. What is replayed must not: a recovery that was
   // killed must be followed by one that chooses the same records.
-  allowance_.set_used(used);
+  allowance_.set(used, kept);
   for (const SegmentRun& run : runs) walk(run);
 }
 
@@ -263,7 +265,7 @@ void Scan::judge_all() {
         result_, {source_.layout.log_offset,
                   fmt::format("the log is not read to its end: its runs overlap as those of no log "
                               "that was written, and {} times its size has been read",
-                              kMostPasses + source_.layout.max_sessions)});
+                              allowance_.used() / source_.layout.log_bytes)});
   }
   for (const BadHeader& bad : search_.bad) {
     base::add_damage(result_, {source_.layout.segment_offset(bad.segment), bad.what});

@@ -12,6 +12,7 @@ bool well_formed_delta(const std::byte* at, std::uint64_t bytes) {
     if (bytes < sizeof(DeltaRun)) return false;
     DeltaRun run;
     std::memcpy(&run, at, sizeof run);
+    if (run.count == 0) return false;  // no writer makes such
     const std::uint64_t used = sizeof run + std::uint64_t{run.count} * 8;
     if (used > bytes) return false;
     at += used;

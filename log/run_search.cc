@@ -48,21 +48,31 @@ std::string find_contradiction(const SegmentHeader& header, std::uint32_t segmen
   return {};
 }
 
-void examine(const LogSource& source, std::uint32_t segment, Found& found) {
-  const std::uint64_t offset = source.layout.segment_offset(segment);
+// The segment's header, if it is intact and of this or a later generation.
+std::optional<SegmentHeader> read_header(const LogSource& source, std::uint32_t segment) {
   SegmentHeader header;
-  std::memcpy(&header, source.file + offset, sizeof header);
+  std::memcpy(&header, source.file + source.layout.segment_offset(segment), sizeof header);
+  if (header.magic != kSegmentMagic) return std::nullopt;
   // Older generations are history, whatever they say.
-  if (header.magic != kSegmentMagic) return;
   if (header.generation < source.generation &&
       !base::mutant(base::Mutant::recovery_ignores_generation)) {
-    return;
+    return std::nullopt;
+  }
+  if (header.generation > source.generation && header.generation - source.generation > kFarthest) {
+    return std::nullopt;
   }
   const std::uint32_t own_seed = seed(source.uuid, header.session, header.generation);
   if (checksum(header, own_seed, segment) != header.crc &&
       !base::mutant(base::Mutant::recovery_ignores_header_checksum)) {
-    return;
+    return std::nullopt;
   }
+  return header;
+}
+
+void examine(const LogSource& source, std::uint32_t segment, Found& found) {
+  const std::optional<SegmentHeader> intact = read_header(source, segment);
+  if (!intact) return;
+  const SegmentHeader& header = *intact;
   raise(found.newest.generation, header.generation, source.generation);
   raise(found.newest.checkpoint_number, header.checkpoint_number, source.checkpoint_number);
 
@@ -72,7 +82,7 @@ void examine(const LogSource& source, std::uint32_t segment, Found& found) {
     return;
   }
   SegmentRun run;
-  run.offset = offset;
+  run.offset = source.layout.segment_offset(segment);
   run.bytes = std::uint64_t{header.segments} * source.layout.segment_size;
   run.first_lsn = header.first_lsn;
   run.segment = segment;
@@ -81,6 +91,12 @@ void examine(const LogSource& source, std::uint32_t segment, Found& found) {
 }
 
 }  // namespace
+
+std::optional<BadHeader> find_later_generation(const LogSource& source, std::uint32_t segment) {
+  const std::optional<SegmentHeader> header = read_header(source, segment);
+  if (!header || header->generation <= source.generation) return std::nullopt;
+  return BadHeader{segment, find_contradiction(*header, segment, source)};
+}
 
 RunSearch find_runs(const LogSource& source, emu::Executor& executor) {
   const std::uint32_t segments = source.layout.segments;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,8 @@ struct BadHeader {
 // The largest numbers in any intact header of the superblock's or a later generation. What comes
 // into force next must be above them, or a log that was given up would be believed again. Numbers
 // more than kFarthest above the superblock's are left out: no pool ever gets there, and bytes made
-// up to look like a header must not use up the numbers that are left.
+// up to look like a header must not use up the numbers that are left. A header of such a generation is
+// none: nothing that is given up would ever make it history.
 struct Newest {
   std::uint64_t generation = 0;
   std::uint64_t checkpoint_number = 0;
@@ -66,6 +68,10 @@ struct RunSearch {
   std::vector<BadHeader> bad;
   Newest newest;  // of `runs` and `bad`, and of headers that are hidden in others' runs
 };
+
+// What is wrong with the segment's header if it is intact and of a later generation than the
+// superblock's.
+std::optional<BadHeader> find_later_generation(const LogSource& source, std::uint32_t segment);
 
 // Reads every segment's header, in parallel. Runs may overlap, since history is among them.
 RunSearch find_runs(const LogSource& source, emu::Executor& executor);

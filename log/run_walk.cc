@@ -52,7 +52,7 @@ void collect_watermarks(const RecordView& record, std::vector<Watermark>& to) {
 std::string find_contradiction(const LogSource& source, const RecordView& record) {
   std::string what;
   // The floor would be raised to it, and a superblock with such a floor is believed by nobody.
-  if (record.stamp() > pool::kMostStamp) {
+  if (record.stamp() > pool::kMostStampToGoOnFrom) {
     return fmt::format("record {} has stamp {}, which no clock reaches", record.lsn(),
                        record.stamp());
   }
@@ -113,7 +113,9 @@ RunWalk walk_run(const LogSource& source, const SegmentRun& run, Lsn head, Stamp
     if (record) {
       walk.contradiction = find_contradiction(source, *record);
       if (!walk.contradiction.empty()) break;
+      const std::size_t kept = walk.kept();
       take(source, run.session, *record, head, floor, walk);
+      reading.keep(walk.kept() - kept);
       walk.last_stamp = record->stamp();
       continue;
     }
@@ -148,7 +150,7 @@ void look_beyond(const LogSource& source, SessionId session, FileRange where, Ls
             beyond.named.push_back({record.lsn(), record.stamp()});
           }
         }
-        if (record.stamp() <= pool::kMostStamp) {
+        if (record.stamp() <= pool::kMostStampToGoOnFrom) {
           beyond.largest_stamp = std::max(beyond.largest_stamp, record.stamp());
         }
         beyond.persisted_upto =

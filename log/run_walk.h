@@ -52,6 +52,10 @@ struct RunWalk {
   std::uint64_t watermark_records = 0;  // of `records`
   std::vector<Watermark> watermarks;
 
+  // What it holds in memory, of 16 bytes each.
+  [[nodiscard]] std::size_t kept() const {
+    return records.size() + dependencies.size() + watermarks.size();
+  }
   // Whether reading passed over the byte at this position of the run, which lies before `position`.
   [[nodiscard]] bool is_in_gap(std::uint64_t at) const { return at >= gap_begin && at < gap_end; }
 };

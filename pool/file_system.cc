@@ -176,15 +176,21 @@ void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path)
   }
 }
 
-void fill_holes(int fd, std::uint64_t bytes, const std::string& path) {
-  // tmpfs would look at every page; but there the blocks are the pages, and nothing else.
+// Bytes of the file that have no page yet, if it is in memory: there the blocks are the pages.
+static std::uint64_t missing_pages(int fd, std::uint64_t bytes, struct statfs& system) {
   struct stat status {};
-  struct statfs system {};
   constexpr std::uint64_t kUnit = 512;  // of st_blocks
-  if (::fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC && ::fstat(fd, &status) == 0 &&
-      static_cast<std::uint64_t>(status.st_blocks) * kUnit >= bytes) {
-    return;
+  if (::fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC || ::fstat(fd, &status) != 0) {
+    return bytes;
   }
+  const std::uint64_t there = static_cast<std::uint64_t>(status.st_blocks) * kUnit;
+  return bytes - std::min(bytes, there);
+}
+
+void fill_holes(int fd, std::uint64_t bytes, const std::string& path) {
+  // tmpfs would look at every page.
+  struct statfs system {};
+  if (missing_pages(fd, bytes, system) == 0) return;
   // Not posix_fallocate, which reads and writes each block where the file system cannot do it.
   while (::fallocate(fd, 0, 0, static_cast<::off_t>(bytes)) != 0) {
     if (errno == EINTR) continue;
@@ -193,6 +199,31 @@ void fill_holes(int fd, std::uint64_t bytes, const std::string& path) {
     }
     return;
   }
+}
+
+void require_readable_holes(int fd, std::uint64_t bytes, const std::string& path) {
+  struct statfs system {};
+  const std::uint64_t missing = missing_pages(fd, bytes, system);
+  if (system.f_type != TMPFS_MAGIC || system.f_blocks == 0) return;  // f_blocks 0: no limit
+  const std::uint64_t left = system.f_bavail * static_cast<std::uint64_t>(system.f_bsize);
+  if (missing <= left) return;
+  ErrorFacts facts;
+  facts.path = path;
+  facts.wanted = fmt::format("{} bytes", missing);
+  facts.found = fmt::format("{} bytes", left);
+  throw Error(ErrorCode::no_space, "the file has holes, and its file system no room to read them",
+              std::move(facts));
+}
+
+void require_size_allowed(std::uint64_t bytes, const std::string& path) {
+  struct ::rlimit limit {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return;
+  ErrorFacts facts;
+  facts.path = path;
+  facts.wanted = fmt::format("{} bytes", bytes);
+  facts.found = fmt::format("{} bytes", limit.rlim_cur);
+  throw Error(ErrorCode::no_space, "the pool is larger than this process may make a file",
+              std::move(facts));
 }
 
 void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::string& path) {
@@ -260,16 +291,7 @@ void NewFile::open_temporary() {
 
 void NewFile::reserve(std::uint64_t size) {
   emu::step(emu::Step::pool_create);
-  // Asked, because whoever goes beyond the limit is sent a signal.
-  struct ::rlimit limit {};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
-    ErrorFacts facts;
-    facts.path = path_;
-    facts.wanted = fmt::format("{} bytes", size);
-    facts.found = fmt::format("{} bytes", limit.rlim_cur);
-    throw Error(ErrorCode::no_space, "the pool is larger than this process may make a file",
-                std::move(facts));
-  }
+  require_size_allowed(size, path_);
   int error = EINTR;
   while (error == EINTR) {
     error = ::posix_fallocate(file_.get(), 0, static_cast<::off_t>(size));

@@ -12,4 +12,9 @@ namespace sp3::pool {
 inline constexpr base::Stamp kMostStamp = base::kMaxStamp / 2;
 inline constexpr std::uint64_t kMostCount = std::uint64_t{1} << 62;
 
+// Whoever goes on writing goes on from no more than this, so that what is written next (for nine
+// years of stamps, and more openings and checkpoints than there will be) is believed as well.
+inline constexpr base::Stamp kMostStampToGoOnFrom = kMostStamp - (base::Stamp{1} << 58);
+inline constexpr std::uint64_t kMostCountToGoOnFrom = kMostCount - (std::uint64_t{1} << 40);
+
 }  // namespace sp3::pool

@@ -93,7 +93,12 @@ std::unique_ptr<PoolFile> PoolFile::open(const std::filesystem::path& path, cons
   pool->layout_ = layout_of(superblock, pool->path_);
   if (writable) require_writable(superblock, pool->choice_.copy, pool->path_);
   require_uuid(superblock, options, pool->path_);
-  if (writable) fill_holes(pool->fd_, size, pool->path_);
+  if (writable) {
+    require_size_allowed(size, pool->path_);
+    fill_holes(pool->fd_, size, pool->path_);
+  } else {
+    require_readable_holes(pool->fd_, size, pool->path_);
+  }
 
   emu::step(emu::Step::pool_open);
   pool->memory_ =

@@ -278,6 +278,21 @@ void SlabDirectory::mend(emu::Memory& memory, int copy, std::uint32_t slab,
   if (flushes) memory.flush_found(at, sizeof record, counts);
 }
 
+void SlabDirectory::carry(emu::Memory& memory, int copy, std::uint32_t slab,
+                          emu::FlushCounts& counts) const {
+  const SlabRecord& record = records_[slab];
+  const SlabShape shape = slab_shape(layout_.slab_size, record.slot_size);
+  const std::byte* const view = memory.view();
+  const Bitmap bitmap = read_bitmap(memory, slab, 1 - copy);
+  const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(copy);
+  if (std::memcmp(view + at, bitmap.data(), shape.bitmap_bytes) != 0) {
+    memory.store(at, bitmap.data(), shape.bitmap_bytes);
+  }
+  memory.flush_found(at, shape.bitmap_bytes, counts);
+  memory.store(record_offset(slab, copy), &record, sizeof record);
+  memory.flush(record_offset(slab, copy), sizeof record, counts);
+}
+
 void SlabDirectory::format(emu::Memory& memory, const Layout& layout, const Identity& identity,
                            int copy, emu::FlushCounts& counts) {
   std::vector<SlabRecord> records(layout.slabs);

@@ -79,6 +79,10 @@ class SlabDirectory {
   // stored).
   void mend(emu::Memory& memory, int copy, std::uint32_t slab, emu::FlushCounts& counts) const;
 
+  // Stores record and bitmap of copy 1 - `copy` as the slab's description in copy `copy`, whatever
+  // the bitmap's bytes are; flushes, does not fence. For a slab of which both bitmaps are damaged.
+  void carry(emu::Memory& memory, int copy, std::uint32_t slab, emu::FlushCounts& counts) const;
+
   // Writes a directory copy of free slabs (pool creation): stores and flushes.
   static void format(emu::Memory& memory, const Layout& layout, const Identity& identity, int copy,
                      emu::FlushCounts& counts);

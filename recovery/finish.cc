@@ -10,7 +10,9 @@
 #include <sp3/error.h>
 
 #include "base/mutant.h"
+#include "emu/executor.h"
 #include "emu/step.h"
+#include "pool/limits.h"
 #include "recovery/durable.h"
 
 namespace sp3::recovery {
@@ -31,14 +33,29 @@ pool::Bitmap load_bitmap(const pool::PoolFile& file, const pool::SlabDirectory& 
                                : directory.load_bitmap(file.memory(), slab, copy);
 }
 
-// Stores the description of every slab that `plan` (if any) changed, and if `all_from` is a copy,
-// of every other too, as that copy has it.
-void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const SlabPlan* plan,
+enum class Mend : std::uint8_t { nothing, current, both };
+
+// What of the metadata is written, besides the superblocks.
+struct Rewrite {
+  bool whole = false;              // the other copy is no better than bytes
+  Mend mend = Mend::nothing;       // what may be damaged
+  const SlabPlan* plan = nullptr;  // what recovery has changed; null: a closed pool is opened
+  std::vector<bool> unreadable;    // slabs of which both bitmaps are damaged, and stay so
+
+  [[nodiscard]] bool opens() const { return plan == nullptr; }
+};
+
+// Stores the description of every slab that recovery changed, and if `all_from` is a copy, of every
+// other too, as that copy has it.
+void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const Rewrite& what,
                     int copy, std::optional<int> all_from, emu::FlushCounts& counts) {
   emu::step(copy == 0 ? emu::Step::recovery_metadata_a : emu::Step::recovery_metadata_b);
+  const SlabPlan* const plan = what.plan;
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     if (plan != nullptr && plan->changed(slab)) {
       directory.store(file.memory(), copy, slab, plan->record(slab), plan->bitmap(slab), counts);
+    } else if (all_from && what.unreadable[slab]) {
+      directory.carry(file.memory(), copy, slab, counts);
     } else if (all_from) {
       const pool::SlabRecord record = directory.record(slab);
       pool::Bitmap bitmap;
@@ -73,17 +90,16 @@ void settle(pool::PoolFile& file, bool opens) {
   if (!mutant(Mutant::no_fence_found_superblocks)) fence(file, counts);
 }
 
-enum class Mend : std::uint8_t { nothing, current, both };
-
 // (P13) What was read is in these copies too, and not only in the other, before that is touched:
 // where one copy of a record or bitmap is damaged, power could fail in the middle of rewriting the
 // only good one.
-void mend(pool::PoolFile& file, const pool::SlabDirectory& directory, Mend what) {
-  if (what == Mend::nothing || mutant(Mutant::recovery_does_not_mend)) return;
+void mend(pool::PoolFile& file, const pool::SlabDirectory& directory, const Rewrite& what) {
+  if (what.mend == Mend::nothing || mutant(Mutant::recovery_does_not_mend)) return;
   emu::FlushCounts counts;
   for (const int copy : {0, 1}) {
-    if (what == Mend::current && copy != file.current_copy()) continue;
+    if (what.mend == Mend::current && copy != file.current_copy()) continue;
     for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
+      if (what.unreadable[slab]) continue;
       if (mutant(Mutant::recovery_trusts_mended_metadata) &&
           !directory.is_damaged(file.memory(), copy, slab)) {
         continue;
@@ -94,22 +110,21 @@ void mend(pool::PoolFile& file, const pool::SlabDirectory& directory, Mend what)
   if (!mutant(Mutant::no_fence_mended_metadata)) fence(file, counts);
 }
 
-// (P8) to (P13) of docs/RECOVERY.md. `directory` is that of the current copy; `whole`: the other
-// copy is no better than bytes; `to_mend`: what may be damaged.
-void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, bool whole, Mend to_mend,
-                const SlabPlan* plan, const pool::SuperblockImage& image) {
+// (P8) to (P13) of docs/RECOVERY.md. `directory` is that of the current copy.
+void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const Rewrite& what,
+                const pool::SuperblockImage& image) {
   const int sound = file.current_copy();
-  const bool opens = plan == nullptr;
-  if (!(opens && mutant(Mutant::opening_does_not_settle_superblocks))) settle(file, opens);
-  mend(file, directory, to_mend);
+  if (!(what.opens() && mutant(Mutant::opening_does_not_settle_superblocks)))
+    settle(file, what.opens());
+  mend(file, directory, what);
   const int first = mutant(Mutant::recovery_overwrites_current_copy) ? sound : 1 - sound;
   for (const int copy : {first, 1 - first}) {
     emu::FlushCounts counts;
     // It is rewritten from what was read, slab by slab: replay may have written objects over the
     // old bitmaps of a slab carved anew.
     const std::optional<int> all_from =
-        copy == first && whole ? std::optional<int>(sound) : std::nullopt;
-    if (all_from || plan != nullptr) store_metadata(file, directory, plan, copy, all_from, counts);
+        copy == first && what.whole ? std::optional<int>(sound) : std::nullopt;
+    if (all_from || !what.opens()) store_metadata(file, directory, what, copy, all_from, counts);
     emu::step(copy == 0 ? emu::Step::recovery_superblock_a : emu::Step::recovery_superblock_b);
     pool::write_superblock(file.memory(), file.layout(), copy, image, counts);
     if (mutant(copy == first ? Mutant::no_fence_recovered_superblock_first
@@ -169,25 +184,80 @@ bool differ(const pool::PoolFile& file, const pool::SlabDirectory& directory) {
 }
 
 // What is rewritten or mended needs every bitmap: all are verified before the first store.
-void require_bitmaps(const pool::PoolFile& file, const pool::SlabDirectory& directory) {
+void require_bitmaps(const pool::PoolFile& file, const pool::SlabDirectory& directory,
+                     bool accept_loss, std::vector<bool>& unreadable) {
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     if (directory.record(slab).type == 0) continue;
-    (void)load_bitmap(file, directory, slab, file.current_copy());
+    try {
+      (void)load_bitmap(file, directory, slab, file.current_copy());
+    } catch (const Error&) {
+      if (!accept_loss) throw;
+      unreadable[slab] = true;
+    }
   }
+}
+
+// Without the root directory there is no pool: while nothing is written.
+void require_slab_of_roots(const pool::PoolFile& file, const pool::SlabDirectory& directory) {
+  if (directory.record(0).type != 0) (void)load_bitmap(file, directory, 0, file.current_copy());
+}
+
+// The log of a closed pool is history. A session's first run begins at segment 0, so if there is a
+// later generation than the superblock's, that segment is of it: then the superblocks are older than
+// the log, and what was acknowledged since is lost.
+log::Newest look_for_later_log(const pool::PoolFile& file, bool accept_loss) {
+  const log::LogSource source{.file = file.memory().view(),
+                              .layout = file.layout(),
+                              .uuid = file.superblock().fixed.uuid,
+                              .generation = file.superblock().fixed.generation,
+                              .checkpoint_number = file.superblock().fixed.checkpoint_number};
+  const std::optional<log::BadHeader> later = log::find_later_generation(source, 0);
+  if (!later) return {};
+  if (!accept_loss) {
+    throw Error(ErrorCode::damaged_log, later->what,
+                {.path = file.path(), .offset = file.layout().segment_offset(later->segment)});
+  }
+  emu::Executor executor(0);
+  return log::find_runs(source, executor).newest;
 }
 
 }  // namespace
 
-pool::SuperblockImage start_generation(pool::PoolFile& file) {
-  pool::SuperblockImage image = next_generation(file, {});
+void require_numbers_left(const pool::PoolFile& file) {
+  const pool::Superblock& s = file.superblock().fixed;
+  const struct {
+    const char* name;
+    std::uint64_t found;
+    std::uint64_t most;
+  } numbers[] = {{"number", s.number, pool::kMostCountToGoOnFrom},
+                 {"generation", s.generation, pool::kMostCountToGoOnFrom},
+                 {"checkpoint number", s.checkpoint_number, pool::kMostCountToGoOnFrom},
+                 {"floor", s.floor, pool::kMostStampToGoOnFrom},
+                 {"largest stamp", s.largest_stamp, pool::kMostStampToGoOnFrom}};
+  for (const auto& [name, found, most] : numbers) {
+    if (found <= most) continue;
+    throw Error(ErrorCode::damaged_superblock,
+                fmt::format("the superblock's {} is one that no pool gets to", name),
+                {.path = file.path(),
+                 .offset = file.layout().superblock_offset(file.current_copy()),
+                 .wanted = fmt::format("at most {}", most),
+                 .found = fmt::format("{}", found)});
+  }
+}
+
+pool::SuperblockImage start_generation(pool::PoolFile& file, bool accept_loss) {
+  require_numbers_left(file);
+  pool::SuperblockImage image = next_generation(file, look_for_later_log(file, accept_loss));
   pool::SlabDirectory directory = file.directory();
-  const bool whole = !file.both_vouch();
-  const bool damaged = !whole && differ(file, directory);
-  if (whole || damaged) require_bitmaps(file, directory);
-  Mend to_mend = Mend::nothing;
-  if (damaged) to_mend = Mend::both;
-  if (whole && file.shares_bitmaps()) to_mend = Mend::current;
-  write_both(file, directory, whole, to_mend, nullptr, image);
+  Rewrite what;
+  what.whole = !file.both_vouch();
+  what.unreadable.resize(directory.size());
+  const bool damaged = !what.whole && differ(file, directory);
+  if (what.whole || damaged) require_bitmaps(file, directory, accept_loss, what.unreadable);
+  require_slab_of_roots(file, directory);
+  if (damaged) what.mend = Mend::both;
+  if (what.whole && file.shares_bitmaps()) what.mend = Mend::current;
+  write_both(file, directory, what, image);
   return image;
 }
 
@@ -201,9 +271,13 @@ pool::SuperblockImage finish_recovery(pool::PoolFile& file, pool::SlabDirectory&
   image.fixed.largest_stamp = std::max<std::uint64_t>(image.fixed.largest_stamp, image.fixed.floor);
   // A copy that was not equal may be torn anywhere; and where a crash interrupted a checkpoint
   // between a copy's metadata and its superblock, equal superblocks say nothing about the rest.
-  const bool whole = !(file.copies_equal() && mutant(Mutant::recovery_trusts_equal_superblocks));
-  const Mend to_mend = file.shares_bitmaps() ? Mend::current : Mend::nothing;
-  write_both(file, directory, whole, to_mend, &plan, image);
+  Rewrite what;
+  what.whole = !(file.copies_equal() && mutant(Mutant::recovery_trusts_equal_superblocks));
+  what.mend = file.shares_bitmaps() ? Mend::current : Mend::nothing;
+  what.plan = &plan;
+  for (std::uint32_t slab = 0; slab < plan.size(); ++slab)
+    what.unreadable.push_back(plan.unreadable(slab));
+  write_both(file, directory, what, image);
   return image;
 }
 

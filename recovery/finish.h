@@ -17,9 +17,15 @@ namespace sp3::recovery {
 // Opens a clean pool for use: generation and number go up, state is open, heads are 1; floor,
 // checkpoint number and metadata stay. The directory copies are verified first, and what one has
 // lost is taken from the other. Returns the superblock now in force, durable in both copies.
-// Errors: io_error, damaged_metadata (nothing was written): both copies of something are damaged,
-// or the copies differ.
-pool::SuperblockImage start_generation(pool::PoolFile& file);
+// Errors: io_error; and, nothing being written, damaged_metadata (both copies of something are
+// damaged, or the copies differ), damaged_log (the log is of a later generation than the
+// superblocks), and as require_numbers_left. With `accept_loss` that log is given up, and a bitmap that
+// is damaged in both copies stays so.
+pool::SuperblockImage start_generation(pool::PoolFile& file, bool accept_loss = false);
+
+// Refuses numbers that no pool gets to: they were made up, and whoever went on from there would come
+// to some that nobody believes. Errors: damaged_superblock.
+void require_numbers_left(const pool::PoolFile& file);
 
 // Ends a recovery whose homes are durable: what `plan` says of the slabs that changed becomes the
 // directory, everything up to `floor` is home, the logs are empty; generation and checkpoint number

@@ -15,6 +15,7 @@
 
 #include <sp3/error.h>
 
+#include "base/damage_list.h"
 #include "base/mutant.h"
 #include "emu/clock.h"
 #include "emu/executor.h"
@@ -81,8 +82,11 @@ void Recovery::assess() {
   });
   const std::uint64_t scanned = emu::ticks();
   assessment_.cut();
-  assessment_.plan().load_bitmaps(file_.memory(), file_.current_copy(), file_.shares_bitmaps());
+  std::vector<Damage> unreadable;
+  assessment_.plan().load_bitmaps(file_.memory(), file_.current_copy(), file_.shares_bitmaps(),
+                                  options_.accept_loss, unreadable);
   assessment_.describe(report);
+  for (Damage& damage : unreadable) base::add_damage(report, std::move(damage));
   progress("cut", report.records, report.records);
   report.scan_seconds = seconds(scanned - start);
   report.cut_seconds = seconds(emu::ticks() - scanned - assessment_.preparation_ticks());
@@ -160,6 +164,7 @@ Result recover(pool::PoolFile& file, const RecoveryOptions& options) {
     result.superblock = file.superblock();
     return result;
   }
+  require_numbers_left(file);
   return Recovery(file, options).run();
 }
 

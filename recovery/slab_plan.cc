@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <sp3/error.h>
+
 namespace sp3::recovery {
 
 SlabPlan::SlabPlan(const pool::Layout& layout, const pool::SlabDirectory& directory)
@@ -103,7 +105,8 @@ std::vector<std::uint32_t> SlabPlan::written_slabs() const {
   return written;
 }
 
-void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy, bool either) {
+void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy, bool either, bool accept_loss,
+                            std::vector<Damage>& damage) {
   const auto load = [&](std::uint32_t i) {
     return either ? directory_.load_either_bitmap(memory, i, copy)
                   : directory_.load_bitmap(memory, i, copy);
@@ -111,7 +114,15 @@ void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy, bool either) {
   bitmaps_.assign(slabs_.size(), {});
   for (std::uint32_t i = 0; i < slabs_.size(); ++i) {
     if (!changed(i)) {
-      if (directory_.record(i).type != 0) (void)load(i);
+      if (directory_.record(i).type == 0) continue;
+      try {
+        (void)load(i);
+      } catch (const Error& error) {
+        // Without slab 0, which holds the root directory, there is no pool.
+        if (!accept_loss || i == 0 || error.code() != ErrorCode::damaged_metadata) throw;
+        damage.push_back({error.facts().offset.value_or(0), error.what()});
+        slabs_[i].unreadable = 1;
+      }
     } else if (slabs_[i].carved != 0) {
       const pool::SlabShape shape =
           pool::slab_shape(layout_.slab_size, slabs_[i].objects.slot_size);

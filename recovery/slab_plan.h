@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <sp3/report.h>
+
 #include "log/record_reader.h"
 #include "pool/slab_directory.h"
 
@@ -58,11 +60,13 @@ class SlabPlan {
     // relaxed: read after all threads have joined.
     if (touched.load(std::memory_order_relaxed) == 0) touched.store(1, std::memory_order_relaxed);
   }
-  // Loads the bitmaps of touched slabs and verifies those of all others: the end of recovery reads
+  // Loads the bitmaps of changed slabs and verifies those of all others: the end of recovery reads
   // them too, and what is wrong with one must be found while nothing has been written. Errors:
-  // damaged_metadata.
+  // damaged_metadata; but with `accept_loss` not for slabs that the log leaves as they are, which
+  // are told in `damage` and are unreadable().
   // `either`: PoolFile::shares_bitmaps().
-  void load_bitmaps(const emu::Memory& memory, int copy, bool either);
+  void load_bitmaps(const emu::Memory& memory, int copy, bool either, bool accept_loss,
+                    std::vector<Damage>& damage);
 
   void set(std::uint64_t slot) {
     const Bit bit = bit_of(slot);
@@ -76,6 +80,9 @@ class SlabPlan {
   }
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(slabs_.size()); }
+  // Nobody knows which of its slots hold objects. They keep their bytes, and can be reached by
+  // nobody.
+  [[nodiscard]] bool unreadable(std::uint32_t slab) const { return slabs_[slab].unreadable != 0; }
   [[nodiscard]] bool changed(std::uint32_t slab) const {
     return slabs_[slab].touched != 0 || slabs_[slab].carved != 0;
   }
@@ -90,7 +97,8 @@ class SlabPlan {
     std::uint32_t data = 0;    // offset of slot 0 in the slab
     std::uint32_t writes = 0;  // about
     alignas(std::atomic_ref<std::uint8_t>::required_alignment) std::uint8_t touched = 0;
-    std::uint8_t carved = 0;  // by a record of the log
+    std::uint8_t carved = 0;      // by a record of the log
+    std::uint8_t unreadable = 0;  // both bitmaps are damaged
   };
   struct Bit {
     std::uint64_t* word;

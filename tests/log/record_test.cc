@@ -182,6 +182,28 @@ TEST_CASE("a delta that reaches beyond its object does not fit") {
   CHECK_FALSE(delta_fits(payload, 1 << 20));
 }
 
+// Replay along the graph had counted the lines that it changes, and ended the process.
+TEST_CASE("a record with a run of no words is none") {
+  std::vector<std::uint64_t> before(16, 0);
+  std::vector<std::uint64_t> after(16, 0);
+  after[2] = after[9] = 1;
+  RecordBuilder builder;
+  builder.add_update(64, before.data(), after.data(), 128);
+  builder.seal(1, 1, 0, kSeed);
+  std::vector<std::byte> record(builder.data(), builder.data() + builder.size());
+  const auto put = [&](const DeltaRun& run) {
+    std::memcpy(record.data() + sizeof(RecordHeader) + sizeof(WriteHeader), &run, sizeof run);
+    RecordHeader header;
+    std::memcpy(&header, record.data(), sizeof header);
+    header.crc = checksum_record(record.data(), header.length, kSeed);
+    std::memcpy(record.data(), &header, sizeof header);
+  };
+  put({2, 1});
+  CHECK(read_record(record.data(), record.size(), kSeed));
+  put({2, 0});  // the word behind it looks like another such run
+  CHECK_FALSE(read_record(record.data(), record.size(), kSeed));
+}
+
 TEST_CASE("a builder grows with its record and keeps what was added") {
   RecordBuilder builder;
   const std::vector<std::byte> object(1000 * 8, std::byte{7});

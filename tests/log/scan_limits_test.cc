@@ -62,6 +62,62 @@ TEST_CASE("a log of which every segment claims all that follow is damage after a
   CHECK(scan.damage[0].offset == pool.layout.log_offset);
 }
 
+// One session's records, the last of each segment with a header of the next segment in it, which
+// claims all that follow.
+TEST_CASE("what is kept of a log of which every segment claims all that follow is bounded") {
+  SyntheticPool pool(kPoolSize, kLogSize);
+  Lsn lsn = 1;
+  const std::uint64_t log_end = pool.layout.log_offset + pool.layout.log_bytes;
+  const auto header_for = [&](std::uint32_t segment, Lsn first_lsn) {
+    log::SegmentHeader header;
+    header.generation = pool.superblock.fixed.generation;
+    header.first_lsn = first_lsn;
+    header.checkpoint_number = pool.superblock.fixed.checkpoint_number;
+    header.segments = pool.layout.segments - segment;
+    header.session = 1;
+    pool.put_header(header, segment);
+  };
+  header_for(0, 1);
+  std::uint64_t at = pool.layout.log_offset + sizeof(log::SegmentHeader);
+  std::uint64_t records = 0;
+  for (std::uint32_t segment = 1; at < log_end; ++records) {
+    const std::uint64_t boundary = pool.layout.log_offset + segment * pool.layout.segment_size;
+    const bool covers = boundary < log_end && at + 64 == boundary;
+    if (covers) header_for(segment++, lsn + 1);
+    log::RecordHeader header;
+    header.length = covers ? 128 : sizeof header + sizeof(log::Dependency);
+    header.lsn = lsn++;
+    header.stamp = 10 + header.lsn;
+    header.writes = covers ? 1 : 0;
+    header.dependencies = covers ? 0 : 1;
+    header.kind = static_cast<std::uint16_t>(log::RecordKind::transaction);
+    std::byte* const record = pool.bytes.data() + at;
+    if (covers) {
+      log::WriteHeader write;
+      write.slot = pool.layout.slabs_offset;
+      write.bytes = static_cast<std::uint32_t>(header.length - sizeof header - sizeof write);
+      write.kind = static_cast<std::uint16_t>(log::WriteKind::image);
+      static_assert(sizeof header + sizeof write <= 64);  // the segment's header is in the object
+      std::memcpy(record + sizeof header, &write, sizeof write);
+    } else {
+      const log::Dependency dependency{.stamp = 1, .session = 2};
+      std::memcpy(record + sizeof header, &dependency, sizeof dependency);
+    }
+    header.crc = 0;
+    std::memcpy(record, &header, sizeof header);
+    header.crc = log::checksum_record(record, header.length, pool.seed(1));
+    std::memcpy(record, &header, sizeof header);
+    at += base::round_up(std::uint64_t{header.length}, 64);
+  }
+  REQUIRE(records > pool.layout.log_bytes / 80);
+  const auto scan = pool.scan();
+  REQUIRE(scan.damage.size() == 1);
+  CHECK(scan.damage[0].what.find("overlap") != std::string::npos);
+  const std::uint64_t kept = pool.layout.log_bytes / log::kBytesForEachKept;
+  CHECK(scan.bytes_read < kept * 64 + 2 * pool.layout.log_bytes);
+  CHECK(scan.bytes_read < most_bytes(pool) / 2);
+}
+
 TEST_CASE("what is found in a log that is not read to its end does not depend on threads") {
   SyntheticPool pool(kPoolSize, kLogSize);
   pool.append_simple(0, 5);

@@ -1,6 +1,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -130,6 +131,11 @@ TEST_CASE("a sparse copy on a full file system is no_space and not touched") {
     const std::string found =
         code_of([&] { return PoolFile::open(path, small_options(), Access::read_write); });
     if (found != "no_space") return 1;
+    // Reading a hole takes a page as well.
+    if (code_of([&] { return PoolFile::open(path, small_options(), Access::read_only); }) !=
+        "no_space") {
+      return 3;
+    }
     return read_file(path) == before ? 0 : 2;
   });
   if (code == 77) {
@@ -137,6 +143,23 @@ TEST_CASE("a sparse copy on a full file system is no_space and not touched") {
   } else {
     CHECK(code == 0);
   }
+}
+
+// A write behind the limit is a signal, in the middle of a commit.
+TEST_CASE("a pool beyond the file size limit is opened for reading only") {
+  const TempPath at("limited");
+  make_small(at).reset();
+  const int code = in_child([&] {
+    const ::rlimit limit{4096, 4096};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    PoolFile::open(at.path(), small_options(), Access::read_only).reset();
+    return code_of([&] {
+             return PoolFile::open(at.path(), small_options(), Access::read_write);
+           }) == "no_space"
+               ? 0
+               : 2;
+  });
+  CHECK(code == 0);
 }
 
 TEST_CASE("an open pool is in use for everyone else, in this process and others") {

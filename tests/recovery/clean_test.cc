@@ -4,6 +4,7 @@
 #include "pool/check.h"
 #include "recovery/finish.h"
 #include "tests/recovery/support.h"
+#include "tests/support/pools.h"
 
 namespace sp3::test {
 namespace {
@@ -197,6 +198,98 @@ TEST_CASE("a clean pool with damage in both copies, or two minds, is refused and
   CHECK(code_of([&] { return recovery::start_generation(*file); }) == "damaged_metadata");
   file = nullptr;
   CHECK((read_file(closed.pool.path().path()) == before));
+}
+
+TEST_CASE("what refuses a clean pool's bitmaps leaves them as they are when loss is accepted") {
+  Closed closed;
+  closed.damage(closed.in_bitmap(0));
+  closed.damage(closed.in_bitmap(1));
+  SECTION("and the directory is mended") {
+    closed.damage(closed.in_record(0) - sizeof(pool::SlabRecord));
+  }
+  SECTION("and a superblock is written anew") { closed.damage_superblock(0); }
+  const auto before = closed.metadata();
+  auto file = closed.pool.reopen();
+  CHECK(code_of([&] { return recovery::start_generation(*file); }) == "damaged_metadata");
+  (void)recovery::start_generation(*file, /*accept_loss=*/true);
+  file = nullptr;
+  file = closed.pool.reopen();
+  CHECK(file->copies_equal());
+  const auto directory =
+      pool::SlabDirectory::load(file->memory(), closed.pool.layout, file->identity(), 0);
+  CHECK(code_of([&] { return directory.load_bitmap(file->memory(), 4, 0); }) == "damaged_metadata");
+  file = nullptr;
+  auto after = closed.metadata();
+  for (const int copy : {0, 1}) {
+    const std::uint64_t cut =
+        closed.pool.layout.log_bytes + 2 * closed.pool.layout.superblock_bytes;
+    CHECK(after[closed.in_bitmap(copy) - cut] == before[closed.in_bitmap(copy) - cut]);
+  }
+}
+
+// Opening had not read it, and what was acknowledged since had to do with it as little.
+TEST_CASE("a damaged bitmap that the log has nothing to do with is no end when loss is accepted") {
+  Closed closed;
+  SyntheticPool& pool = closed.pool;
+  pool.superblock.fixed.state = static_cast<std::uint32_t>(pool::State::open);
+  const auto shape = pool::slab_shape(pool.layout.slab_size, 48);
+  const std::vector<std::byte> object(48, std::byte{9});
+  const bool writes = GENERATE(false, true);
+  RecordBuilder builder;
+  builder.add_make(pool.layout.slab_offset(1) + shape.data + 48 * 5, {100, 44, 48}, object.data(),
+                   48);
+  if (writes) builder.add_destroy(pool.layout.slab_offset(4) + shape.data + 48);
+  pool.append(0, builder, 10);
+  closed.damage(closed.in_bitmap(0));
+  closed.damage(closed.in_bitmap(1));
+  RecoveryOptions options;
+  for (int time = 0; time < 2; ++time) {
+    auto file = pool.reopen();
+    options.accept_loss = false;
+    const auto before = read_file(pool.path().path());
+    CHECK(code_of([&] { return recovery::recover(*file, options); }) == "damaged_metadata");
+    options.accept_loss = true;
+    if (writes) {
+      CHECK(code_of([&] { return recovery::recover(*file, options); }) == "damaged_metadata");
+      CHECK((read_file(pool.path().path()) == before));
+      return;
+    }
+    const auto report = recovery::recover(*file, options).report;
+    CHECK(report.replayed == (time == 0 ? 1 : 0));
+    REQUIRE(report.damage.size() == 1);
+    CHECK(report.damage[0].offset == closed.in_bitmap(1) - 1);
+    for (const int copy : {0, 1}) {
+      const auto directory =
+          pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), copy);
+      CHECK(directory.load_bitmap(file->memory(), 1, copy)[0] == 0b101011);
+      CHECK(code_of([&] { return directory.load_bitmap(file->memory(), 4, copy); }) ==
+            "damaged_metadata");
+      CHECK(directory.record(4).live == 3);
+    }
+  }
+}
+
+TEST_CASE("a closed pool without the slab of its roots is refused and not touched") {
+  TempPath path;
+  Pool::create(path.path(), kTinyPool, quiet_options()).close();
+  pool::Layout layout;
+  std::uint32_t slot_size = 0;
+  {
+    const auto file =
+        pool::PoolFile::open(path.path(), quiet_options(), pool::PoolFile::Access::read_only);
+    layout = file->layout();
+    slot_size = file->directory().record(0).slot_size;
+  }
+  const auto shape = pool::slab_shape(layout.slab_size, slot_size);
+  auto bytes = read_bytes(path.path());
+  for (const int copy : {0, 1}) bytes[layout.slab_offset(0) + shape.bitmap(copy)] ^= 4;
+  write_bytes(path.path(), bytes);
+  for (const bool accept_loss : {false, true}) {
+    Options options = quiet_options();
+    options.recovery.accept_loss = accept_loss;
+    CHECK(code_of([&] { return Pool::open(path.path(), options); }) == "damaged_metadata");
+    CHECK((read_bytes(path.path()) == bytes));
+  }
 }
 
 }  // namespace sp3::test

@@ -112,7 +112,7 @@ def main(arguments):
     sys.stdout.reconfigure(errors="backslashreplace")  # as stderr: a path may be any bytes
     try:
         results = data.load(options.results)
-        if not results.rows:
+        if not (results.rows or results.locks or results.recoveries or results.skipped):
             raise data.BadInput(f"{', '.join(options.results)}: no rows, so there is nothing to draw")
         written = write_report(results, pathlib.Path(options.out), options.title)
     except data.BadInput as error:
@@ -124,7 +124,8 @@ def main(arguments):
     except ModuleNotFoundError as error:
         print(f"report: {error}: wanted Debian's python3-matplotlib, which ./dev report installs", file=sys.stderr)
         return 3
-    print(f"{written[0]}: {len(results.rows)} cells, {len(written) - 1} pictures")
+    cells = len(results.rows) + len(results.locks) + len(results.recoveries)
+    print(f"{written[0]}: {cells} cells, {len(written) - 1} pictures")
     return 0
 
 
