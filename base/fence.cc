@@ -24,17 +24,25 @@ namespace detail {
 std::atomic<bool> has_membarrier = register_membarrier();
 }
 
+namespace {
+// No light fence is under way that is none. From the start where the kernel has no membarrier.
+std::atomic<bool> all_are_full = !detail::has_membarrier.load();
+}  // namespace
+
 void heavy_fence() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!detail::has_membarrier.load(std::memory_order_relaxed)) return;
-  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) [[likely]]
+  if (all_are_full.load(std::memory_order_acquire)) return;
+  if (detail::has_membarrier.load(std::memory_order_relaxed) &&
+      membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) [[likely]] {
     return;
+  }
   // Light fences are full ones from now on. For those that are past theirs, we wait as no store
   // buffer does: what they have stored before is visible then, or, if they have lost their core in
   // the middle, was made so by that.
   detail::has_membarrier.store(false, std::memory_order_seq_cst);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  all_are_full.store(true, std::memory_order_release);
 }
 
 }  // namespace sp3::base

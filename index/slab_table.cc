@@ -110,6 +110,16 @@ Slab* SlabTable::carve_locked(const detail::TypeInfo& type, std::uint64_t slot_s
   return slab.release();
 }
 
+// The last of them. One whose bitmap is damaged has no slots to hand out: it is taken from the list, and
+// the result is null. Who wants an object in it is told.
+Slab* SlabTable::load_sound_locked(std::vector<std::uint32_t>& partial) try {
+  return load_locked(partial.back());
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::damaged_metadata) throw;
+  partial.pop_back();
+  return nullptr;
+}
+
 void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vector<Place>& places) {
   const std::uint64_t slot_size = pool::slot_size_of(type.size);
   if (slot_size > layout_.max_object()) {
@@ -130,7 +140,8 @@ void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vecto
       fresh->listed = true;
       partial.push_back(fresh->number);
     }
-    Slab* slab = load_locked(partial.back());
+    Slab* const slab = load_sound_locked(partial);
+    if (slab == nullptr) continue;
     if (!slab->holds(type)) [[unlikely]] {
       throw Error(ErrorCode::damaged_metadata, "a slab has slots of another size than its type",
                   {.path = path_,

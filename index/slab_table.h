@@ -118,6 +118,7 @@ class SlabTable {
 
   Slab* load(std::uint32_t number);
   Slab* load_locked(std::uint32_t number);
+  Slab* load_sound_locked(std::vector<std::uint32_t>& partial);
   void mend(std::uint32_t number);
   Slab* carve_locked(const detail::TypeInfo& type, std::uint64_t slot_size);
   void list_locked(Slab& slab) noexcept;

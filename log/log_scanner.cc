@@ -264,8 +264,8 @@ void Scan::judge_all() {
     base::add_damage(
         result_, {source_.layout.log_offset,
                   fmt::format("the log is not read to its end: its runs overlap as those of no log "
-                              "that was written, and {} times its size has been read",
-                              allowance_.used() / source_.layout.log_bytes)});
+                              "that was written; {} bytes have been read of {}, {} entries found",
+                              allowance_.used(), source_.layout.log_bytes, allowance_.kept())});
   }
   for (const BadHeader& bad : search_.bad) {
     base::add_damage(result_, {source_.layout.segment_offset(bad.segment), bad.what});

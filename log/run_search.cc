@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -78,7 +79,7 @@ void examine(const LogSource& source, std::uint32_t segment, Found& found) {
 
   std::string contradiction = find_contradiction(header, segment, source);
   if (!contradiction.empty()) {
-    found.bad.push_back({segment, std::move(contradiction)});
+    found.bad.push_back({segment, header.generation, std::move(contradiction)});
     return;
   }
   SegmentRun run;
@@ -91,12 +92,6 @@ void examine(const LogSource& source, std::uint32_t segment, Found& found) {
 }
 
 }  // namespace
-
-std::optional<BadHeader> find_later_generation(const LogSource& source, std::uint32_t segment) {
-  const std::optional<SegmentHeader> header = read_header(source, segment);
-  if (!header || header->generation <= source.generation) return std::nullopt;
-  return BadHeader{segment, find_contradiction(*header, segment, source)};
-}
 
 RunSearch find_runs(const LogSource& source, emu::Executor& executor) {
   const std::uint32_t segments = source.layout.segments;

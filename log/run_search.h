@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +48,7 @@ struct SegmentRun {
 // A header that is intact and still cannot be.
 struct BadHeader {
   std::uint32_t segment = 0;
+  std::uint64_t generation = 0;
   std::string what;
 };
 
@@ -68,10 +68,6 @@ struct RunSearch {
   std::vector<BadHeader> bad;
   Newest newest;  // of `runs` and `bad`, and of headers that are hidden in others' runs
 };
-
-// What is wrong with the segment's header if it is intact and of a later generation than the
-// superblock's.
-std::optional<BadHeader> find_later_generation(const LogSource& source, std::uint32_t segment);
 
 // Reads every segment's header, in parallel. Runs may overlap, since history is among them.
 RunSearch find_runs(const LogSource& source, emu::Executor& executor);

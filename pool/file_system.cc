@@ -226,6 +226,11 @@ void require_size_allowed(std::uint64_t bytes, const std::string& path) {
               std::move(facts));
 }
 
+void read_ahead(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  ::posix_fadvise(fd, static_cast<::off_t>(offset), static_cast<::off_t>(bytes),
+                  POSIX_FADV_WILLNEED);
+}
+
 void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::string& path) {
   const std::vector<std::byte> zeros(std::min<std::uint64_t>(bytes, 1 << 20));
   for (std::uint64_t done = 0; done < bytes;) {

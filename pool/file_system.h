@@ -62,6 +62,9 @@ void require_size_allowed(std::uint64_t bytes, const std::string& path);
 // Reading a hole of a file in memory takes a page: that there are enough. Errors: no_space.
 void require_readable_holes(int fd, std::uint64_t bytes, const std::string& path);
 
+// Has the bytes read from a disk meanwhile. Advice: it cannot fail.
+void read_ahead(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept;
+
 // Writes zeros. Errors: no_space, io_error.
 void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::string& path);
 

@@ -94,7 +94,6 @@ std::unique_ptr<PoolFile> PoolFile::open(const std::filesystem::path& path, cons
   if (writable) require_writable(superblock, pool->choice_.copy, pool->path_);
   require_uuid(superblock, options, pool->path_);
   if (writable) {
-    require_size_allowed(size, pool->path_);
     fill_holes(pool->fd_, size, pool->path_);
   } else {
     require_readable_holes(pool->fd_, size, pool->path_);
@@ -103,6 +102,8 @@ std::unique_ptr<PoolFile> PoolFile::open(const std::filesystem::path& path, cons
   emu::step(emu::Step::pool_open);
   pool->memory_ =
       emu::Memory::map(pool->fd_, pool->path_, size, memory_options(pool->layout_, options));
+  // What is stored through a mapping knows no limit.
+  if (writable && pool->memory_->writes_blocks()) require_size_allowed(size, pool->path_);
   return pool;
 }
 

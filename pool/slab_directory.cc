@@ -271,26 +271,31 @@ void SlabDirectory::mend(emu::Memory& memory, int copy, std::uint32_t slab,
     }
     if (flushes) memory.flush_found(at, shape.bitmap_bytes, counts);
   }
+  mend_record(memory, copy, slab, counts);
+}
+
+void SlabDirectory::mend_record(emu::Memory& memory, int copy, std::uint32_t slab,
+                                emu::FlushCounts& counts) const {
+  const SlabRecord& record = records_[slab];
   const std::uint64_t at = record_offset(slab, copy);
   if (std::memcmp(memory.view() + at, &record, sizeof record) != 0) {
     memory.store(at, &record, sizeof record);
   }
-  if (flushes) memory.flush_found(at, sizeof record, counts);
+  if (!base::mutant(base::Mutant::no_flush_mended_metadata)) {
+    memory.flush_found(at, sizeof record, counts);
+  }
 }
 
 void SlabDirectory::carry(emu::Memory& memory, int copy, std::uint32_t slab,
                           emu::FlushCounts& counts) const {
-  const SlabRecord& record = records_[slab];
-  const SlabShape shape = slab_shape(layout_.slab_size, record.slot_size);
-  const std::byte* const view = memory.view();
-  const Bitmap bitmap = read_bitmap(memory, slab, 1 - copy);
+  const SlabShape shape = slab_shape(layout_.slab_size, records_[slab].slot_size);
   const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(copy);
-  if (std::memcmp(view + at, bitmap.data(), shape.bitmap_bytes) != 0) {
+  if (find_bitmap_damage(slab, copy, read_bitmap(memory, slab, copy))) {
+    const Bitmap bitmap = read_bitmap(memory, slab, 1 - copy);
     memory.store(at, bitmap.data(), shape.bitmap_bytes);
   }
   memory.flush_found(at, shape.bitmap_bytes, counts);
-  memory.store(record_offset(slab, copy), &record, sizeof record);
-  memory.flush(record_offset(slab, copy), sizeof record, counts);
+  mend_record(memory, copy, slab, counts);
 }
 
 void SlabDirectory::format(emu::Memory& memory, const Layout& layout, const Identity& identity,

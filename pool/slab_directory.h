@@ -79,8 +79,12 @@ class SlabDirectory {
   // stored).
   void mend(emu::Memory& memory, int copy, std::uint32_t slab, emu::FlushCounts& counts) const;
 
-  // Stores record and bitmap of copy 1 - `copy` as the slab's description in copy `copy`, whatever
-  // the bitmap's bytes are; flushes, does not fence. For a slab of which both bitmaps are damaged.
+  // The same for the record alone.
+  void mend_record(emu::Memory& memory, int copy, std::uint32_t slab,
+                   emu::FlushCounts& counts) const;
+
+  // Of a slab whose bitmap in copy 1 - `copy` is damaged: stores the record into copy `copy`, and that
+  // bitmap's bytes unless it has one there that fits the record. Flushes, does not fence.
   void carry(emu::Memory& memory, int copy, std::uint32_t slab, emu::FlushCounts& counts) const;
 
   // Writes a directory copy of free slabs (pool creation): stores and flushes.

@@ -9,9 +9,11 @@
 
 #include <sp3/error.h>
 
+#include "base/damage_list.h"
 #include "base/mutant.h"
 #include "emu/executor.h"
 #include "emu/step.h"
+#include "pool/file_system.h"
 #include "pool/limits.h"
 #include "recovery/durable.h"
 
@@ -21,6 +23,15 @@ using base::Mutant;
 using base::mutant;
 
 namespace {
+
+log::LogSource source_of(const pool::PoolFile& file) {
+  const pool::Superblock& superblock = file.superblock().fixed;
+  return {.file = file.memory().view(),
+          .layout = file.layout(),
+          .uuid = superblock.uuid,
+          .generation = superblock.generation,
+          .checkpoint_number = superblock.checkpoint_number};
+}
 
 void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
   require_durable(file, file.memory().fence(counts),
@@ -40,7 +51,8 @@ struct Rewrite {
   bool whole = false;              // the other copy is no better than bytes
   Mend mend = Mend::nothing;       // what may be damaged
   const SlabPlan* plan = nullptr;  // what recovery has changed; null: a closed pool is opened
-  std::vector<bool> unreadable;    // slabs of which both bitmaps are damaged, and stay so
+  std::vector<bool>
+      unreadable;  // slabs whose bitmap is damaged, with none that may stand in for it
 
   [[nodiscard]] bool opens() const { return plan == nullptr; }
 };
@@ -99,12 +111,15 @@ void mend(pool::PoolFile& file, const pool::SlabDirectory& directory, const Rewr
   for (const int copy : {0, 1}) {
     if (what.mend == Mend::current && copy != file.current_copy()) continue;
     for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
-      if (what.unreadable[slab]) continue;
       if (mutant(Mutant::recovery_trusts_mended_metadata) &&
           !directory.is_damaged(file.memory(), copy, slab)) {
         continue;
       }
-      directory.mend(file.memory(), copy, slab, counts);
+      if (what.unreadable[slab]) {
+        directory.mend_record(file.memory(), copy, slab, counts);
+      } else {
+        directory.mend(file.memory(), copy, slab, counts);
+      }
     }
   }
   if (!mutant(Mutant::no_fence_mended_metadata)) fence(file, counts);
@@ -185,13 +200,14 @@ bool differ(const pool::PoolFile& file, const pool::SlabDirectory& directory) {
 
 // What is rewritten or mended needs every bitmap: all are verified before the first store.
 void require_bitmaps(const pool::PoolFile& file, const pool::SlabDirectory& directory,
-                     bool accept_loss, std::vector<bool>& unreadable) {
+                     bool accept_loss, std::vector<bool>& unreadable, RecoveryReport& report) {
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     if (directory.record(slab).type == 0) continue;
     try {
       (void)load_bitmap(file, directory, slab, file.current_copy());
-    } catch (const Error&) {
+    } catch (const Error& error) {
       if (!accept_loss) throw;
+      base::add_damage(report, {error.facts().offset.value_or(0), error.what()});
       unreadable[slab] = true;
     }
   }
@@ -202,28 +218,42 @@ void require_slab_of_roots(const pool::PoolFile& file, const pool::SlabDirectory
   if (directory.record(0).type != 0) (void)load_bitmap(file, directory, 0, file.current_copy());
 }
 
-// The log of a closed pool is history. A session's first run begins at segment 0, so if there is a
-// later generation than the superblock's, that segment is of it: then the superblocks are older than
-// the log, and what was acknowledged since is lost.
-log::Newest look_for_later_log(const pool::PoolFile& file, bool accept_loss) {
-  const log::LogSource source{.file = file.memory().view(),
-                              .layout = file.layout(),
-                              .uuid = file.superblock().fixed.uuid,
-                              .generation = file.superblock().fixed.generation,
-                              .checkpoint_number = file.superblock().fixed.checkpoint_number};
-  const std::optional<log::BadHeader> later = log::find_later_generation(source, 0);
-  if (!later) return {};
+// A later log than the superblocks': what was acknowledged in it is given up, or else it is an error.
+log::Newest look_for_later_log(const pool::PoolFile& file, bool accept_loss,
+                               RecoveryReport& report) {
+  LaterLog later = find_later_log(file);
+  if (!later.damage) return {};
   if (!accept_loss) {
-    throw Error(ErrorCode::damaged_log, later->what,
-                {.path = file.path(), .offset = file.layout().segment_offset(later->segment)});
+    throw Error(ErrorCode::damaged_log, later.damage->what,
+                {.path = file.path(), .offset = later.damage->offset});
   }
-  emu::Executor executor(0);
-  return log::find_runs(source, executor).newest;
+  base::add_damage(report, std::move(*later.damage));
+  return later.newest;
 }
 
 }  // namespace
 
-void require_numbers_left(const pool::PoolFile& file) {
+LaterLog find_later_log(const pool::PoolFile& file) {
+  // All at once: one after the other a disk would take a second for a thousand of them.
+  for (std::uint32_t segment = 0; segment < file.layout().segments; ++segment) {
+    pool::read_ahead(file.descriptor(), file.layout().segment_offset(segment),
+                     sizeof(log::SegmentHeader));
+  }
+  emu::Executor executor(0);
+  log::RunSearch found = log::find_runs(source_of(file), executor);
+  LaterLog later{.damage = {}, .newest = found.newest};
+  const std::uint64_t generation = file.superblock().fixed.generation;
+  if (found.newest.generation <= generation) return later;
+  // Among those that contradict the superblock it is the first that says so.
+  for (log::BadHeader& bad : found.bad) {
+    if (bad.generation <= generation) continue;
+    later.damage = Damage{file.layout().segment_offset(bad.segment), std::move(bad.what)};
+    break;
+  }
+  return later;
+}
+
+std::optional<std::string> find_exhausted_number(const pool::PoolFile& file) {
   const pool::Superblock& s = file.superblock().fixed;
   const struct {
     const char* name;
@@ -236,27 +266,40 @@ void require_numbers_left(const pool::PoolFile& file) {
                  {"largest stamp", s.largest_stamp, pool::kMostStampToGoOnFrom}};
   for (const auto& [name, found, most] : numbers) {
     if (found <= most) continue;
-    throw Error(ErrorCode::damaged_superblock,
-                fmt::format("the superblock's {} is one that no pool gets to", name),
-                {.path = file.path(),
-                 .offset = file.layout().superblock_offset(file.current_copy()),
-                 .wanted = fmt::format("at most {}", most),
-                 .found = fmt::format("{}", found)});
+    return fmt::format(
+        "the superblock's {} is one that no pool gets to: wanted at most {}, found {}", name, most,
+        found);
   }
+  return std::nullopt;
 }
 
-pool::SuperblockImage start_generation(pool::PoolFile& file, bool accept_loss) {
+void require_numbers_left(const pool::PoolFile& file) {
+  const std::optional<std::string> exhausted = find_exhausted_number(file);
+  if (!exhausted) return;
+  throw Error(
+      ErrorCode::damaged_superblock, *exhausted,
+      {.path = file.path(), .offset = file.layout().superblock_offset(file.current_copy())});
+}
+
+pool::SuperblockImage start_generation(pool::PoolFile& file, const RecoveryOptions& options,
+                                       RecoveryReport* report) {
+  RecoveryReport unwanted;
+  RecoveryReport& told = report != nullptr ? *report : unwanted;
   require_numbers_left(file);
-  pool::SuperblockImage image = next_generation(file, look_for_later_log(file, accept_loss));
+  pool::SuperblockImage image =
+      next_generation(file, look_for_later_log(file, options.accept_loss, told));
   pool::SlabDirectory directory = file.directory();
   Rewrite what;
   what.whole = !file.both_vouch();
   what.unreadable.resize(directory.size());
   const bool damaged = !what.whole && differ(file, directory);
-  if (what.whole || damaged) require_bitmaps(file, directory, accept_loss, what.unreadable);
+  if (what.whole || damaged) {
+    require_bitmaps(file, directory, options.accept_loss, what.unreadable, told);
+  }
   require_slab_of_roots(file, directory);
   if (damaged) what.mend = Mend::both;
   if (what.whole && file.shares_bitmaps()) what.mend = Mend::current;
+  if (!told.damage.empty() && options.assessed) options.assessed(told);
   write_both(file, directory, what, image);
   return image;
 }

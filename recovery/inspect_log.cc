@@ -85,7 +85,13 @@ LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedR
 }
 
 void check_log(pool::PoolFile& file, CheckReport& report) {
-  if (file.is_clean()) return;
+  if (const auto exhausted = find_exhausted_number(file)) {
+    base::add_damage(report, {file.layout().superblock_offset(file.current_copy()), *exhausted});
+  }
+  if (file.is_clean()) {
+    if (auto later = find_later_log(file).damage) base::add_damage(report, std::move(*later));
+    return;
+  }
   std::vector<Damage> in_directory;
   const auto directory = pool::SlabDirectory::load_sound(
       file.memory(), file.layout(), file.identity(), file.current_copy(), in_directory);

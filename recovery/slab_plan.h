@@ -97,8 +97,8 @@ class SlabPlan {
     std::uint32_t data = 0;    // offset of slot 0 in the slab
     std::uint32_t writes = 0;  // about
     alignas(std::atomic_ref<std::uint8_t>::required_alignment) std::uint8_t touched = 0;
-    std::uint8_t carved = 0;      // by a record of the log
-    std::uint8_t unreadable = 0;  // both bitmaps are damaged
+    std::uint8_t carved = 0;  // by a record of the log
+    std::uint8_t unreadable = 0;
   };
   struct Bit {
     std::uint64_t* word;

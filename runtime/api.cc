@@ -81,6 +81,9 @@ void Pool::close() {
     if (e.code() == ErrorCode::sessions_open || e.code() == ErrorCode::forked) throw;
     core_.reset();
     throw;
+  } catch (...) {
+    core_.reset();  // without memory for its checkpoint: the next opening recovers
+    throw;
   }
   core_.reset();
 }

@@ -31,11 +31,11 @@ using base::Mutant;
 using base::mutant;
 
 bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
-  if (!reading_) return true;  // it touched nothing
-  const WriteSummary writes = look_over_writes();
-  if (!writes.change_something) return commit_read_only(durability, ticket);
+  if (!reading_) return true;               // it touched nothing
   if (pool_->was_inherited()) [[unlikely]]  // the body has forked, and this is the child
     refuse_in_child();
+  const WriteSummary writes = look_over_writes();
+  if (!writes.change_something) return commit_read_only(durability, ticket);
   versions_.prepare_to_retire(writes_.size());  // after publish nothing may fail
   announce();
   if (logs_ && !reserve_log(writes)) return false;  // step 0

@@ -68,7 +68,7 @@ std::shared_ptr<PoolCore> PoolCore::open(const std::filesystem::path& path,
   if (file->is_clean()) {
     report.checkpoint_floor = file->superblock().fixed.floor;
     report.largest_stamp = file->superblock().fixed.largest_stamp;
-    superblock = recovery::start_generation(*file, options.recovery.accept_loss);
+    superblock = recovery::start_generation(*file, options.recovery, &report);
   } else {
     recovery::Result result = recovery::recover(*file, options.recovery);
     report = std::move(result.report);

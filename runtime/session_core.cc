@@ -131,6 +131,10 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
 // An exception of the user's (or an error of ours) leaves run() only if it comes from a consistent
 // and durable view; REQUIRES: inside its handler.
 SessionCore::Outcome SessionCore::finish_exception() {
+  if (pool_->was_inherited()) {  // the body has forked: there is nothing to wait for in the child
+    abort();
+    throw;
+  }
   const bool published = !reading_ && writes_.empty();  // it came from step 4 or 5
   if (!published) {
     const bool lost = doomed_ && doom_ != Conflict::refused;

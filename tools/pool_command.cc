@@ -127,7 +127,10 @@ int check(const PoolArguments& a) {
 
 void print_report(const RecoveryReport& report) {
   if (report.was_clean) {
-    fmt::print("the pool had been closed cleanly: there was nothing to recover\n");
+    fmt::print("the pool had been closed cleanly: there was nothing to recover{}\n",
+               report.damage.empty()
+                   ? ""
+                   : fmt::format(", and {} places are given up", report.damage.size()));
     return;
   }
   fmt::print("records            {} found, {} replayed, {} dropped\n", report.records,
@@ -165,9 +168,17 @@ int recover(const PoolArguments& a) {
   options.recovery.accept_loss = a.accept_loss;
   // A recovery verifies what it goes by; of a closed pool, opening leaves bitmaps to whoever needs
   // them.
-  if (const auto file = pool::PoolFile::open(a.path, Options{}, pool::PoolFile::Access::read_only);
+  bool sound = true;
+  if (auto file = pool::PoolFile::open(a.path, Options{}, pool::PoolFile::Access::read_only);
       file->is_clean()) {
-    pool::require_metadata(*file);
+    if (a.accept_loss) {
+      file = nullptr;
+      const CheckReport found = Pool::check(a.path);
+      print_damage(stdout, "damaged            ", found.damage, found.more_damage);
+      sound = found.sound();
+    } else {
+      pool::require_metadata(*file);
+    }
   }
   auto bar = std::make_unique<ProgressBar>();
   options.recovery.progress = [&bar](const Progress& p) {
@@ -176,7 +187,7 @@ int recover(const PoolArguments& a) {
   // What is lost must have been told before it is: nothing tells it a second time.
   options.recovery.assessed = [&bar](const RecoveryReport& report) {
     bar->clear();
-    print_losses(report);
+    if (!report.was_clean) print_losses(report);  // else it has been told
     require_output();
   };
   Pool pool = Pool::open(a.path, options);
@@ -184,7 +195,7 @@ int recover(const PoolArguments& a) {
   const RecoveryReport report = pool.recovery_report();
   print_report(report);
   pool.close();
-  return report.damage.empty() ? kOk : kFound;
+  return sound && report.damage.empty() ? kOk : kFound;
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path)
 void fill_holes(int /*fd*/, std::uint64_t /*bytes*/, const std::string& /*path*/) {}
 void require_readable_holes(int /*fd*/, std::uint64_t /*bytes*/, const std::string& /*path*/) {}
 void require_size_allowed(std::uint64_t /*bytes*/, const std::string& /*path*/) {}
+void read_ahead(int /*fd*/, std::uint64_t /*offset*/, std::uint64_t /*bytes*/) noexcept {}
 
 void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::string& /*path*/) {
   emu::sim::Machine& machine = emu::sim::machine();

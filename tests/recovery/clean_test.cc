@@ -211,7 +211,12 @@ TEST_CASE("what refuses a clean pool's bitmaps leaves them as they are when loss
   const auto before = closed.metadata();
   auto file = closed.pool.reopen();
   CHECK(code_of([&] { return recovery::start_generation(*file); }) == "damaged_metadata");
-  (void)recovery::start_generation(*file, /*accept_loss=*/true);
+  RecoveryOptions accepting;
+  accepting.accept_loss = true;
+  std::size_t told = 0;
+  accepting.assessed = [&](const RecoveryReport& report) { told = report.damage.size(); };
+  (void)recovery::start_generation(*file, accepting);
+  CHECK(told == 1);
   file = nullptr;
   file = closed.pool.reopen();
   CHECK(file->copies_equal());
@@ -267,6 +272,44 @@ TEST_CASE("a damaged bitmap that the log has nothing to do with is no end when l
       CHECK(directory.record(4).live == 3);
     }
   }
+}
+
+// With a record damaged as well, or with the other copy's good bitmap: what is there of either stays.
+TEST_CASE("accepting the loss of a bitmap loses nothing else") {
+  Closed closed;
+  SyntheticPool& pool = closed.pool;
+  closed.damage(closed.in_bitmap(1));
+  const bool older = GENERATE(false, true);
+  if (older) {
+    // The current copy's is damaged, and the other superblock is older: its bitmap is believed by
+    // nobody, but may be the truth.
+    pool.superblock.fixed.number -= 1;
+    pool.superblock.fixed.checkpoint_number -= 1;
+    const auto newer = read_file(pool.path().path());
+    pool.seal();
+    const std::uint64_t b = pool.layout.superblock_offset(1);
+    std::memcpy(pool.bytes.data() + b, newer.data() + b, pool.layout.superblock_bytes);
+    write_file(pool.path().path(), pool.bytes);
+  } else {
+    closed.damage(closed.in_bitmap(0));
+    closed.damage(closed.in_record(0));
+  }
+  RecoveryOptions options;
+  options.accept_loss = true;
+  {
+    auto file = pool.reopen();
+    CHECK(code_of([&] { return recovery::start_generation(*file); }) == "damaged_metadata");
+    (void)recovery::start_generation(*file, options);
+  }
+  auto file = pool.reopen();
+  for (const int copy : {0, 1}) {
+    const auto directory =
+        pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), copy);
+    CHECK(directory.record(4).live == 3);
+  }
+  const auto directory =
+      pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), 0);
+  if (older) CHECK(directory.load_bitmap(file->memory(), 4, 0)[0] == 0b1011);
 }
 
 TEST_CASE("a closed pool without the slab of its roots is refused and not touched") {

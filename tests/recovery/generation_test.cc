@@ -5,6 +5,7 @@
 
 #include "pool/limits.h"
 #include "recovery/finish.h"
+#include "recovery/inspect_log.h"
 #include "tests/recovery/support.h"
 #include "tests/support/pools.h"
 
@@ -129,6 +130,7 @@ TEST_CASE("closed superblocks that are older than the log are not believed") {
   std::copy_n(closed.begin(), superblocks, bytes.begin());
   write_bytes(path.path(), bytes);
   CHECK(code_of([&] { return Pool::open(path.path(), quiet_options()); }) == "damaged_log");
+  CHECK(Pool::check(path.path()).damage.size() == 1);
   CHECK((read_bytes(path.path()) == bytes));
   // What is acknowledged once the loss was accepted is not mixed with what was given up.
   crash_with(5000, 1);
@@ -137,6 +139,30 @@ TEST_CASE("closed superblocks that are older than the log are not believed") {
     Session session = pool.session();
     CHECK(session.run([](Transaction& tx) { return tx.read(tx.root<Cell>("cell")).value; }) ==
           5000);
+  }
+}
+
+// The session that took segment 0 had not stored anything yet.
+TEST_CASE("a later log is found in whatever segment it is") {
+  for (const std::uint32_t segment : {0U, 5U}) {
+    SyntheticPool pool;
+    pool.superblock.fixed.state = static_cast<std::uint32_t>(pool::State::clean);
+    log::SegmentHeader header;
+    header.generation = pool.superblock.fixed.generation + 1;
+    header.first_lsn = 1;
+    header.segments = 1;
+    header.session = 1;
+    header.checkpoint_number = pool.superblock.fixed.checkpoint_number;
+    pool.put_header(header, segment);
+    auto file = pool.open();
+    CHECK(code_of([&] { return recovery::start_generation(*file); }) == "damaged_log");
+    RecoveryOptions options;
+    options.accept_loss = true;
+    RecoveryReport report;
+    const auto image = recovery::start_generation(*file, options, &report);
+    CHECK(image.fixed.generation == pool.superblock.fixed.generation + 2);
+    REQUIRE(report.damage.size() == 1);
+    CHECK(report.damage[0].offset == pool.layout.segment_offset(segment));
   }
 }
 
@@ -159,9 +185,12 @@ TEST_CASE("numbers that no pool gets to are refused before anything is written")
       RecoveryOptions options;
       options.accept_loss = true;
       const std::string found =
-          clean ? code_of([&] { return recovery::start_generation(*file, true); })
+          clean ? code_of([&] { return recovery::start_generation(*file, options); })
                 : code_of([&] { return recovery::recover(*file, options); });
       CHECK(found == "damaged_superblock");
+      CheckReport check;
+      recovery::check_log(*file, check);
+      CHECK_FALSE(check.sound());
       CHECK((read_file(pool.path().path()) == before));
     }
   }

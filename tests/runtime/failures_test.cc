@@ -133,6 +133,43 @@ TEST_CASE("a child that was forked inside a body does not commit") {
   }
 }
 
+// What it had read was not durable yet: to make it so is the parent's.
+TEST_CASE("a child that was forked inside a reading body waits for nothing") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    for (const bool throws : {false, true}) {
+      TempPath path;
+      Pool pool = Pool::create(path.path(), kTinyPool, quiet_options(memory));
+      Session session = pool.session();
+      Session other = pool.session();
+      const auto cell = make_cell(session);
+      Ticket ticket = other.run_async([&](Transaction& tx) { ++tx.write(cell).value; });
+      pid_t child = -1;
+      std::string found;
+      try {
+        found = outcome([&] {
+          session.run([&](Transaction& tx) {
+            if (child < 0) child = ::fork();
+            static_cast<void>(tx.read(cell).value);
+            if (child == 0 && throws) throw std::runtime_error("its own");
+          });
+        });
+      } catch (const std::runtime_error&) {
+        found = "its own";
+      }
+      if (child == 0) ::_exit(found == (throws ? "its own" : "forked") ? 0 : 1);
+      int status = -1;
+      REQUIRE(::waitpid(child, &status, 0) == child);
+      CHECK(status == 0);
+      CHECK(found == "no error");
+      ticket.wait();
+      session.close();
+      other.close();
+      pool.close();
+      CHECK(Pool::check(path.path()).sound());
+    }
+  }
+}
+
 TEST_CASE("a child destroys its session whatever other threads of the parent were doing") {
   OnePool p;
   auto session = std::make_unique<Session>(p.pool.session());
