@@ -8,8 +8,10 @@ namespace sp3::log {
 std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
   SP3_CHECK(count > 0 && count <= total());
   const std::lock_guard guard(mutex_);
-  if (waiting_for_ > count && ++refused_for_it_ < base::scaled(1000U, 1000U, 3U))
+  if (has_precedence_over(count)) {
+    ++refused_for_it_;
     return std::nullopt;
+  }
   std::uint32_t run = 0;
   // One lap and a bit: a run may cross the point where the search starts, but not the end.
   for (std::uint32_t i = 0; i < total() + count; ++i) {
@@ -31,6 +33,16 @@ std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
     refused_for_it_ = 0;
   }
   return std::nullopt;
+}
+
+// Of the larger request that waits; REQUIRES: the mutex is held.
+bool SegmentPool::has_precedence_over(std::uint32_t count) const {
+  return waiting_for_ > count && refused_for_it_ + 1 < base::scaled(1000U, 1000U, 3U);
+}
+
+bool SegmentPool::yields(std::uint32_t count) const {
+  const std::lock_guard guard(mutex_);
+  return has_precedence_over(count);
 }
 
 // Another request for as many loses its precedence too, until it is refused the next time.

@@ -23,6 +23,9 @@ class SegmentPool {
   // Who was refused `count` segments does not ask for them again: smaller requests need not wait.
   void give_up(std::uint32_t count) noexcept;
   void give_back(std::uint32_t first, std::uint32_t count);
+  // Whether `count` segments would be refused for the sake of a larger request: that waits for a
+  // checkpoint, whoever is smaller for its turn.
+  [[nodiscard]] bool yields(std::uint32_t count) const;
 
   [[nodiscard]] std::uint32_t total() const noexcept {
     return static_cast<std::uint32_t>(used_.size());
@@ -30,6 +33,8 @@ class SegmentPool {
   [[nodiscard]] std::uint32_t used() const;
 
  private:
+  [[nodiscard]] bool has_precedence_over(std::uint32_t count) const;
+
   mutable emu::Mutex mutex_;
   std::vector<bool> used_;
   std::uint32_t free_count_;

@@ -9,19 +9,15 @@
 namespace sp3::runtime {
 namespace {
 
-// A transaction waits this long for another's serial gate; then it goes on, and so do those that
-// follow for a while.
-constexpr double kGatePatienceNs = 50e6;
-constexpr double kGateIgnoredNs = 20 * kGatePatienceNs;
-
-constexpr unsigned kSessionBits = 16;
-static_assert(sizeof(base::SessionId) * 8 == kSessionBits);
+// How long the gate stays closed at first, and by how many doublings at most.
+constexpr double kGateClosedNs = 50e6;
+constexpr unsigned kMostDoublings = 6;
+constexpr std::uint64_t kOpenShare = 4;  // it is open for so many times as long
 
 }  // namespace
 
 Contention::Contention(SerialGate& gate, base::SessionId id, const Options& options)
     : gate_(gate),
-      id_(id),
       serial_after_(options.serial_after_aborts),
       conservative_(options.policy == CommitPolicy::conservative),
       random_(base::spread(id + 1U)) {}
@@ -51,34 +47,39 @@ void Contention::back_off() noexcept {
   if (conservative_ && failures_ > kMostFailures) emu::Spin::offer();
 }
 
-std::uint64_t Contention::gate_deadline() noexcept {
-  return emu::ticks() + emu::ticks_from_nanoseconds(kGatePatienceNs);
+// When the gate opens, if it is closed now; else 0. By the time since it was taken alone, so that all who
+// wait agree.
+std::uint64_t Contention::closed_until(std::uint64_t taken_at, std::uint64_t now) noexcept {
+  std::uint64_t closed = emu::ticks_from_nanoseconds(kGateClosedNs);
+  std::uint64_t begins = taken_at;
+  for (unsigned doublings = 0; now >= begins; ++doublings) {
+    if (now - begins < closed) return begins + closed;
+    begins += (1 + kOpenShare) * closed;
+    if (doublings < kMostDoublings) closed *= 2;
+  }
+  return 0;
 }
 
-Contention::Gate Contention::try_gate(std::uint64_t deadline) noexcept {
+Contention::Gate Contention::try_gate(std::uint64_t& opens_at) noexcept {
   if (holds_gate_) return Gate::passed;
-  std::uint64_t holder = gate_.holder.load(std::memory_order_acquire);
-  if (holder == 0) {
+  bool held = gate_.is_held.load(std::memory_order_acquire);
+  if (!held) {
     if (failures_ < serial_after_) return Gate::passed;
-    const std::uint64_t mine = (gates_taken_ + 1) << kSessionBits | id_;
-    if (gate_.holder.compare_exchange_strong(holder, mine, std::memory_order_acq_rel)) {
+    if (gate_.is_held.compare_exchange_strong(held, true, std::memory_order_acq_rel)) {
+      // Who looks before this goes by the last holder's time: it waits a little too long, or not.
+      gate_.taken_at.store(emu::ticks(), std::memory_order_release);
       holds_gate_ = true;
-      ++gates_taken_;
       return Gate::taken;
     }
   }
-  const std::uint64_t now = emu::ticks();
-  if (holder == ignored_gate_ && now < gate_ignored_until_) return Gate::passed;
-  if (now <= deadline) return Gate::closed;
-  ignored_gate_ = holder;
-  gate_ignored_until_ = now + emu::ticks_from_nanoseconds(kGateIgnoredNs);
-  return Gate::passed;
+  opens_at = closed_until(gate_.taken_at.load(std::memory_order_acquire), emu::ticks());
+  return opens_at != 0 ? Gate::closed : Gate::passed;
 }
 
 void Contention::release_gate() noexcept {
   holds_gate_ = false;
-  gate_.holder.store(0, std::memory_order_release);
-  emu::changed(&gate_.holder);
+  gate_.is_held.store(false, std::memory_order_release);
+  emu::changed(&gate_.is_held);
 }
 
 }  // namespace sp3::runtime

@@ -3,7 +3,9 @@
 // After each failure it stays away for a while, longer and longer. After many it takes the pool's
 // serial gate, and runs alone: others wait at the gate before they begin. The gate is about
 // progress, not about correctness: its holder may be waiting for this very thread, or for a body
-// that takes a minute, so nobody waits there for ever.
+// that takes a minute, so nobody waits there for ever. It is closed for a while, open for four times as
+// long, closed for twice as long as before, and so on, and for all at the same time: a scan that takes
+// longer than the first while finishes in a later one.
 //
 // Thread safety: one thread at a time, but for the gate, which all sessions of a pool share.
 #pragma once
@@ -20,9 +22,9 @@
 
 namespace sp3::runtime {
 
-// 0, or a number of its own for each time that a session holds it.
 struct alignas(base::kCacheLine) SerialGate {
-  std::atomic<std::uint64_t> holder{0};
+  std::atomic<bool> is_held{false};
+  std::atomic<std::uint64_t> taken_at{0};  // by the last holder, in ticks
 };
 
 class Contention {
@@ -54,7 +56,7 @@ class Contention {
   template <class Meanwhile>
   bool pass_gate(Meanwhile&& meanwhile) {
     emu::touch(emu::Line::gate, 0, emu::Access::load);
-    if (gate_.holder.load(std::memory_order_acquire) == 0 && failures_ < serial_after_) [[likely]]
+    if (!gate_.is_held.load(std::memory_order_acquire) && failures_ < serial_after_) [[likely]]
       return false;
     return wait_at_gate(meanwhile);
   }
@@ -69,21 +71,20 @@ class Contention {
 
   template <class Meanwhile>
   bool wait_at_gate(Meanwhile&& meanwhile) {
-    const std::uint64_t deadline = gate_deadline();
     emu::Spin spin;
     while (true) {
-      const Gate found = try_gate(deadline);
+      std::uint64_t opens_at = 0;
+      const Gate found = try_gate(opens_at);
       if (found != Gate::closed) return found == Gate::taken;
       meanwhile();
-      spin.pause_until_changed(&gate_.holder, deadline);
+      spin.pause_until_changed(&gate_.is_held, opens_at);
     }
   }
-  Gate try_gate(std::uint64_t deadline) noexcept;
-  static std::uint64_t gate_deadline() noexcept;
+  Gate try_gate(std::uint64_t& opens_at) noexcept;
+  static std::uint64_t closed_until(std::uint64_t taken_at, std::uint64_t now) noexcept;
   void release_gate() noexcept;
 
   SerialGate& gate_;
-  const base::SessionId id_;
   const std::uint32_t serial_after_;
   const bool conservative_;
 
@@ -92,9 +93,6 @@ class Contention {
   std::uint32_t crowding_ = 0;  // across transactions: doublings of what is waited after a conflict
   std::uint64_t random_;
   bool holds_gate_ = false;
-  std::uint64_t gates_taken_ = 0;         // so often
-  std::uint64_t ignored_gate_ = 0;        // a holder's number: it was waited for in vain
-  std::uint64_t gate_ignored_until_ = 0;  // ticks
 };
 
 }  // namespace sp3::runtime

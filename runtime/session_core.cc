@@ -183,13 +183,20 @@ void SessionCore::make_room_for_items() {
 
 // The last attempt found the log full: get the space it measured before running the body again.
 void SessionCore::reserve_before_body() {
+  emu::Spin spin;
   while (true) {
     {
       announce();
       const base::ScopeExit withdrawn([this] { withdraw(); });
       if (take_log_space(log_bytes_needed_)) break;
     }
-    pool_->wait_for_log_space(*this);
+    if (shared_->log.yields()) {
+      // No checkpoint of ours would help: there may be room for us, but not before it is the other's.
+      spin.rest();
+      slots_.answer_if_asked();
+    } else {
+      pool_->wait_for_log_space(*this);
+    }
     pool_->throw_if_unusable();
   }
   log_bytes_needed_ = 0;

@@ -208,6 +208,7 @@ TEST_CASE("a slab of a type's fingerprint but another size is not taken for one 
   const Place place = f.take(info<B>, 1)[0];
   f.settle(place, true);
   const std::uint64_t offset = offset_of(place);
+  const std::uint32_t number = place.slab->number;
   detail::TypeInfo larger = info<B>;
   larger.size += 8;
   CHECK(place.slab->holds(info<B>));
@@ -216,7 +217,7 @@ TEST_CASE("a slab of a type's fingerprint but another size is not taken for one 
   const auto error = error_of([&] { return f.take(larger, 1); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::damaged_metadata);
-  CHECK(error->facts().offset == f.file->layout().slab_offset(place.slab->number));
+  CHECK(error->facts().offset == f.file->layout().slab_offset(number));
   CHECK(error->facts().wanted == "104 bytes");
   CHECK(error->facts().found == "96 bytes");
   CHECK(f.table->find(offset).slab != nullptr);

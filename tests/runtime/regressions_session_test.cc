@@ -329,6 +329,65 @@ TEST_CASE("who has waited for the serial gate in vain does not wait for it every
   CHECK(p.session.run([&](Transaction& tx) { return tx.read(cells[0]).value; }) == 2);
 }
 
+// It waited for a quiet while of at most 50 ms, which no writer's end agreed with another's.
+TEST_CASE("a scan that takes long finishes although others write all the time") {
+  Options options = quiet_options();
+  options.policy = CommitPolicy::volatile_only;  // no log that would be full before the scan's end
+  OnePool p(options);
+  std::array<Ptr<Cell>, 40> cells;
+  p.session.run([&](Transaction& tx) {
+    for (auto& cell : cells) cell = tx.make<Cell>();
+  });
+  std::atomic<bool> done{false};
+  std::vector<std::thread> writers;
+  for (unsigned w = 0; w < 3; ++w) {
+    writers.emplace_back([&, w] {
+      Session session = p.pool.session();
+      for (std::uint64_t i = w; !done; ++i) {
+        session.run([&](Transaction& tx) { ++tx.write(cells[i % cells.size()]).value; });
+      }
+    });
+  }
+  int attempts = 0;
+  p.session.run([&](Transaction& tx) {
+    ++attempts;
+    for (const auto cell : cells) {
+      (void)tx.read(cell);
+      std::this_thread::sleep_for(2ms);
+    }
+  });
+  done = true;  // only now
+  for (std::thread& writer : writers) writer.join();
+  CHECK(attempts > 1);
+}
+
+// Each refusal for the sake of a large record was answered by a checkpoint, of an empty log.
+TEST_CASE("small transactions beside a large one make no checkpoints that nobody needs") {
+  Options options = quiet_options();
+  options.geometry.log_size = std::uint64_t{1} << 20;
+  OnePool p(options, std::uint64_t{4} << 20);
+  std::vector<Ptr<Cell>> many;
+  p.session.run([&](Transaction& tx) {
+    for (int i = 0; i < 5000; ++i) many.push_back(tx.make<Cell>());
+  });
+  std::atomic<bool> done{false};
+  std::thread small([&] {
+    Session session = p.pool.session();
+    const auto cell = session.run([](Transaction& tx) { return tx.make<Cell>(); });
+    while (!done) session.run([&](Transaction& tx) { ++tx.write(cell).value; });
+  });
+  const std::uint64_t before = p.pool.statistics().checkpoints;
+  constexpr std::uint64_t kLarge = 40;
+  for (std::uint64_t i = 0; i < kLarge; ++i) {
+    p.session.run([&](Transaction& tx) {
+      for (const auto cell : many) tx.write(cell).value = i + 1;
+    });
+  }
+  done = true;
+  small.join();
+  CHECK(p.pool.statistics().checkpoints - before < 20 * kLarge);
+}
+
 // They were freed by checkpoints alone.
 TEST_CASE("versions that closed sessions leave are freed where nothing is logged") {
   Options options = quiet_options();
