@@ -15,6 +15,7 @@ constexpr std::string_view kChecks[] = {
     "is leaked",
     "is not allocated",
     "is owned twice",
+    "does not name an object",
     "has another type",
     "is not whole",
     "holds another's cell",

@@ -106,6 +106,38 @@ TEST_CASE("A group is synced when it is full, when asked for, and after its time
   CHECK(syncs == 4);
 }
 
+// As sp3's asynchronous commits: else a rival would sync more often for the same promise.
+TEST_CASE("What is durable already is no part of a group, and nothing for the thread that syncs by time") {
+  using sp3::workloads::keyvalue::GroupSync;
+  std::atomic<int> syncs{0};
+  sp3::AsyncOptions window;
+  window.group_records = 4;
+  window.group_microseconds = 100'000'000;
+  {
+    GroupSync group(window, [&] { ++syncs; });
+    GroupSync::Pending one;
+    GroupSync::Pending other;
+    for (int i = 0; i < 3; ++i) group.committed(one, 1);
+    group.committed(other, 1);
+    group.flush(other);
+    CHECK(syncs == 1);
+    for (int i = 0; i < 3; ++i) group.committed(one, 1);
+    CHECK(syncs == 1);
+    group.committed(one, 1);
+    CHECK(syncs == 2);
+  }
+  syncs = 0;
+  window.group_records = 1;
+  window.group_microseconds = 100;
+  GroupSync group(window, [&] { ++syncs; });
+  GroupSync::Pending pending;
+  for (int i = 0; i < 200; ++i) {
+    group.committed(pending, 1);
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  CHECK(syncs < 250);
+}
+
 TEST_CASE("A failed sync is thrown to the client that waits for it, and stays") {
   using sp3::workloads::keyvalue::GroupSync;
   sp3::AsyncOptions window;

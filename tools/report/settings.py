@@ -101,9 +101,10 @@ class Setting:
                 "Native: real threads on real cores; flushes and fences of a file in DRAM take the "
                 "added latency. More threads than cores measure the scheduler."
             )
-        if self.memory == "dax":
-            return "Native: real threads; commits wait for persistent memory."
-        return "Native: real threads; commits wait for the disk."
+        media = "persistent memory" if self.memory == "dax" else "the disk"
+        if self.durability == "async":
+            return f"Native: real threads; groups of commits wait for {media}, most commits for nothing."
+        return f"Native: real threads; commits wait for {media}."
 
 
 def duration(ns):

@@ -14,7 +14,7 @@ GroupSync::GroupSync(const AsyncOptions& window, std::function<void()> sync)
       sync_(std::move(sync)),
       shared_([this] {
         try {
-          sync_();
+          sync_once();
           return 0;
         } catch (...) {
           const std::lock_guard lock(mutex_);
@@ -33,8 +33,17 @@ GroupSync::~GroupSync() {
   thread_.join();
 }
 
+// One at a time (SharedSync).
+void GroupSync::sync_once() {
+  // acquire: pairs with committed(); what is counted here was committed before.
+  const std::uint64_t covered = commits_.load(std::memory_order_acquire);
+  sync_();
+  durable_.store(covered, std::memory_order_relaxed);
+}
+
 void GroupSync::committed(Pending& pending, std::uint64_t bytes) {
-  commits_.fetch_add(1, std::memory_order_relaxed);
+  if (durable_.load(std::memory_order_relaxed) >= pending.newest) pending = {};
+  pending.newest = commits_.fetch_add(1, std::memory_order_release) + 1;
   ++pending.records;
   pending.bytes += bytes;
   if (pending.records >= window_.group_records || pending.bytes >= window_.group_bytes) {
@@ -57,12 +66,11 @@ std::uint64_t GroupSync::timed_syncs() const {
 
 void GroupSync::sync_by_time() {
   const std::chrono::microseconds period(window_.group_microseconds);
-  std::uint64_t known = 0;
+  std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, period, [this] { return stopping_; })) {
-    const std::uint64_t commits = commits_.load(std::memory_order_relaxed);
-    if (commits == known || failure_) continue;
-    known = commits;
+    const std::uint64_t due = std::exchange(seen, commits_.load(std::memory_order_relaxed));
+    if (durable_.load(std::memory_order_relaxed) >= due || failure_) continue;
     lock.unlock();
     const std::uint64_t before = emu::sync_calls();
     // A failure is remembered for the client that flushes next.

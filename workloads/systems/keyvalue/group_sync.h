@@ -1,6 +1,8 @@
 // GroupSync: gives a store whose commits are not durable by themselves the loss window of sp3's
-// asynchronous commit. What a client committed is synced when it has put as many records or bytes
-// as AsyncOptions says, by itself, or when as much time has passed, by a thread of GroupSync's own.
+// asynchronous commit, by the same rules. What a client committed is synced when it has put as many
+// records or bytes as AsyncOptions says, by itself. Each time that as much time has passed, a thread of
+// GroupSync's own syncs what had been committed the last time and is not durable yet (runtime/flusher.cc).
+// Whoever syncs, a client's next record after its last durable one begins a new group.
 //
 // Thread safety: all members by any thread.
 #pragma once
@@ -29,6 +31,7 @@ class GroupSync {
   struct Pending {
     std::uint64_t records = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t newest = 0;  // of its commits, by commits_
   };
 
   // After each commit of a record of `bytes`.
@@ -45,8 +48,11 @@ class GroupSync {
   const AsyncOptions window_;
   const std::function<void()> sync_;
   emu::SharedSync shared_;
-  // relaxed everywhere: a commit that the thread overlooks is found a window later.
+  void sync_once();
+
+  // relaxed: a commit that the thread overlooks is found a window later.
   std::atomic<std::uint64_t> commits_{0};
+  std::atomic<std::uint64_t> durable_{0};  // of them; at least
   std::atomic<std::uint64_t> timed_syncs_{0};
   mutable emu::Mutex mutex_;  // guards stopping_ and failure_
   emu::ConditionVariable wake_;
