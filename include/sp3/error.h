@@ -19,19 +19,20 @@ enum class ErrorCode : std::uint8_t {
   already_exists,     // create would overwrite a file
   is_a_directory,     // the path names a directory (or another thing that is not a file)
   permission_denied,  // the operating system refuses
-  no_space,           // the disk or the quota is full
+  no_space,           // the disk or the quota is full, or a file may not be so large
   io_error,           // a system call failed; the message names it and its errno
   pool_in_use,        // another process, or another Pool of this process, has the pool open
   unsupported,        // this machine, memory kind or commit policy cannot do it
 
   // The file.
-  not_a_pool,          // the magic number is another's
-  wrong_version,       // a format, or an incompatible feature, this library does not know
-  wrong_size,          // the file is shorter or longer than its header says
-  damaged_superblock,  // both copies fail their checksum or contradict themselves
-  damaged_metadata,    // a slab's description or bitmap fails its checksum
-  damaged_log,         // a record that was durable cannot be read any more
-  wrong_uuid,          // the pool is not the one that was asked for
+  not_a_pool,     // the magic number is another's
+  wrong_version,  // a format, or an incompatible feature, this library does not know
+  wrong_size,     // the file is shorter or longer than its header says
+  // both copies fail their checksum, contradict themselves, or name numbers that no pool gets to
+  damaged_superblock,
+  damaged_metadata,  // a slab's description or bitmap fails its checksum
+  damaged_log,       // a record that was durable cannot be read any more
+  wrong_uuid,        // the pool is not the one that was asked for
 
   // Arguments and limits.
   invalid_argument,       // zero or absurd sizes and options
@@ -44,7 +45,7 @@ enum class ErrorCode : std::uint8_t {
   invalid_pointer,     // null, outside any slab, or not at the start of an object
   destroyed_object,    // the object was destroyed, or never made
   wrong_type,          // the object was made as another type, size or version
-  nested_transaction,  // run() called inside run() of the same session
+  nested_transaction,  // what would wait for the body it is called in: run() of its session, ...
   session_busy,        // a session is used by two threads at once
   session_closed,      // the session (or what it was moved to) has been closed
   pool_closed,         // the pool has been closed

@@ -38,8 +38,8 @@ class SP3_API Pool {
   // Opens a pool, recovering first if it was not closed.
   // Errors: not_found, is_a_directory, permission_denied, pool_in_use, not_a_pool, wrong_version,
   // wrong_size, wrong_uuid, damaged_superblock, damaged_metadata, damaged_log, unsupported,
-  // invalid_argument (path, options), io_error, outcome_unknown (while its first transaction is made
-  // durable).
+  // invalid_argument (path, options), no_space (for the holes of a sparse copy, or by the process's limit on
+  // files), io_error, outcome_unknown (while its first transaction is made durable).
   static Pool open(const std::filesystem::path& path, const Options& options = {});
 
   // Describes a pool without opening it for use or changing a byte. Errors: as open.
@@ -60,11 +60,12 @@ class SP3_API Pool {
 
   // Brings everything committed so far home, so that it need not be replayed. Does not stop
   // transactions. Errors: outcome_unknown, pool_closed, forked, nested_transaction (inside a
-  // body).
+  // body), std::bad_alloc (then the pool is poisoned).
   void checkpoint();
 
   // Commits everything, checkpoints, marks the pool clean and releases the file.
-  // Errors: sessions_open, forked (nothing is done), outcome_unknown (the next open recovers).
+  // Errors: sessions_open, forked (nothing is done), outcome_unknown or std::bad_alloc (the next open
+  // recovers).
   // Closing twice is harmless.
   void close();
 

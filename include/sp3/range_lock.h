@@ -77,7 +77,8 @@ constexpr bool conflict(const Range& a, RangeMode mode_a, const Range& b, RangeM
 // set of threads uses (all ranged objects of a pool) share a domain.
 class SP3_API RangeLockDomain {
  public:
-  // `owners`: how many there may be at a time; each costs a cache line.
+  // `owners`: how many there may be at a time, 1 to 65535; each costs a cache line. Errors:
+  // Error{invalid_argument}.
   explicit RangeLockDomain(std::size_t owners = 1024);
   ~RangeLockDomain();
   RangeLockDomain(const RangeLockDomain&) = delete;
@@ -194,7 +195,8 @@ struct RangeLockOptions {
   unsigned max_height = 12;           // of the skip list's towers, 1 to 16
   // Grid only. A range that spans more than two granules goes to the skip list.
   std::uint64_t granule = 4096;  // bytes, a power of two below 2^31
-  std::size_t buckets = 4096;  // of one cache line, a power of two; best 1 to 2 for each held range
+  // Of one cache line, a power of two from 64 to 2^30; best 1 to 2 for each held range.
+  std::size_t buckets = 4096;
 };
 
 // A range that is held, or waited for.
@@ -369,6 +371,7 @@ class SP3_API BlockingRangeLock {
 
 class SP3_API SkiplistRangeLock final : public BlockingRangeLock {
  public:
+  // Errors: Error{invalid_argument} for a height, a fairness or a nested_wait that cannot be.
   explicit SkiplistRangeLock(const RangeLockOptions& options = {});
   // REQUIRES: nothing is held; anything else ends the process (close() tells by an error instead).
   ~SkiplistRangeLock() override;
@@ -385,8 +388,8 @@ class SP3_API SkiplistRangeLock final : public BlockingRangeLock {
 
 class SP3_API GridRangeLock final : public BlockingRangeLock {
  public:
-  // Errors: Error{invalid_argument} for a granule or a number of buckets that is not a power of
-  // two.
+  // Errors: as SkiplistRangeLock; also for a granule or a number of buckets that is not a power of
+  // two, or out of bounds.
   explicit GridRangeLock(const RangeLockOptions& options = {});
   ~GridRangeLock() override;
 

@@ -1,12 +1,14 @@
 // Session: one thread's way into a pool. It owns a log and a space of transaction IDs.
 //
-// Thread safety: one thread at a time (it may move between threads, as any object may). Use by two at
-//   once is mostly refused (session_busy), but not for certain, which would cost each transaction a
-//   locked instruction: it may hang or crash the process. It leaves the pool's file sound. Different sessions of a pool run in parallel.
+// Thread safety: one thread at a time (it may move between threads). Use by two at once is mostly
+//   refused (session_busy), but not for certain, which would cost each transaction a locked
+//   instruction: it may hang or crash the process. It leaves the pool's file sound. Different
+//   sessions of a pool run in parallel.
 // Ownership: a session keeps its pool's core alive, but the pool can only be closed when all its
 //   sessions are.
 // Progress: a transaction that conflicts is retried with backoff; after
-//   Options::serial_after_aborts attempts it runs alone, so that it finishes.
+//   Options::serial_after_aborts attempts it takes the serial gate: others wait before they begin,
+//   again and again for longer, up to 3.2 s at a time (docs/CONCURRENCY.md).
 // Nesting: inside a body another pool may be used; all threads must nest pools in the same order.
 // Source: paper section III-B; design choices in docs/COMMIT_PROTOCOL.md.
 #pragma once

@@ -107,7 +107,9 @@ TEST_CASE("A group is synced when it is full, when asked for, and after its time
 }
 
 // As sp3's asynchronous commits: else a rival would sync more often for the same promise.
-TEST_CASE("What is durable already is no part of a group, and nothing for the thread that syncs by time") {
+TEST_CASE(
+    "What is durable already is no part of a group, and nothing for the thread that syncs by "
+    "time") {
   using sp3::workloads::keyvalue::GroupSync;
   std::atomic<int> syncs{0};
   sp3::AsyncOptions window;
