@@ -4,8 +4,8 @@
 // The frequent side calls light_fence() between its store and its load; the rare side heavy_fence()
 // between its own. Then at least one of them sees the other's store. On Linux the light fence only
 // holds back the compiler, and the heavy one is membarrier(), which makes every running thread of
-// the process execute a full fence. Where the kernel has no membarrier both are full fences, and from
-// the moment on at which it refuses one, as after a seccomp filter.
+// the process execute a full fence. Where the kernel has no membarrier both are full fences, and
+// from the moment on at which it refuses one, as after a seccomp filter.
 #pragma once
 
 #include <atomic>

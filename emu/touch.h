@@ -24,9 +24,9 @@ inline void touch([[maybe_unused]] Line line, [[maybe_unused]] std::uint64_t whi
 #endif
 }
 
-// Asks for the lines ahead of their use, as a writer or as a reader. No event: nothing depends on it
-// but time. Where a version is its entry says, so the version of an entry that was just asked for or
-// checked comes after that.
+// Asks for the lines ahead of their use, as a writer or as a reader. No event: nothing depends on
+// it but time. Where a version is its entry says, so the version of an entry that was just asked
+// for or checked comes after that.
 inline void prefetch([[maybe_unused]] Line line, [[maybe_unused]] std::uint64_t which,
                      [[maybe_unused]] bool as_writer,
                      [[maybe_unused]] std::uint64_t bytes = 1) noexcept {

@@ -110,8 +110,8 @@ Slab* SlabTable::carve_locked(const detail::TypeInfo& type, std::uint64_t slot_s
   return slab.release();
 }
 
-// The last of them. One whose bitmap is damaged has no slots to hand out: it is taken from the list, and
-// the result is null. Who wants an object in it is told.
+// The last of them. One whose bitmap is damaged has no slots to hand out: it is taken from the
+// list, and the result is null. Who wants an object in it is told.
 Slab* SlabTable::load_sound_locked(std::vector<std::uint32_t>& partial) try {
   return load_locked(partial.back());
 } catch (const Error& error) {

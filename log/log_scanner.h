@@ -66,10 +66,10 @@ inline constexpr std::uint64_t kBytesForEachKept = 4;
 using ScanProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 // Takes time in the size of the log, whatever its bytes are: at most kMostPasses plus
-// layout.max_sessions times that much is read. And it takes memory in the size of the log: one record
-// or dependency, of 16 bytes, is kept for each kBytesForEachKept bytes of it at most. Both are more than
-// a log that was written ever needs (its records have 64 bytes and more, and 16 for each dependency).
-// One that needs more is damaged.
+// layout.max_sessions times that much is read. And it takes memory in the size of the log: one
+// record or dependency, of 16 bytes, is kept for each kBytesForEachKept bytes of it at most. Both
+// are more than a log that was written ever needs (its records have 64 bytes and more, and 16 for
+// each dependency). One that needs more is damaged.
 // REQUIRES: source.layout describes source.file; heads has one LSN per session. Reads only.
 ScanResult scan_logs(const LogSource& source, Stamp floor, std::span<const Lsn> heads,
                      emu::Executor& executor, const ScanProgress& progress = {});

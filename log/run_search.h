@@ -55,8 +55,8 @@ struct BadHeader {
 // The largest numbers in any intact header of the superblock's or a later generation. What comes
 // into force next must be above them, or a log that was given up would be believed again. Numbers
 // more than kFarthest above the superblock's are left out: no pool ever gets there, and bytes made
-// up to look like a header must not use up the numbers that are left. A header of such a generation is
-// none: nothing that is given up would ever make it history.
+// up to look like a header must not use up the numbers that are left. A header of such a generation
+// is none: nothing that is given up would ever make it history.
 struct Newest {
   std::uint64_t generation = 0;
   std::uint64_t checkpoint_number = 0;

@@ -55,8 +55,8 @@ void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path)
 // it. Errors: no_space, io_error.
 void fill_holes(int fd, std::uint64_t bytes, const std::string& path);
 
-// Whether this process may write to all of a file of that size: whoever goes beyond the limit is sent
-// a signal. Errors: no_space.
+// Whether this process may write to all of a file of that size: whoever goes beyond the limit is
+// sent a signal. Errors: no_space.
 void require_size_allowed(std::uint64_t bytes, const std::string& path);
 
 // Reading a hole of a file in memory takes a page: that there are enough. Errors: no_space.

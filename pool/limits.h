@@ -12,9 +12,9 @@ namespace sp3::pool {
 inline constexpr base::Stamp kMostStamp = base::kMaxStamp / 2;
 inline constexpr std::uint64_t kMostCount = std::uint64_t{1} << 62;
 
-// Whoever goes on writing goes on from no more than this, and believes no stamp of a log beyond. What is
-// written from there on is never out of what superblocks can say; but who begins right below may come
-// to what the next one refuses, which takes a pool that was made up for it.
+// Whoever goes on writing goes on from no more than this, and believes no stamp of a log beyond.
+// What is written from there on is never out of what superblocks can say; but who begins right
+// below may come to what the next one refuses, which takes a pool that was made up for it.
 inline constexpr base::Stamp kMostStampToGoOnFrom = kMostStamp - (base::Stamp{1} << 58);
 inline constexpr std::uint64_t kMostCountToGoOnFrom = kMostCount - (std::uint64_t{1} << 40);
 

@@ -83,8 +83,8 @@ class SlabDirectory {
   void mend_record(emu::Memory& memory, int copy, std::uint32_t slab,
                    emu::FlushCounts& counts) const;
 
-  // Of a slab whose bitmap in copy 1 - `copy` is damaged: stores the record into copy `copy`, and that
-  // bitmap's bytes unless it has one there that fits the record. Flushes, does not fence.
+  // Of a slab whose bitmap in copy 1 - `copy` is damaged: stores the record into copy `copy`, and
+  // that bitmap's bytes unless it has one there that fits the record. Flushes, does not fence.
   void carry(emu::Memory& memory, int copy, std::uint32_t slab, emu::FlushCounts& counts) const;
 
   // Writes a directory copy of free slabs (pool creation): stores and flushes.

@@ -218,7 +218,8 @@ void require_slab_of_roots(const pool::PoolFile& file, const pool::SlabDirectory
   if (directory.record(0).type != 0) (void)load_bitmap(file, directory, 0, file.current_copy());
 }
 
-// A later log than the superblocks': what was acknowledged in it is given up, or else it is an error.
+// A later log than the superblocks': what was acknowledged in it is given up, or else it is an
+// error.
 log::Newest look_for_later_log(const pool::PoolFile& file, bool accept_loss,
                                RecoveryReport& report) {
   LaterLog later = find_later_log(file);

@@ -25,22 +25,22 @@ namespace sp3::recovery {
 // lost is taken from the other. Returns the superblock now in force, durable in both copies.
 // Errors: io_error; and, nothing being written, damaged_metadata (both copies of something are
 // damaged, or the copies differ), damaged_log (the log is of a later generation than the
-// superblocks), and as require_numbers_left. With accept_loss that log is given up, and a bitmap that is
-// damaged in both copies stays so: both are in the report, and options.assessed is called with it before
-// anything is written.
+// superblocks), and as require_numbers_left. With accept_loss that log is given up, and a bitmap
+// that is damaged in both copies stays so: both are in the report, and options.assessed is called
+// with it before anything is written.
 pool::SuperblockImage start_generation(pool::PoolFile& file, const RecoveryOptions& options = {},
                                        RecoveryReport* report = nullptr);
 
-// Of a closed pool: a log of a later generation than the superblocks, which are a backup's then, or those
-// of a disk that lost the writes of both. Reads the header of each segment.
+// Of a closed pool: a log of a later generation than the superblocks, which are a backup's then, or
+// those of a disk that lost the writes of both. Reads the header of each segment.
 struct LaterLog {
   std::optional<Damage> damage;  // nothing: there is none
   log::Newest newest;
 };
 LaterLog find_later_log(const pool::PoolFile& file);
 
-// A number of the superblock that no pool gets to: it was made up, and whoever went on from there would
-// come to some that nobody believes.
+// A number of the superblock that no pool gets to: it was made up, and whoever went on from there
+// would come to some that nobody believes.
 std::optional<std::string> find_exhausted_number(const pool::PoolFile& file);
 // Errors: damaged_superblock if there is one.
 void require_numbers_left(const pool::PoolFile& file);

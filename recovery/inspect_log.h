@@ -51,7 +51,8 @@ struct LogSummary {
 LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedRecord&)>& visit);
 
 // Adds to `report` what scanning, cutting and checking the log finds: records and damage. A clean
-// pool's log is history: of it only what opening looks at, whether it is later than the superblocks.
+// pool's log is history: of it only what opening looks at, whether it is later than the
+// superblocks.
 void check_log(pool::PoolFile& file, CheckReport& report);
 
 }  // namespace sp3::recovery

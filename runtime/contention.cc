@@ -47,8 +47,8 @@ void Contention::back_off() noexcept {
   if (conservative_ && failures_ > kMostFailures) emu::Spin::offer();
 }
 
-// When the gate opens, if it is closed now; else 0. By the time since it was taken alone, so that all who
-// wait agree.
+// When the gate opens, if it is closed now; else 0. By the time since it was taken alone, so that
+// all who wait agree.
 std::uint64_t Contention::closed_until(std::uint64_t taken_at, std::uint64_t now) noexcept {
   std::uint64_t closed = emu::ticks_from_nanoseconds(kGateClosedNs);
   std::uint64_t begins = taken_at;

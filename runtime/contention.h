@@ -3,9 +3,9 @@
 // After each failure it stays away for a while, longer and longer. After many it takes the pool's
 // serial gate, and runs alone: others wait at the gate before they begin. The gate is about
 // progress, not about correctness: its holder may be waiting for this very thread, or for a body
-// that takes a minute, so nobody waits there for ever. It is closed for a while, open for four times as
-// long, closed for twice as long as before, and so on, and for all at the same time: a scan that takes
-// longer than the first while finishes in a later one.
+// that takes a minute, so nobody waits there for ever. It is closed for a while, open for four
+// times as long, closed for twice as long as before, and so on, and for all at the same time: a
+// scan that takes longer than the first while finishes in a later one.
 //
 // Thread safety: one thread at a time, but for the gate, which all sessions of a pool share.
 #pragma once

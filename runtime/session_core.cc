@@ -191,7 +191,8 @@ void SessionCore::reserve_before_body() {
       if (take_log_space(log_bytes_needed_)) break;
     }
     if (shared_->log.yields()) {
-      // No checkpoint of ours would help: there may be room for us, but not before it is the other's.
+      // No checkpoint of ours would help: there may be room for us, but not before it is the
+      // other's.
       spin.rest();
       slots_.answer_if_asked();
     } else {

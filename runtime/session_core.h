@@ -173,8 +173,8 @@ class SessionCore {
                              WriteMode mode);
   WriteEntry& open(index::Place place, index::Seen seen, std::uint64_t offset,
                    const detail::TypeInfo& type, WriteMode mode);
-  // Ahead of locking. Not where others are at the same entry: many who ask for its line as writers take
-  // it from the one who holds the lock, and nobody gets on.
+  // Ahead of locking. Not where others are at the same entry: many who ask for its line as writers
+  // take it from the one who holds the lock, and nobody gets on.
   void ask_for_lock(index::Place place, std::uint64_t offset) noexcept {
     if (contention_.meets_others()) return;
     emu::prefetch(emu::Line::entry, offset, true);

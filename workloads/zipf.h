@@ -1,10 +1,10 @@
 // Zipf: skewed choices among n items, O(1) per draw.
 //
-// Rank r (from 0) is drawn with probability about proportional to 1 / (r + 1)^theta: exactly for the
-// first two, by a curve through the sums for the others, of which the next few come up to 19 % too often at
-// theta = 0.99 and the hottest hundredth 1 %. theta = 0 is uniform; 0.99 is the usual skew of key-value
-// benchmarks. Method and constants: Gray et al., "Quickly generating billion-record synthetic
-// databases", SIGMOD 1994; only theta < 1 is defined.
+// Rank r (from 0) is drawn with probability about proportional to 1 / (r + 1)^theta: exactly for
+// the first two, by a curve through the sums for the others, of which the next few come up to 19 %
+// too often at theta = 0.99 and the hottest hundredth 1 %. theta = 0 is uniform; 0.99 is the usual
+// skew of key-value benchmarks. Method and constants: Gray et al., "Quickly generating
+// billion-record synthetic databases", SIGMOD 1994; only theta < 1 is defined.
 //
 // item() scrambles ranks so that hot items are spread over the range instead of being neighbours in
 // one node, as YCSB does, but by a bijection: no two ranks share an item, so the distribution over

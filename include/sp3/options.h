@@ -111,14 +111,14 @@ struct RecoveryReport;
 struct RecoveryOptions {
   RecoveryStrategy strategy = RecoveryStrategy::stamp;
   std::uint32_t threads = 0;  // 0: as many as there are cores
-  // Recover the largest dependency-closed set of a damaged log; leave damaged bitmaps that the log does
-  // not change as they are.
+  // Recover the largest dependency-closed set of a damaged log; leave damaged bitmaps that the log
+  // does not change as they are.
   bool accept_loss = false;
   std::function<void(const Progress&)> progress;
   // Called once when it is known what recovery will do, before it writes anything: damage and
   // dropped records are in the report, and are final soon after this returns; most times are not in
-  // it yet. What it throws leaves `open`, with the pool as it was. For a pool that was closed called only
-  // if something is given up.
+  // it yet. What it throws leaves `open`, with the pool as it was. For a pool that was closed
+  // called only if something is given up.
   std::function<void(const RecoveryReport&)> assessed;
 };
 

@@ -30,24 +30,24 @@ class SP3_API Pool {
  public:
   // Makes a new pool file of `size` bytes, mode 0600, all its space reserved on disk, and opens it.
   // Errors: already_exists, is_a_directory, not_found (the directory), permission_denied, no_space,
-  // invalid_argument (path, sizes, options), unsupported, io_error, outcome_unknown. Nothing is left
-  // behind on error.
+  // invalid_argument (path, sizes, options), unsupported, io_error, outcome_unknown. Nothing is
+  // left behind on error.
   static Pool create(const std::filesystem::path& path, std::uint64_t size,
                      const Options& options = {});
 
   // Opens a pool, recovering first if it was not closed.
   // Errors: not_found, is_a_directory, permission_denied, pool_in_use, not_a_pool, wrong_version,
   // wrong_size, wrong_uuid, damaged_superblock, damaged_metadata, damaged_log, unsupported,
-  // invalid_argument (path, options), no_space (for the holes of a sparse copy, or by the process's limit on
-  // files), io_error, outcome_unknown (while its first transaction is made durable).
+  // invalid_argument (path, options), no_space (for the holes of a sparse copy, or by the process's
+  // limit on files), io_error, outcome_unknown (while its first transaction is made durable).
   static Pool open(const std::filesystem::path& path, const Options& options = {});
 
   // Describes a pool without opening it for use or changing a byte. Errors: as open.
   static PoolInfo inspect(const std::filesystem::path& path);
 
   // Reads everything that can be verified, without changing a byte. Damage is reported, not thrown;
-  // errors as open for what cannot be read at all. What power that failed during a write explains is
-  // no damage: one of the two superblock copies may be half written.
+  // errors as open for what cannot be read at all. What power that failed during a write explains
+  // is no damage: one of the two superblock copies may be half written.
   static CheckReport check(const std::filesystem::path& path);
 
   Pool(Pool&&) noexcept;
@@ -64,9 +64,8 @@ class SP3_API Pool {
   void checkpoint();
 
   // Commits everything, checkpoints, marks the pool clean and releases the file.
-  // Errors: sessions_open, forked (nothing is done), outcome_unknown or std::bad_alloc (the next open
-  // recovers).
-  // Closing twice is harmless.
+  // Errors: sessions_open, forked (nothing is done), outcome_unknown or std::bad_alloc (the next
+  // open recovers). Closing twice is harmless.
   void close();
 
   [[nodiscard]] bool is_open() const noexcept { return core_ != nullptr; }

@@ -305,8 +305,8 @@ class SP3_API BlockingRangeLock {
   // Errors: Error{range_not_held} if it is empty, was used before, or is another lock's.
   void unlock(RangeHandle& handle) { release_handle(handle); }
   void unlock(RangeHandle&& handle) { release_handle(handle); }
-  // Those of them that are not empty. Errors: Error{range_not_held} if one is another lock's, and then
-  // all stay locked.
+  // Those of them that are not empty. Errors: Error{range_not_held} if one is another lock's, and
+  // then all stay locked.
   void unlock_all(std::vector<RangeHandle>& handles);
 
   // As of some moment during the call, each entry by itself.

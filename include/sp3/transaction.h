@@ -42,8 +42,8 @@ class Transaction {
   // The object as of this transaction: its private copy after write(), else a committed or
   // speculatively visible version, which a first write() leaves as it is.
   // Errors: invalid_pointer, destroyed_object, wrong_type; where a slab is first looked at,
-  // damaged_metadata if it contradicts itself or both copies of its bitmap are damaged, and io_error if a copy of its bitmap that was damaged
-  // could not be mended.
+  // damaged_metadata if it contradicts itself or both copies of its bitmap are damaged, and
+  // io_error if a copy of its bitmap that was damaged could not be mended.
   template <Storable T>
   const T& read(Ptr<T> object) {
     return *static_cast<const T*>(detail::tx_read(core_, object.offset(), detail::type_info<T>));
@@ -104,8 +104,8 @@ class Transaction {
 
   // Binds `name` (1 to 47 bytes, no NUL) to the object, as part of the transaction; null unbinds
   // it.
-  // Errors: invalid_argument as root(); as read() of the object; for a new name pool_full, and unsupported with
-  // CommitPolicy::ideal.
+  // Errors: invalid_argument as root(); as read() of the object; for a new name pool_full, and
+  // unsupported with CommitPolicy::ideal.
   template <Storable T>
   void set_root(std::string_view name, Ptr<T> object) {
     detail::tx_set_root(core_, name, object.offset(), detail::type_info<T>);

@@ -12,9 +12,9 @@
 //     };
 //
 // What a container keeps are types of their own, whose default names contain those of its values:
-// such a program tags Queue<Account>::Node and the like too: the public member types of a container's
-// class that are objects (Header and, depending on the container, Node, Chunk, First, Last, Bucket,
-// Directory, Leaf, Inner).
+// such a program tags Queue<Account>::Node and the like too: the public member types of a
+// container's class that are objects (Header and, depending on the container, Node, Chunk, First,
+// Last, Bucket, Directory, Leaf, Inner).
 #pragma once
 
 #include <cstdint>

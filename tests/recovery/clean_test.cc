@@ -274,7 +274,8 @@ TEST_CASE("a damaged bitmap that the log has nothing to do with is no end when l
   }
 }
 
-// With a record damaged as well, or with the other copy's good bitmap: what is there of either stays.
+// With a record damaged as well, or with the other copy's good bitmap: what is there of either
+// stays.
 TEST_CASE("accepting the loss of a bitmap loses nothing else") {
   Closed closed;
   SyntheticPool& pool = closed.pool;

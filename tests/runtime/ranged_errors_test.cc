@@ -1,4 +1,5 @@
-// What ranged objects refuse: ranges that are none, and chunk tables that no transaction has written.
+// What ranged objects refuse: ranges that are none, and chunk tables that no transaction has
+// written.
 #include <vector>
 
 #include <catch2/catch.hpp>

@@ -61,8 +61,8 @@ void fit_flushes(const Measured& m, Costs& costs) {
 
 std::string chase(unsigned mib) { return fmt::format("chase_{}", mib); }
 
-// What the shared cache holds: as much as takes a time half way between the nearest and the farthest.
-// Between two sizes that were measured, in proportion.
+// What the shared cache holds: as much as takes a time half way between the nearest and the
+// farthest. Between two sizes that were measured, in proportion.
 double shared_mib(const Measured& m) {
   const double half = (at(m, chase(kNearestMiB)) + at(m, chase(kFarthestMiB))) / 2;
   double size = kNearestMiB;

@@ -1,8 +1,9 @@
 // GroupSync: gives a store whose commits are not durable by themselves the loss window of sp3's
 // asynchronous commit, by the same rules. What a client committed is synced when it has put as many
-// records or bytes as AsyncOptions says, by itself. Each time that as much time has passed, a thread of
-// GroupSync's own syncs what had been committed the last time and is not durable yet (runtime/flusher.cc).
-// Whoever syncs, a client's next record after its last durable one begins a new group.
+// records or bytes as AsyncOptions says, by itself. Each time that as much time has passed, a
+// thread of GroupSync's own syncs what had been committed the last time and is not durable yet
+// (runtime/flusher.cc). Whoever syncs, a client's next record after its last durable one begins a
+// new group.
 //
 // Thread safety: all members by any thread.
 #pragma once
