@@ -109,6 +109,17 @@ std::string random_name() {
   return fmt::format(".sp3-{:016x}.tmp", number);
 }
 
+// Bytes of the file that have no page yet, if it is in memory: there the blocks are the pages.
+std::uint64_t missing_pages(int fd, std::uint64_t bytes, struct statfs& system) {
+  struct stat status {};
+  constexpr std::uint64_t kUnit = 512;  // of st_blocks
+  if (::fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC || ::fstat(fd, &status) != 0) {
+    return bytes;
+  }
+  const std::uint64_t there = static_cast<std::uint64_t>(status.st_blocks) * kUnit;
+  return bytes - std::min(bytes, there);
+}
+
 std::string self_link(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
 }  // namespace
@@ -174,17 +185,6 @@ void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path)
     }
     done += static_cast<std::uint64_t>(n);
   }
-}
-
-// Bytes of the file that have no page yet, if it is in memory: there the blocks are the pages.
-static std::uint64_t missing_pages(int fd, std::uint64_t bytes, struct statfs& system) {
-  struct stat status {};
-  constexpr std::uint64_t kUnit = 512;  // of st_blocks
-  if (::fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC || ::fstat(fd, &status) != 0) {
-    return bytes;
-  }
-  const std::uint64_t there = static_cast<std::uint64_t>(status.st_blocks) * kUnit;
-  return bytes - std::min(bytes, there);
 }
 
 void fill_holes(int fd, std::uint64_t bytes, const std::string& path) {

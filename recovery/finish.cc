@@ -240,7 +240,7 @@ LaterLog find_later_log(const pool::PoolFile& file) {
     pool::read_ahead(file.descriptor(), file.layout().segment_offset(segment),
                      sizeof(log::SegmentHeader));
   }
-  emu::Executor executor(0);
+  emu::Executor executor(1);  // a few thousand lines at most
   log::RunSearch found = log::find_runs(source_of(file), executor);
   LaterLog later{.damage = {}, .newest = found.newest};
   const std::uint64_t generation = file.superblock().fixed.generation;
