@@ -3,6 +3,7 @@
 #include "base/damage_list.h"
 #include "emu/executor.h"
 #include "recovery/assessment.h"
+#include "recovery/finish.h"
 
 namespace sp3::recovery {
 namespace {

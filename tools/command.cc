@@ -78,7 +78,7 @@ int fail(int code, const char* what) {
 
 // What is not a number, or more than the option's type holds, CLI11 "could not convert".
 std::string message_of(const CLI::Error& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::size_t equals = text.find(" = ");
   const std::string_view start = "Could not convert: ";
   if (!text.starts_with(start) || equals == std::string::npos) return text;
