@@ -44,7 +44,8 @@ double nanoseconds_from_ticks(std::uint64_t ticks) noexcept;
 
 // Whether the counters of all cores run at one rate and agree: the CPU promises an invariant TSC,
 // and a ping-pong between cores (once per process) saw no step backwards; where the machine was too
-// busy for one, the kernel's word counts. Only opacity's cheap path relies on it.
+// busy for one, the kernel's word counts. Only opacity's cheap path relies on it, and that all wait
+// at the serial gate at the same time.
 bool clock_is_synchronised() noexcept;
 
 // Tests: pools opened from now on are told that the counters disagree.

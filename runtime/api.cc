@@ -82,7 +82,9 @@ void Pool::close() {
     core_.reset();
     throw;
   } catch (...) {
-    core_.reset();  // without memory for its checkpoint: the next opening recovers
+    // Without memory for its checkpoint: the next opening recovers. Or without memory to say why it
+    // cannot be closed: then it stays as it is.
+    if (core_->is_closing()) core_.reset();
     throw;
   }
   core_.reset();

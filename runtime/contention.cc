@@ -48,7 +48,7 @@ void Contention::back_off() noexcept {
 }
 
 // When the gate opens, if it is closed now; else 0. By the time since it was taken alone, so that
-// all who wait agree.
+// all who wait agree, as far as their cores' counters do: for one that is behind it is open.
 std::uint64_t Contention::closed_until(std::uint64_t taken_at, std::uint64_t now) noexcept {
   std::uint64_t closed = emu::ticks_from_nanoseconds(kGateClosedNs);
   std::uint64_t begins = taken_at;
@@ -72,7 +72,8 @@ Contention::Gate Contention::try_gate(std::uint64_t& opens_at) noexcept {
       return Gate::taken;
     }
   }
-  opens_at = closed_until(gate_.taken_at.load(std::memory_order_acquire), emu::ticks());
+  const std::uint64_t taken_at = gate_.taken_at.load(std::memory_order_acquire);
+  opens_at = closed_until(taken_at, emu::ticks());
   return opens_at != 0 ? Gate::closed : Gate::passed;
 }
 

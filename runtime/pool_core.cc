@@ -342,6 +342,11 @@ void PoolCore::close() {
   checkpointer_->run(/*last=*/true);
 }
 
+bool PoolCore::is_closing() const {
+  const std::lock_guard guard(mutex_);
+  return closing_;
+}
+
 std::size_t PoolCore::enter_guest() noexcept {
   std::uint32_t in = guests_.load(std::memory_order_relaxed);
   while (true) {

@@ -55,6 +55,8 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   void session_closed(SessionCore& session) noexcept;
   void checkpoint();
   void close();
+  // Whether close() has begun, after which there is no way back.
+  [[nodiscard]] bool is_closing() const;
 
   [[nodiscard]] PoolInfo info() const;
   [[nodiscard]] PoolStatistics statistics() const;

@@ -128,9 +128,9 @@ int check(const PoolArguments& a) {
 void print_report(const RecoveryReport& report) {
   if (report.was_clean) {
     fmt::print("the pool had been closed cleanly: there was nothing to recover{}\n",
-               report.damage.empty()
-                   ? ""
-                   : fmt::format(", and {} places are given up", report.damage.size()));
+               report.damage.empty() ? ""
+                                     : fmt::format(", and {} places are given up",
+                                                   report.damage.size() + report.more_damage));
     return;
   }
   fmt::print("records            {} found, {} replayed, {} dropped\n", report.records,

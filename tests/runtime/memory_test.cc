@@ -242,6 +242,17 @@ TEST_CASE("without memory a session and a pool are closed all the same") {
   }
 }
 
+TEST_CASE("without memory to say that sessions are open the pool stays open") {
+  OnePool p(roomy_options(), std::uint64_t{16} << 20);
+  no_memory = true;
+  CHECK_THROWS(p.pool.close());
+  no_memory = false;
+  CHECK(p.pool.is_open());
+  p.session.close();
+  CHECK_NOTHROW(p.pool.close());
+  CHECK(Pool::inspect(p.path.path()).clean);
+}
+
 TEST_CASE("without memory to hand out free slots none of them is lost") {
   constexpr std::uint64_t kSize = std::uint64_t{1} << 20;
   const auto capacity = [](OnePool& p) {
