@@ -8,6 +8,7 @@
 
 #include "base/damage_list.h"
 #include "emu/clock.h"
+#include "recovery/log_source.h"
 
 namespace sp3::recovery {
 namespace {
@@ -29,16 +30,7 @@ Assessment::Assessment(pool::PoolFile& file, const pool::SlabDirectory& director
                        std::uint32_t shards, emu::Executor& executor)
     : file_(file), shards_(shards), executor_(executor), plan_(file.layout(), directory) {}
 
-log::LogSource Assessment::source() const {
-  const pool::Superblock& superblock = file_.superblock().fixed;
-  log::LogSource source;
-  source.file = file_.memory().view();
-  source.layout = file_.layout();
-  source.uuid = superblock.uuid;
-  source.generation = superblock.generation;
-  source.checkpoint_number = superblock.checkpoint_number;
-  return source;
-}
+log::LogSource Assessment::source() const { return log_source_of(file_); }
 
 void Assessment::scan(const PhaseProgress& progress) {
   const pool::SuperblockImage& superblock = file_.superblock();

@@ -16,6 +16,7 @@
 #include "pool/file_system.h"
 #include "pool/limits.h"
 #include "recovery/durable.h"
+#include "recovery/log_source.h"
 
 namespace sp3::recovery {
 
@@ -23,15 +24,6 @@ using base::Mutant;
 using base::mutant;
 
 namespace {
-
-log::LogSource source_of(const pool::PoolFile& file) {
-  const pool::Superblock& superblock = file.superblock().fixed;
-  return {.file = file.memory().view(),
-          .layout = file.layout(),
-          .uuid = superblock.uuid,
-          .generation = superblock.generation,
-          .checkpoint_number = superblock.checkpoint_number};
-}
 
 void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
   require_durable(file, file.memory().fence(counts),
@@ -51,8 +43,7 @@ struct Rewrite {
   bool whole = false;              // the other copy is no better than bytes
   Mend mend = Mend::nothing;       // what may be damaged
   const SlabPlan* plan = nullptr;  // what recovery has changed; null: a closed pool is opened
-  std::vector<bool>
-      unreadable;  // slabs whose bitmap is damaged, with none that may stand in for it
+  std::vector<bool> unreadable;    // slabs whose bitmap is damaged, and no other stands in
 
   [[nodiscard]] bool opens() const { return plan == nullptr; }
 };
@@ -241,7 +232,7 @@ LaterLog find_later_log(const pool::PoolFile& file) {
                      sizeof(log::SegmentHeader));
   }
   emu::Executor executor(1);  // a few thousand lines at most
-  log::RunSearch found = log::find_runs(source_of(file), executor);
+  log::RunSearch found = log::find_runs(log_source_of(file), executor);
   LaterLog later{.damage = {}, .newest = found.newest};
   const std::uint64_t generation = file.superblock().fixed.generation;
   if (found.newest.generation <= generation) return later;

@@ -50,6 +50,16 @@ struct Closed {
     bytes[pool.layout.superblock_offset(copy) + 100] ^= std::byte{1};
     write_file(pool.path().path(), bytes);
   }
+  // By a checkpoint. The last change: others seal the superblocks anew.
+  void make_superblock_a_older() {
+    const auto newer = read_file(pool.path().path());
+    pool.superblock.fixed.number -= 1;
+    pool.superblock.fixed.checkpoint_number -= 1;
+    pool.seal();
+    const std::uint64_t b = pool.layout.superblock_offset(1);
+    std::memcpy(pool.bytes.data() + b, newer.data() + b, pool.layout.superblock_bytes);
+    write_file(pool.path().path(), pool.bytes);
+  }
   // Everything but superblocks and log.
   [[nodiscard]] std::vector<std::byte> metadata() const {
     auto bytes = read_file(pool.path().path());
@@ -121,15 +131,7 @@ TEST_CASE("a bitmap of a copy that may be older stands in for none") {
   SyntheticPool& pool = closed.pool;
   pool.superblock.fixed.state = static_cast<std::uint32_t>(pool::State::open);
   closed.damage(closed.in_bitmap(1));
-  SECTION("the superblock of the other is older") {
-    pool.superblock.fixed.number -= 1;
-    pool.superblock.fixed.checkpoint_number -= 1;
-    const auto newer = read_file(pool.path().path());
-    pool.seal();
-    const std::uint64_t b = pool.layout.superblock_offset(1);
-    std::memcpy(pool.bytes.data() + b, newer.data() + b, pool.layout.superblock_bytes);
-    write_file(pool.path().path(), pool.bytes);
-  }
+  SECTION("the superblock of the other is older") { closed.make_superblock_a_older(); }
   SECTION("the other seals another bitmap") {
     auto file = pool.reopen();
     auto directory = pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), 0);
@@ -284,13 +286,7 @@ TEST_CASE("accepting the loss of a bitmap loses nothing else") {
   if (older) {
     // The current copy's is damaged, and the other superblock is older: its bitmap is believed by
     // nobody, but may be the truth.
-    pool.superblock.fixed.number -= 1;
-    pool.superblock.fixed.checkpoint_number -= 1;
-    const auto newer = read_file(pool.path().path());
-    pool.seal();
-    const std::uint64_t b = pool.layout.superblock_offset(1);
-    std::memcpy(pool.bytes.data() + b, newer.data() + b, pool.layout.superblock_bytes);
-    write_file(pool.path().path(), pool.bytes);
+    closed.make_superblock_a_older();
   } else {
     closed.damage(closed.in_bitmap(0));
     closed.damage(closed.in_record(0));
