@@ -137,6 +137,8 @@ class ComputationTest(unittest.TestCase):
         machine = {"cpu": "A CPU", "cores": 2, "kernel": "7"}
         for other, plain, changed in (
             ({"latency_line_ns": 2000}, "", ", +2 µs for each line at a fence"),
+            ({"checkpoint_threads": 2}, ", checkpoint threads by default", ", checkpoint threads 2"),
+            ({"warmup_seconds": 0}, ", warmed up by operations", ", 0 s to warm up"),
             ({"locks": "encounter"}, ", locks at commit", ", locks at encounter"),
             ({"group": 64}, ", groups of 32", ", groups of 64"),
             ({"checkpoint_ms": 0}, ", checkpoints every 1 s", ", no checkpoints by time"),
@@ -235,6 +237,14 @@ class ComputationTest(unittest.TestCase):
                                  "checkpoint every 5 s, at most 4 GiB of log",
                                  "checkpoint every 5 s, at most 8 GiB of log"])  # fmt: skip
 
+    def test_recoveries_of_other_ranges_stand_apart(self):
+        import groups
+
+        found = groups.recoveries([recovery(1, 1.0), recovery(1, 2.0, workload="ranges", range_most=256),
+                                   recovery(1, 3.0, workload="ranges", range_most=4096)])
+        self.assertEqual([details for details, _, _ in found],
+                         [["SPS"], ["Ranges", "range most 256"], ["Ranges", "range most 4096"]])
+
     def test_of_recoveries_measured_twice_the_last_counts(self):
         import groups
 
@@ -262,7 +272,8 @@ class ComputationTest(unittest.TestCase):
             ("throughput_tx_per_s", most), ("entries", most), ("threads", 2**70), ("zipf", 1e308),
             ("system", "a\ud800"), ("workload", "\udfff"), ("system", "x" * 5000),
             ("machine", {"cpu": ["A"]}), ("machine", {"cpu": {"a": 1}}), ("pool_size", -1),
-            ("machine", {"cpu": "\ud800"}), ("file_system", 3), ("mix", 1),
+            ("machine", {"cpu": "\ud800"}), ("file_system", 3), ("mix", 1), ("probes", "none"),
+            ("cpu_ns_per_tx", -1),
         ):  # fmt: skip
             with self.subTest(member=member, value=str(value)[:20].encode("ascii", "replace")):
                 with self.assertRaisesRegex(self.results.BadInput, f"row 0: {member}") as caught:
@@ -452,6 +463,57 @@ class PageTest(unittest.TestCase):
         text = (self.folder / "out" / "index.html").read_text(encoding="utf-8")
         self.assertIn("Recovery, file memory</h2>", text)
         self.assertIn("Range locks: W1 and W2, slots 64</h3>", text)
+
+    def shown(self):
+        return " ".join(Page((self.folder / "out" / "index.html").read_text("utf-8")).text)
+
+    def test_every_row_of_a_lock_is_shown(self):
+        sweeps = [lock_row("grid", "shared", 2, writes_percent=share, pairs_per_s=pairs)
+                  for share, pairs in ((0, 7.531e6), (20, 8.642e6))]
+        sweeps += [lock_row("grid", "overlap", 2, slots=slots, pairs_per_s=3e6) for slots in (8, 64)]
+        measured = {"fairness": 1.375, "latency_p50_ns": 987.0, "latency_p99_ns": 4321.0, "spread": 0.07}
+        self.report([*sweeps, lock_row("grid", "W1", 1, **measured)])
+        names = sorted(path.name for path in (self.folder / "out").glob("*.png"))
+        self.assertEqual(names, ["range-locks-overlap.png", "range-locks-shared.png",
+                                 "range-locks-w1-w2.png"])  # fmt: skip
+        for words in ("7531", "8642", "1.38", "987 ns", "4321 ns", "7 %"):
+            self.assertIn(words, self.shown())
+
+    def test_instructions_stand_beside_the_time_of_a_pair(self):
+        counted = lock_row("grid", "uncontended", 1, held=256, instructions_per_pair=156.4)
+        del counted["pairs_per_s"], counted["ns_per_pair"]
+        timed = lock_row("grid", "uncontended", 1, held=256, ns_per_pair=31.4)
+        self.report([timed, counted, timed | {"max_height": 4, "ns_per_pair": 28.9}])
+        self.assertIn("grid 256 12 31.4 156.4 –", self.shown())
+        self.assertIn("grid 256 4 28.9 – –", self.shown())
+
+    def test_what_probes_counted_is_shown_and_why_not(self):
+        self.report([row("sp3", "sps", 1, 10.0, instructions_per_tx=2441.0, page_faults_per_tx=0.25,
+                         probes={"perf": "available", "pcm": "unavailable: no MSR access"})])
+        for words in ("instructions page faults", "2.44e+03 0.25", "pcm unavailable: no MSR access."):
+            self.assertIn(words, self.shown())
+        self.report([row("sp3", "sps", 1, 10.0)])
+        self.assertNotIn("Counted by the machine", self.shown())
+
+    def test_the_paper_scales_from_one_core(self):
+        self.report([row("sp3", "sps", threads, 10.0) for threads in (2, 16)])
+        self.assertIn("16 threads over 2", self.shown())
+        self.assertNotIn("10.11", self.shown())
+        self.report([row("sp3", "sps", threads, 10.0) for threads in (1, 16)])
+        self.assertIn("10.11", self.shown())
+
+    def test_what_is_about_the_simulator_alone_makes_a_page(self):
+        self.report([{"workload": "sps", "system": "sp3", "cores": 1, "native_mean_ns": 123.4,
+                      "simulated_mean_ns": 100.2, "ratio": 1.231}])
+        self.assertIn("1 of 1 within 30 %", self.shown())
+
+    def test_a_report_takes_the_place_of_the_one_before(self):
+        (self.folder / "out").mkdir()
+        (self.folder / "out" / "mine.png").write_bytes(b"a picture")
+        self.report([lock_row("grid", "W1", 1), lock_row("grid", "height", 1)])
+        self.report([lock_row("grid", "W1", 1)])
+        names = sorted(path.name for path in (self.folder / "out").glob("*.png"))
+        self.assertEqual(names, ["mine.png", "range-locks-w1-w2.png"])
 
     def test_results_of_ranges_alone_make_a_page(self):
         self.report([row(system, "ranges", 1, 10.0, range_least=64) for system in ("sp3", "nvm-tx")])

@@ -43,7 +43,7 @@ def sections_of(results):
                      figures.latencies):  # fmt: skip
             drawn += draw(setting, rows)
         listed = [tables.comparison(setting, rows), tables.scaling(setting, rows),
-                  tables.counts(setting, rows)]  # fmt: skip
+                  tables.counts(setting, rows), tables.probes(setting, rows)]  # fmt: skip
         explained = [setting.explanation, *data.measured_twice(rows)]
         sections.append((setting.title, explained, drawn, [table for table in listed if table]))
     for details, rows, sentences in groups.recoveries(results.recoveries):
@@ -52,10 +52,10 @@ def sections_of(results):
         title = ", ".join(["Recovery", *details])
         sections.append((title, sentences, drawn, [table] if table else []))
     for details, rows, sentences in groups.locks(results.locks):
-        drawn = lock_figures.over_threads(rows, details) + lock_figures.over_height(rows, details)
-        table = tables.lock_counts(rows)
+        drawn = lock_figures.over_threads(rows, details) + lock_figures.sweeps(rows, details)
+        listed = [tables.lock_counts(rows), tables.lock_runs(rows)]
         title = ", ".join(["Range locks", *details])
-        sections.append((title, sentences, drawn, [table] if table else []))
+        sections.append((title, sentences, drawn, [table for table in listed if table]))
     listed = [tables.validation(results.validations), tables.sensitivity(results.sensitivities)]
     if any(listed):
         title = "The simulator beside the machine"
@@ -74,11 +74,23 @@ def unique(slug, used):
     return name
 
 
+def pictures_before(directory):
+    """Those of the report that is there already."""
+    import page
+
+    try:
+        before = (directory / "index.html").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [directory / f"{slug}.png" for slug in page.slugs_in(before)]
+
+
 def write_report(results, directory, title):
     """Returns the paths written, the page first."""
     import page
 
     directory.mkdir(parents=True, exist_ok=True)
+    before = pictures_before(directory)
     written = []
     sections = []
     used = set()
@@ -98,6 +110,8 @@ def write_report(results, directory, title):
         sections.append(("Not run", [f"<ul>{items}</ul>"]))
     index = directory / "index.html"
     index.write_text(page.page_html(title, INTRODUCTION, sections), encoding="utf-8")
+    for picture in set(before) - set(written):
+        picture.unlink(missing_ok=True)
     return [index] + written
 
 
@@ -112,7 +126,7 @@ def main(arguments):
     sys.stdout.reconfigure(errors="backslashreplace")  # as stderr: a path may be any bytes
     try:
         results = data.load(options.results)
-        if not (results.rows or results.locks or results.recoveries or results.skipped):
+        if not (results.cells() or results.skipped):
             raise data.BadInput(f"{', '.join(options.results)}: no rows, so there is nothing to draw")
         written = write_report(results, pathlib.Path(options.out), options.title)
     except data.BadInput as error:
@@ -124,8 +138,7 @@ def main(arguments):
     except ModuleNotFoundError as error:
         print(f"report: {error}: wanted Debian's python3-matplotlib, which ./dev report installs", file=sys.stderr)
         return 3
-    cells = len(results.rows) + len(results.locks) + len(results.recoveries)
-    print(f"{written[0]}: {cells} cells, {len(written) - 1} pictures")
+    print(f"{written[0]}: {results.cells()} cells, {len(written) - 1} pictures")
     return 0
 
 

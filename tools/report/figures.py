@@ -228,5 +228,5 @@ def latencies(setting, rows):
         axes.set_xlabel("µs")
         axes.set_title(plain(data.workload_title(workload)))
     legend_below(plot, handles)
-    caption = [f"Latency of a transaction with {threads} {setting.unit}."]
+    caption = [f"Latency of a transaction with {setting.several(threads)}."]
     return [Figure(f"latency-{setting.slug}", "Latency percentiles", plot, caption)]

@@ -9,8 +9,10 @@ from settings import duration, members_that_differ, told
 
 RECOVERY = (
     "workload memory latency_ns latency_line_ns latency_model durability entries entry_size zipf "
-    "insert_ratio fill warehouses writers flush locks group pool_size file_system machine commit"
+    "insert_ratio fill warehouses range_least range_most range_zipf range_mix range_chunk range_lock "
+    "writers flush locks group checkpoint_threads file_system machine commit"
 ).split()
+OF_ONE_WORKLOAD = ("warehouses", "range_")
 LOCKS = "buckets machine commit".split()
 
 # What has a word of its own; of the others a report tells the name.
@@ -41,7 +43,7 @@ def words(name, values, value):
     """What tells this value of the member from the others."""
     if name == "machine":
         return told(value, members_that_differ(values))
-    if value is None and name == "warehouses":  # of another workload, which is told
+    if value is None and name.startswith(OF_ONE_WORKLOAD):  # of another, which is told
         return []
     if value is None:
         return [f"{name.replace('_', ' ')} ?"]

@@ -1,5 +1,7 @@
 """The range locks' figures, from rows of `sp3 lockbench --json`."""
 
+from dataclasses import dataclass
+
 import groups
 import paper
 from figures import Figure, counts_axis, panels, thousands
@@ -47,21 +49,59 @@ def over_threads(rows, details):
     return figures
 
 
-def over_height(rows, details):
-    """What a pair takes over the skip list's greatest height, the same way."""
-    shown = [r for r in rows if r["workload"] == "height" and r.get("ns_per_pair") is not None]
+@dataclass(frozen=True)
+class Sweep:
+    """A workload of which one member goes up, and what is drawn over it."""
+
+    workload: str
+    over: str
+    value: str
+    slug: str
+    title: str
+    labels: tuple  # of the axes
+    caption: str
+    apart: tuple  # members that rows of one picture agree in, besides
+    logarithmic: bool = False
+
+
+SWEEPS = [
+    Sweep("height", "max_height", "ns_per_pair", "range-locks-height",
+          "Range locks: height of the skip list", ("greatest height", "ns per pair"),
+          paper.LOCKS_HEIGHT, ("threads", "held", "slots", "writes_percent")),
+    Sweep("shared", "writes_percent", "pairs_per_s", "range-locks-shared",
+          "Range locks: readers and writers", ("% of the pairs that write", "thousand pairs/s"),
+          "Readers share a range. Locks without a shared mode are measured with writers alone.",
+          ("threads", "max_height", "slots")),
+    Sweep("overlap", "slots", "pairs_per_s", "range-locks-overlap",
+          "Range locks: ranges that meet", ("different ranges to choose from", "thousand pairs/s"),
+          "All threads choose among so many ranges of 1 KiB: the fewer, the more often they meet.",
+          ("threads", "max_height", "writes_percent"), logarithmic=True),
+]  # fmt: skip
+
+
+def sweeps(rows, details):
+    """Each sweep of one group, each point once."""
+    return [drawn for sweep in SWEEPS for drawn in over_member(sweep, rows, details)]
+
+
+def over_member(sweep, rows, details):
+    shown = [r for r in rows if r["workload"] == sweep.workload
+             and None not in (r.get(sweep.value), r.get(sweep.over))]  # fmt: skip
     figures = []
-    for more, alike in groups.grouped(shown, ["threads", "held", "slots", "writes_percent"]):
+    for more, alike in groups.grouped(shown, sweep.apart):
         names = lock_names(alike)
         plot, axes = panels(1, 4.6, 3.2)
         handles = {}
         for name in names:
-            points = sorted((r["max_height"], r["ns_per_pair"]) for r in alike if r["lock"] == name)
+            points = sorted((r[sweep.over], r[sweep.value]) for r in alike if r["lock"] == name)
             handles[name] = draw_line(axes[0], *zip(*points), name, names)
-        axes[0].set_xlabel("greatest height")
-        axes[0].set_ylabel("ns per pair")
+        if sweep.logarithmic:
+            counts_axis(axes[0], sorted({r[sweep.over] for r in alike}), "")
+        if sweep.value == "pairs_per_s":
+            thousands(axes[0])
+        axes[0].set_xlabel(sweep.labels[0])
+        axes[0].set_ylabel(sweep.labels[1])
         from_zero(axes[0])
         legend_below(plot, handles)
-        figures.append(figure("range-locks-height", "Range locks: height of the skip list", plot,
-                              [paper.LOCKS_HEIGHT], details, more))  # fmt: skip
+        figures.append(figure(sweep.slug, sweep.title, plot, [sweep.caption], details, more))
     return figures

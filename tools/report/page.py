@@ -3,6 +3,9 @@
 import base64
 import html
 import io
+import re
+
+from settings import slug_of
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #111; background: #fff;
@@ -56,6 +59,12 @@ def figure_html(figure, png):
         f'<img alt="{escape(figure.title)}" src="data:image/png;base64,{picture}">'
         f"<figcaption>{caption}</figcaption></figure>"
     )
+
+
+def slugs_in(html_of_page):
+    """Of the figures of a page that page_html() made."""
+    found = re.findall(r'<figure id="([^"]+)">', html_of_page)
+    return [slug for slug in found if slug == slug_of(slug)]
 
 
 def page_html(title, introduction, sections):

@@ -46,6 +46,10 @@ class Results:
     skipped: list = field(default_factory=list)  # reasons, as the files give them
     files: list = field(default_factory=list)
 
+    def cells(self):
+        kinds = [self.rows, self.locks, self.recoveries, self.validations, self.sensitivities]
+        return sum(map(len, kinds))
+
     def settings(self):
         """All settings, natives first, each with its rows."""
         order = {"native": 0, "yield": 1, "simulated": 2}

@@ -64,12 +64,31 @@ WHOLE = ("a whole number from 0 to 2^64", lambda value: is_whole(value) and valu
 FLAG = ("true or false", lambda value: isinstance(value, bool))
 MODEL = ("line, fence or yield", lambda value: value in ("line", "fence", "yield"))
 MACHINE = ("an object of texts, numbers and lists of texts", is_machine)
+PROBES = (
+    "an object of texts",
+    lambda value: isinstance(value, dict) and all(map(is_text, [*value, *value.values()])),
+)
 TEXTS = ("a list of texts", lambda value: is_list(value, is_text))
 COUNTS = ("a list of whole numbers", lambda value: is_list(value, is_count))
 
 
 def each(names, kind):
     return dict.fromkeys(names.split(), kind)
+
+
+# What `sp3 bench --probe` adds to a row: {member: what a table calls it}.
+PROBED = {
+    "instructions_per_tx": "instructions",
+    "cycles_per_tx": "cycles",
+    "llc_misses_per_tx": "last-level misses",
+    "cpu_ns_per_tx": "CPU ns",
+    "page_faults_per_tx": "page faults",
+    "context_switches_per_tx": "context switches",
+    "media_read_bytes_per_tx": "media bytes read",
+    "media_write_bytes_per_tx": "media bytes written",
+    "dram_read_bytes_per_tx": "DRAM bytes read",
+    "dram_write_bytes_per_tx": "DRAM bytes written",
+}
 
 
 @dataclass(frozen=True)
@@ -92,8 +111,10 @@ KINDS = [
         | each("threads", THREADS)
         | each("latency_model", MODEL),
         each("latency_line_ns latency_p50_ns latency_p99_ns latency_p999_ns", AMOUNT)
+        | each(" ".join(PROBED), AMOUNT)
         | each("mix flush locks commit file_system", TEXT)
         | each("group checkpoint_ms pool_size", WHOLE)
+        | each("probes", PROBES)
         | each("simulated", FLAG)
         | each("machine", MACHINE),
     ),
@@ -131,6 +152,7 @@ KINDS = [
         "locks",
         each("lock workload", TEXT) | each("threads", THREADS) | each("max_height", WHOLE),
         each("pairs_per_s ns_per_pair instructions_per_pair memory_per_held_bytes", NUMBER)
+        | each("spread latency_p50_ns latency_p99_ns fairness", AMOUNT)
         | each("held slots writes_percent buckets", WHOLE)
         | each("commit", TEXT)
         | each("machine", MACHINE),

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 # As include/sp3/options.h has them; a row without such a member comes from before it was there.
-DEFAULTS = {"locks": "commit", "group": 32, "checkpoint_ms": 1000}
+DEFAULTS = {"locks": "commit", "group": 32, "checkpoint_ms": 1000, "checkpoint_threads": 0}
 
 # Workloads that are no part of a comparison of the five, each with how the names of the members that
 # only its rows have begin.
@@ -38,6 +38,8 @@ class Setting:
     locks: str
     group: int
     checkpoint_ms: int
+    checkpoint_threads: int  # 0: chosen by the library
+    warmup_seconds: float  # -1: by a tenth of the operations
     pool_size: int  # 0: from before rows had it, as an empty file system
     file_system: str
     mix: str
@@ -81,6 +83,10 @@ class Setting:
     def unit(self):
         return "cores" if self.environment == "simulated" else "threads"
 
+    def several(self, count):
+        """So many threads or cores."""
+        return f"{count} {self.unit[:-1] if count == 1 else self.unit}"
+
     @property
     def explanation(self):
         """What kind of evidence this is, in one sentence."""
@@ -119,7 +125,18 @@ def slug_of(text):
 def environment_of(row):
     if row.get("simulated"):
         return "simulated"
-    return "yield" if row["latency_model"] == "yield" and row["latency_ns"] else "native"
+    return "yield" if row["latency_model"] == "yield" and has_latency(row) else "native"
+
+
+def has_latency(row):
+    return bool(row["latency_ns"] or row.get("latency_line_ns"))
+
+
+def model_of(row):
+    """Without a latency for each the models are one; who yields does so for any."""
+    if row["latency_ns"] or environment_of(row) == "yield":
+        return row["latency_model"]
+    return "fence"
 
 
 def setting_of(row):
@@ -130,12 +147,12 @@ def setting_of(row):
     durability = "sync" if row["system"] == "sp3-async" else row["durability"]
     if row["memory"] == "file" and row["durability"] == "async":
         durability = "async"
-    model = row["latency_model"] if row["latency_ns"] else "fence"
     return Setting(
-        environment_of(row), row["memory"], row["latency_ns"], model, member("latency_line_ns", 0),
+        environment_of(row), row["memory"], row["latency_ns"], model_of(row), member("latency_line_ns", 0),
         durability, row["entries"], row["entry_size"], row["zipf"], row["insert_ratio"], row["fill"],
         member("flush", ""), *(member(name, default) for name, default in DEFAULTS.items()),
-        member("pool_size", 0), member("file_system", ""), member("mix", PAPER),
+        member("warmup_seconds", -1), member("pool_size", 0), member("file_system", ""),
+        member("mix", PAPER),
         own_of(row),
         json.dumps(member("machine", {}), sort_keys=True), member("commit", ""),
     )  # fmt: skip
@@ -193,6 +210,11 @@ def details_of(setting, alike):
     details += [f"groups of {setting.group}"] if is_told("group") else []
     if is_told("checkpoint_ms"):
         details += [f"checkpoints every {every / 1000:g} s" if every else "no checkpoints by time"]
+    if is_told("checkpoint_threads"):
+        details += [f"checkpoint threads {setting.checkpoint_threads or 'by default'}"]
+    if differs("warmup_seconds"):
+        known = setting.warmup_seconds >= 0
+        details += [f"{setting.warmup_seconds:g} s to warm up" if known else "warmed up by operations"]
     if differs("pool_size"):
         size = f"{setting.pool_size / 2**20:.6g} MiB" if setting.pool_size else "?"
         details += [f"pool of {size}"]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import paper
 import results as data
+from schema import PROBED
 from settings import PAPER
 
 
@@ -54,13 +55,32 @@ def counts(setting, rows):
             ])  # fmt: skip
     head = ["workload", "system", "thousand tx/s", "spread", "fences/tx", "lines/tx", "p50", "p99",
             "p99.9"]  # fmt: skip
-    unit = setting.unit[:-1] if threads == 1 else setting.unit
     return Table(
-        f"Counts and latencies, {threads} {unit}", head, body,
+        f"Counts and latencies, {setting.several(threads)}", head, body,
         "Fences and lines per writing transaction, on the commit path; what a store's own thread syncs in "
         "the background is not among them. The spread is that of the runs, highest less lowest over the "
         "median.",
     )  # fmt: skip
+
+
+def probes(setting, rows):
+    """What the probes counted, of each transaction; of those that could not, why."""
+    probed = [row for row in rows if row.get("probes")]
+    members = [name for name in PROBED if any(row.get(name) is not None for row in probed)]
+    reasons = {f"{name} {said}" for row in probed for name, said in row["probes"].items()
+               if said != "available"}  # fmt: skip
+    if not probed:
+        return None
+    body = []
+    for row in probed:
+        body.append(
+            [data.workload_title(row["workload"]), row["system"], str(row["threads"])]
+            + [number(row.get(name)) for name in members]
+        )
+    head = ["workload", "system", setting.unit, *(PROBED[name] for name in members)]
+    note = "Of the whole process, or with pcm of the whole machine, by transactions."
+    return Table("Counted by the machine, for each transaction", head, body,
+                 " ".join([note, *(f"{reason}." for reason in sorted(reasons))]))  # fmt: skip
 
 
 def stated(setting, statement):
@@ -105,27 +125,61 @@ def scaling(setting, rows):
             [system]
             + [ratio(ours.get(workload)) for workload in data.workloads_in(rows)]
             + [ratio(data.geometric_mean(ours.values()))]
-            + stated(setting, paper.SCALING_16.get(system) if high == 16 else None)
+            + stated(setting, paper.SCALING_16.get(system) if (threads[0], high) == (1, 16) else None)
         )
     head = ["system"] + [data.workload_title(w) for w in data.workloads_in(rows)]
     head += ["geometric mean", "the paper: range", "average"]
-    return Table(f"{high} {setting.unit} over {threads[0]}", head, body) if body else None
+    return Table(f"{setting.several(high)} over {threads[0]}", head, body) if body else None
 
 
 def lock_counts(rows):
-    """What a lock costs: time and instructions of a pair, by ranges held."""
-    shown = [r for r in rows if r["workload"] == "uncontended"]
-    if not shown:
+    """What a lock costs: time and instructions of a pair, which are rows of their own, by ranges
+    held."""
+    pairs = {}
+    for row in rows:
+        if row["workload"] == "uncontended":
+            cell = row["lock"], row.get("held") or 0, row["max_height"]
+            pairs.setdefault(cell, {}).update(
+                {name: value for name, value in row.items() if value is not None}
+            )
+    if not pairs:
         return None
     body = []
-    for row in shown:
+    for (lock, held, height), row in pairs.items():
         body.append([
-            row["lock"], str(row.get("held") or 0), number(row.get("ns_per_pair")),
+            lock, str(held), str(height), number(row.get("ns_per_pair")),
             number(row.get("instructions_per_pair"), 4), number(row.get("memory_per_held_bytes")),
         ])  # fmt: skip
+    head = ["lock", "ranges held", "greatest height", "ns", "instructions", "bytes per held"]
+    return Table("An uncontended pair", head, body)
+
+
+def lock_runs(rows):
+    """Every run against others: how fast, how evenly, and how long a pair takes."""
+    shown = [row for row in rows
+             if row["workload"] != "uncontended" and row.get("pairs_per_s") is not None]  # fmt: skip
+    if not shown:
+        return None
+
+    def text(row, name):
+        return "–" if row.get(name) is None else str(row[name])
+
+    body = []
+    for row in shown:
+        spread = "–" if row.get("spread") is None else f"{row['spread'] * 100:.0f} %"
+        body.append([
+            row["workload"], row["lock"], str(row["threads"]), text(row, "writes_percent"),
+            text(row, "slots"), str(row["max_height"]), f"{row['pairs_per_s'] / 1000:.4g}", spread,
+            duration(row.get("latency_p50_ns")), duration(row.get("latency_p99_ns")),
+            number(row.get("fairness")),
+        ])  # fmt: skip
+    head = ["workload", "lock", "threads", "% writes", "ranges", "greatest height",
+            "thousand pairs/s", "spread", "p50", "p99", "fairness"]  # fmt: skip
     return Table(
-        "An uncontended pair", ["lock", "ranges held", "ns", "instructions", "bytes per held"], body
-    )
+        "Pairs of lock and unlock", head, body,
+        "W2 locks 16 ranges at a time. The latency is that of locking, where it was timed; fairness is the "
+        "most pairs of a thread over the fewest.",
+    )  # fmt: skip
 
 
 def recoveries(rows):
