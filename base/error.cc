@@ -73,6 +73,8 @@ const char* to_string(ErrorCode code) noexcept {
       return "destroyed_object";
     case ErrorCode::wrong_type:
       return "wrong_type";
+    case ErrorCode::transaction_over:
+      return "transaction_over";
     case ErrorCode::nested_transaction:
       return "nested_transaction";
     case ErrorCode::session_busy:

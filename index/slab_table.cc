@@ -120,14 +120,17 @@ Slab* SlabTable::load_sound_locked(std::vector<std::uint32_t>& partial) try {
   return nullptr;
 }
 
+void SlabTable::require_room_for(const detail::TypeInfo& type) const {
+  if (pool::slot_size_of(type.size) <= layout_.max_object()) return;
+  throw Error(ErrorCode::object_too_large, "the object does not fit into a slab of this pool",
+              {.path = path_,
+               .wanted = std::to_string(type.size) + " bytes",
+               .found = "at most " + std::to_string(layout_.max_object()) + " bytes"});
+}
+
 void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vector<Place>& places) {
+  require_room_for(type);
   const std::uint64_t slot_size = pool::slot_size_of(type.size);
-  if (slot_size > layout_.max_object()) {
-    throw Error(ErrorCode::object_too_large, "the object does not fit into a slab of this pool",
-                {.path = path_,
-                 .wanted = std::to_string(type.size) + " bytes",
-                 .found = "at most " + std::to_string(layout_.max_object()) + " bytes"});
-  }
   const std::lock_guard guard(mutex_);
   // What is claimed must not be lost for want of memory to say so.
   places.reserve(places.size() + count);

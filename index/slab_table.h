@@ -77,6 +77,9 @@ class SlabTable {
     return slabs_[number].load(std::memory_order_acquire);
   }
 
+  // Errors: object_too_large, if no slab can hold an object of the type.
+  void require_room_for(const detail::TypeInfo& type) const;
+
   // Appends up to `count` free slots of `type` to `places`, at least one. The entries' stamps say
   // whom a new object depends on. Errors: pool_full, object_too_large.
   void take(const detail::TypeInfo& type, std::size_t count, std::vector<Place>& places);

@@ -165,12 +165,14 @@ std::uint64_t RangedAccess::create(std::uint64_t length, std::uint32_t chunk_byt
                                    std::uint64_t element) {
   core_.begin_ranged_operation();
   check_length(length);
-  if (ranged_chunk_type(chunk_bytes) == nullptr) {
+  const detail::TypeInfo* const chunk_type = ranged_chunk_type(chunk_bytes);
+  if (chunk_type == nullptr) {
     throw Error(ErrorCode::invalid_argument, "a ranged object cannot have chunks of that size",
                 {.path = core_.pool_->path(),
                  .wanted = "a power of two from 256 to 4096",
                  .found = std::to_string(chunk_bytes)});
   }
+  core_.slabs_.require_room_for(*chunk_type);
   void* storage = nullptr;
   const std::uint64_t object = core_.make(ranged_header_type(), &storage);
   auto& made = *static_cast<RangedHeader*>(storage);
@@ -188,11 +190,25 @@ void RangedAccess::open(std::uint64_t object, std::uint64_t element) {
              std::to_string(element), std::to_string(found));
 }
 
+// An error half-way ends the attempt, whatever the body catches: cells would name what is gone.
+template <class Changes>
+inline void RangedAccess::all_or_nothing(Changes&& changes) {
+  try {
+    changes();
+  } catch (const Error&) {
+    core_.refuse();
+    throw;
+  }
+}
+
 void RangedAccess::destroy(std::uint64_t object) {
+  core_.refuse_without_locks();
   header(object);
   take_whole(object);
-  shrink(object, 0);
-  core_.destroy(object, ranged_header_type());
+  all_or_nothing([&] {
+    shrink(object, 0);
+    core_.destroy(object, ranged_header_type());
+  });
   cursor_ = {};
 }
 
@@ -200,8 +216,10 @@ void RangedAccess::resize(std::uint64_t object, std::uint64_t length) {
   const std::uint64_t before = header(object).length;
   check_length(length);
   take_whole(object);
-  if (length > before) grow(object, length);
-  if (length < before) shrink(object, length);
+  all_or_nothing([&] {
+    if (length > before) grow(object, length);
+    if (length < before) shrink(object, length);
+  });
 }
 
 inline void RangedAccess::take(const RangedSpace& space, const Range& range) {
@@ -302,8 +320,10 @@ void RangedAccess::write(std::uint64_t object, std::uint64_t offset,
   const RangedHeader& shape = held_header(object);
   check_range(shape, object, offset, end);
   const detail::TypeInfo& type = *ranged_chunk_type(shape.chunk_bytes);
-  for_each_piece(shape.chunk_bytes, offset, from.size(), [&](const Piece& piece) {
-    write_piece(object, type, piece, from.data() + piece.done);
+  all_or_nothing([&] {
+    for_each_piece(shape.chunk_bytes, offset, from.size(), [&](const Piece& piece) {
+      write_piece(object, type, piece, from.data() + piece.done);
+    });
   });
 }
 
@@ -311,9 +331,11 @@ void RangedAccess::fill(std::uint64_t object, std::uint64_t begin, std::uint64_t
   const RangedHeader& shape = header(object);
   check_range(shape, object, begin, end);
   const std::uint32_t chunk_bytes = shape.chunk_bytes;
-  for (std::uint64_t number = begin / chunk_bytes; number <= (end - 1) / chunk_bytes; ++number) {
-    find_or_make_chunk(object, number);
-  }
+  all_or_nothing([&] {
+    for (std::uint64_t number = begin / chunk_bytes; number <= (end - 1) / chunk_bytes; ++number) {
+      find_or_make_chunk(object, number);
+    }
+  });
 }
 
 detail::RangedViewData RangedAccess::view(std::uint64_t object, std::uint64_t begin,
@@ -332,7 +354,7 @@ detail::RangedViewData RangedAccess::view(std::uint64_t object, std::uint64_t be
   view.chunk_bytes = shape.chunk_bytes;
   view.skipped = static_cast<std::uint32_t>(begin % shape.chunk_bytes);
   view.number = *number;
-  for_each_piece(shape.chunk_bytes, begin, end - begin, [&](const Piece& piece) {
+  const auto show = [&](const Piece& piece) {
     const std::uint64_t chunk = find_chunk(object, piece.number);
     if (chunk == 0) {
       view.parts.emplace_back(kZeros.data(), piece.bytes);
@@ -346,7 +368,13 @@ detail::RangedViewData RangedAccess::view(std::uint64_t object, std::uint64_t be
       view.parts.emplace_back(own.get(), piece.bytes);
       view.own.push_back(std::move(own));
     }
-  });
+  };
+  try {
+    for_each_piece(shape.chunk_bytes, begin, end - begin, show);
+  } catch (const std::exception&) {  // there is no view
+    holds_.release_view(*number);
+    throw;
+  }
   return view;
 }
 

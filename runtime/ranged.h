@@ -136,6 +136,8 @@ class RangedAccess {
   void check_range(const detail::RangedHeader& header, std::uint64_t object, std::uint64_t begin,
                    std::uint64_t end);
   void check_length(std::uint64_t length) const;
+  template <class Changes>
+  void all_or_nothing(Changes&& changes);
   void take(const RangedSpace& space, const Range& range);
   void take_whole(std::uint64_t object);
   WriteEntry* own_chunk(std::uint64_t chunk, const detail::TypeInfo& type);

@@ -114,7 +114,8 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
     try {
       body.call(body.context, transaction_);
       if (!doomed_ && commit(durability, ticket)) return Outcome::committed;
-    } catch (const ConflictSignal&) {
+    } catch (const ConflictSignal& signal) {
+      if (signal.of != this) throw;  // to the outer transaction whose it is, like any exception
     }
     // Whatever of it the body swallowed.
     if (doomed_ && doom_ == Conflict::refused) {
@@ -289,6 +290,7 @@ void SessionCore::close() {
     if (e.code() != ErrorCode::outcome_unknown) throw;
     error = std::current_exception();
   }
+  ranged_.reset();  // before another session has the number, and so an owner of ranges more
   pool_->session_closed(*this);
   slots_.give_back_all();  // nobody else may claim them any more
   if (error) std::rethrow_exception(error);

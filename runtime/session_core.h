@@ -77,6 +77,10 @@ class SessionCore {
   // For another session that finds the pool full.
   [[nodiscard]] SlotCache& slots() noexcept { return slots_; }
   [[nodiscard]] bool is_idle() const noexcept { return !running_.load(std::memory_order_acquire); }
+  // relaxed: for the thread that runs it.
+  [[nodiscard]] bool is_running() const noexcept {
+    return running_.load(std::memory_order_relaxed);
+  }
   // Whether this thread is inside one of its bodies.
   [[nodiscard]] bool runs_here() const noexcept {
     return running_.load(std::memory_order_acquire) &&
@@ -96,14 +100,17 @@ class SessionCore {
       make_ranged();
     return *ranged_;
   }
-  // What all operations of users go through: one that had no memory for what it does ends the
-  // attempt, whatever the body catches.
+  // What all operations of users go through: one for which there was no memory, or that the pool let
+  // down half-way, ends the attempt, whatever the body catches.
   template <class Operation>
   [[gnu::always_inline]] decltype(auto) operate(Operation&& operation) {
     try {
       return operation();
     } catch (const std::bad_alloc&) {
       refuse();
+      throw;
+    } catch (const Error& error) {
+      refuse_after(error);
       throw;
     }
   }
@@ -114,7 +121,10 @@ class SessionCore {
   // refused: for lack of room or memory, with an error that leaves run() whatever the body catches.
   enum class Conflict : std::uint8_t { locked, changed, log_full, pool_full, refused };
   // Unwinds a body in mid-flight. Not a std::exception, so that user code is unlikely to catch it.
-  struct ConflictSignal {};
+  // `of`: whose. A body within the body of another transaction may use that one as well.
+  struct ConflictSignal {
+    const SessionCore* of;
+  };
   enum class Outcome : std::uint8_t { committed, retry };
   static constexpr std::uint64_t kNeverCompared = ~std::uint64_t{0};
 
@@ -146,6 +156,7 @@ class SessionCore {
   // The read phase (transaction.cc).
   void begin_operation();
   void start_reading();
+  [[noreturn]] void fail_outside_body() const;
   const std::byte* read_version(std::uint64_t offset, const detail::TypeInfo& type);
   std::byte* own_copy(std::uint64_t offset, const detail::TypeInfo& type);
   void check_own(const WriteEntry& own, const detail::TypeInfo& type);
@@ -168,6 +179,7 @@ class SessionCore {
   const std::byte* read_patiently(index::Place place, std::uint64_t offset);
   const std::byte* accept(index::Place place, index::Seen seen, std::uint64_t offset);
   void refuse() noexcept;
+  void refuse_after(const Error& error) noexcept;
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
   WriteEntry& open_patiently(index::Place place, std::uint64_t offset, const detail::TypeInfo& type,
                              WriteMode mode);

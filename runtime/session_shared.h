@@ -48,10 +48,10 @@ struct SessionShared {
                 const pool::Layout& layout, log::SegmentPool& segments, std::uint64_t generation,
                 std::uint32_t seed)
       : core(&pool),
-        mark(CommitMark::take(*this)),
         id(session),
         ring(items(), items() + 4 * layout.max_sessions),
-        log(memory, layout, segments, session, generation, seed) {}
+        log(memory, layout, segments, session, generation, seed),
+        mark(CommitMark::take(*this)) {}
   // relaxed: the pool's threads are gone.
   ~SessionShared() {
     mark.retire(committed.load(std::memory_order_relaxed) ==
@@ -82,10 +82,11 @@ struct SessionShared {
   std::atomic<base::Stamp> last_stamp{kFirstStamp};  // the largest this session has taken
 
   PoolCore* const core;
-  CommitMark& mark;  // the stamp up to which everything is committed
   const base::SessionId id;
   log::PendingRing ring;
   log::SessionLog log;
+  // The stamp up to which everything is committed. Last: who has taken one must give it back.
+  CommitMark& mark;
 };
 
 inline std::optional<base::Lsn> SessionShared::last_sealed_up_to(base::Stamp floor) const noexcept {

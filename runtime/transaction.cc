@@ -59,6 +59,8 @@ std::uint32_t size8_of(const detail::TypeInfo& type) {
 }  // namespace
 
 void SessionCore::start_reading() {
+  if (!is_running()) [[unlikely]]
+    fail_outside_body();
   emu::step(emu::Step::epoch_pin);
   emu::touch(emu::Line::epoch_global, 0, emu::Access::load);
   const base::EpochDomain::Epoch epoch = epochs_.current();
@@ -73,10 +75,17 @@ void SessionCore::start_reading() {
   reading_ = true;
 }
 
+// What would be read now nobody would unpin, and what would be written would be the next one's.
+[[gnu::cold]] void SessionCore::fail_outside_body() const {
+  throw Error(ErrorCode::transaction_over,
+              "a Transaction is used outside the function that it was given to",
+              {.path = pool_->path(), .found = "session " + std::to_string(id_)});
+}
+
 void SessionCore::conflict(Conflict reason) {
   doomed_ = true;
   doom_ = reason;
-  throw ConflictSignal{};
+  throw ConflictSignal{this};
 }
 
 // Whether a mutant takes the version for unchanged.
@@ -227,7 +236,7 @@ void SessionCore::fail_on_free_slot(index::Entry& entry, index::Seen seen, std::
 // signal.
 inline void SessionCore::begin_operation() {
   if (doomed_) [[unlikely]]
-    throw ConflictSignal{};
+    throw ConflictSignal{this};
   if (!reading_) start_reading();
 }
 
@@ -290,7 +299,7 @@ const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type
 
 void SessionCore::prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_write) noexcept {
   constexpr std::uint64_t kMostBytes = 512;  // the hardware follows a longer run by itself
-  if (doomed_) return;
+  if (doomed_ || !is_running()) return;
   if (!reading_) start_reading();
   const index::Place place = slabs_.find_loaded(offset);
   if (place.slab == nullptr) return;
@@ -368,6 +377,20 @@ void SessionCore::refuse() noexcept {
   doomed_ = true;
   doom_ = Conflict::refused;
   refusal_ = std::current_exception();
+}
+
+// What the pool holds or has room for is nobody's fault, so a container cannot have foreseen it. An
+// attempt that has changed nothing yet may go on.
+[[gnu::cold]] void SessionCore::refuse_after(const Error& error) noexcept {
+  if (writes_.empty()) return;
+  switch (error.code()) {
+    case ErrorCode::damaged_metadata:
+    case ErrorCode::io_error:
+    case ErrorCode::object_too_large:
+      return refuse();
+    default:  // of the caller's making, or refused already
+      return;
+  }
 }
 
 [[gnu::always_inline]] inline void* SessionCore::copy_to_write(std::uint64_t offset,

@@ -45,6 +45,7 @@ enum class ErrorCode : std::uint8_t {
   invalid_pointer,     // null, outside any slab, or not at the start of an object
   destroyed_object,    // the object was destroyed, or never made
   wrong_type,          // the object was made as another type, size or version
+  transaction_over,    // a Transaction is used after its function has returned
   nested_transaction,  // what would wait for the body it is called in: run() of its session, ...
   session_busy,        // a session is used by two threads at once
   session_closed,      // the session (or what it was moved to) has been closed

@@ -11,6 +11,10 @@
 //       static constexpr std::uint32_t version = 2;   // change it with the meaning of the bytes
 //     };
 //
+// Types of the same name, size and alignment are taken for the same. The compiler spells types in
+// unnamed namespaces, and local ones of the same function, alike if they are called alike: give
+// those of which several may meet in a pool a tag.
+//
 // What a container keeps are types of their own, whose default names contain those of its values:
 // such a program tags Queue<Account>::Node and the like too: the public member types of a
 // container's class that are objects (Header and, depending on the container, Node, Chunk, First,
@@ -18,6 +22,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
 #include <string_view>
 #include <type_traits>
 
@@ -28,6 +35,22 @@ template <class T>
 constexpr std::string_view spelled_name() {
   return __PRETTY_FUNCTION__;
 }
+// Whether the name so spelled holds that of a lambda.
+constexpr bool is_nameless(std::string_view spelled) {
+  return spelled.find("<lambda") != spelled.npos || spelled.find("(lambda") != spelled.npos;
+}
+
+// Trivially copyable, but what they refer to is elsewhere.
+template <class T>
+inline constexpr bool refers_elsewhere = false;
+template <class C, class Traits>
+inline constexpr bool refers_elsewhere<std::basic_string_view<C, Traits>> = true;
+template <class T, std::size_t Extent>
+inline constexpr bool refers_elsewhere<std::span<T, Extent>> = true;
+template <class T>
+inline constexpr bool refers_elsewhere<std::reference_wrapper<T>> = true;
+template <class T>
+inline constexpr bool refers_elsewhere<std::initializer_list<T>> = true;
 }  // namespace detail
 
 template <class T>
@@ -36,10 +59,12 @@ struct TypeTag {
   static constexpr std::uint32_t version = 1;
 };
 
-// What may live in a pool: bytes that mean the same after a copy.
+// What may live in a pool: bytes that mean the same after a copy. Members that point or refer to
+// something elsewhere cannot be found out.
 template <class T>
-concept Storable = std::is_trivially_copyable_v<T> && !std::is_const_v<T> &&
-                   !std::is_pointer_v<T> && !std::is_reference_v<T> && alignof(T) <= 64;
+concept Storable =
+    std::is_trivially_copyable_v<T> && !std::is_const_v<T> && !std::is_pointer_v<T> &&
+    !std::is_reference_v<T> && !detail::refers_elsewhere<T> && alignof(T) <= 64;
 
 namespace detail {
 

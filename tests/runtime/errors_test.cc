@@ -241,6 +241,33 @@ TEST_CASE("run inside run of the same session is an error, and the outer one goe
   CHECK(p.session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 1);
 }
 
+TEST_CASE("a transaction that is used after its function is an error, and changes nothing") {
+  OnePool p;
+  Transaction* kept = nullptr;
+  const auto cell = p.session.run([&](Transaction& tx) {
+    kept = &tx;
+    return tx.make<Cell>(1U);
+  });
+  const auto code = [&](auto&& use) {
+    return code_of([&] {
+      use(*kept);
+      return 0;
+    });
+  };
+  CHECK(code([&](Transaction& tx) { static_cast<void>(tx.read(cell)); }) == "transaction_over");
+  CHECK(code([&](Transaction& tx) { tx.write(cell).value = 9; }) == "transaction_over");
+  CHECK(code([&](Transaction& tx) { tx.make<Cell>(); }) == "transaction_over");
+  CHECK(code([&](Transaction& tx) { tx.destroy(cell); }) == "transaction_over");
+  CHECK(code([&](Transaction& tx) { tx.set_root("cell", cell); }) == "transaction_over");
+  CHECK(code([&](Transaction& tx) { RangedObject::create(tx, 8); }) == "transaction_over");
+  kept->prefetch(cell);
+  kept->prefetch_for_write(cell);
+  p.pool.checkpoint();  // which would wait for a pinned one
+  const auto other = p.session.run([](Transaction& tx) { return tx.make<Cell>(2U); });
+  p.session.run([&](Transaction& tx) { CHECK(tx.read(cell).value + tx.read(other).value == 3); });
+  CHECK(code([&](Transaction& tx) { static_cast<void>(tx.read(cell)); }) == "transaction_over");
+}
+
 TEST_CASE("a transaction inside the body of another, which wants what that one has, is an error") {
   Options options = quiet_options();
   options.locks = LockTiming::encounter;

@@ -242,6 +242,22 @@ TEST_CASE("without memory a session and a pool are closed all the same") {
   }
 }
 
+TEST_CASE("a session that cannot be opened for want of memory leaves nothing behind") {
+  OnePool p(roomy_options(), std::uint64_t{16} << 20);
+  int refused = 0;
+  for (long allocations = 0;; ++allocations) {
+    allocations_left = allocations;
+    try {
+      const Session other = p.pool.session();
+      allocations_left = kPlenty;
+      break;
+    } catch (const std::bad_alloc&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 3);  // and leak checkers find nothing
+}
+
 TEST_CASE("without memory to say that sessions are open the pool stays open") {
   OnePool p(roomy_options(), std::uint64_t{16} << 20);
   no_memory = true;

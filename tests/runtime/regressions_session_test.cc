@@ -109,6 +109,37 @@ TEST_CASE("a ticket of a full group becomes ready once its predecessor is commit
 }
 
 // Who ran the session before was taken for the one that runs it now.
+TEST_CASE("a body within another's body takes no conflict of that for its own") {
+  for (const bool same_pool : {false, true}) {
+    OnePool outer;
+    OnePool elsewhere;
+    Session rival = outer.pool.session();
+    Session inner = same_pool ? outer.pool.session() : elsewhere.pool.session();
+    const auto make = [](Transaction& tx) { return tx.make<Cell>(); };
+    const auto first = outer.session.run(make);
+    const auto second = outer.session.run(make);
+    const auto copy = inner.run(make);
+    int outers = 0;
+    int inners = 0;
+    outer.session.run([&](Transaction& from) {
+      const std::uint64_t seen = from.read(first).value;
+      if (++outers == 1) {
+        rival.run([&](Transaction& tx) {
+          tx.write(first).value = 5;
+          tx.write(second).value = 5;
+        });
+      }
+      inner.run([&](Transaction& to) {
+        if (++inners > 10) throw std::runtime_error("the inner one tries for ever");
+        to.write(copy).value = seen + from.read(second).value;
+      });
+    });
+    CHECK(outers == 2);
+    CHECK(inners == 2);
+    CHECK(inner.run([&](Transaction& tx) { return tx.read(copy).value; }) == 10);
+  }
+}
+
 TEST_CASE("a session that moves between threads runs in one of them only") {
   Options options = quiet_options();
   options.policy = CommitPolicy::volatile_only;

@@ -17,7 +17,7 @@
 //   4. No key occurs twice. Overflow buckets, chained by `next`, exist only where more than 14 keys
 //      had the same 63 bits; none of them is empty.
 //   5. The hash function is part of the type: opening a table with another one is a wrong_type
-//      error.
+//      error, as far as the types' names differ (sp3/type.h).
 // Durable: with the transaction, as everything done through it.
 // Complexity: with n keys, a search reads about log128(n / 10) directories, one bucket and, if the
 //   key is there, one node. A new key makes a node and writes one word of its bucket; when that is
@@ -49,6 +49,9 @@ namespace sp3 {
 template <Storable K, Storable V, class Hash = DefaultHash<K>>
 requires std::equality_comparable<K>
 class HashTable {
+  static_assert(!detail::is_nameless(detail::spelled_name<Hash>()),
+                "all lambdas are spelled alike, so a table would open with another hash");
+
  public:
   static constexpr unsigned cell_bits = 7;
   static constexpr unsigned cells_per_directory = 1U << cell_bits;
@@ -92,8 +95,8 @@ class HashTable {
 
   // A handle that holds the first directory in DRAM (1 KiB, shared by its copies): its cells that
   // name a directory never change again, so those are not read from the pool any more.
-  // REQUIRES: the table was made by an earlier transaction; if `tx` were aborted, the cache would
-  // name directories that never came to be. After drain() or destroy() the handle is void.
+  // REQUIRES: `tx` has neither made the table nor put keys into it: if it were aborted, the cache
+  // would name directories that never came to be. After drain() or destroy() the handle is void.
   [[nodiscard]] HashTable cached(Transaction& tx) const {
     HashTable result = *this;
     result.top_ = std::make_shared<const Directory>(tx.read(root_));

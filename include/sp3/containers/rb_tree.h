@@ -143,7 +143,9 @@ class RbTree {
 
   // Frees everything, the header included.
   void destroy(Transaction& tx) const {
-    std::vector<Ptr<Node>> pending{tx.read(header_).root};
+    std::vector<Ptr<Node>> pending;
+    pending.reserve(Path::capacity + 1);  // nothing may fail half-way for want of memory
+    pending.push_back(tx.read(header_).root);
     while (!pending.empty()) {
       const Ptr<Node> at = pending.back();
       pending.pop_back();
@@ -186,9 +188,10 @@ class RbTree {
     }
     void replace(unsigned i, Ptr<Node> node) noexcept { steps_[i] = node.offset() | side(i); }
 
-   private:
     // A red-black tree of 2^62 nodes is not higher.
     static constexpr unsigned capacity = 128;
+
+   private:
     std::array<std::uint64_t, capacity> steps_;
     unsigned size_ = 0;
   };
@@ -208,8 +211,9 @@ class RbTree {
     while (at) {
       const Node& node = tx.read(at);
       // No jump depends on the side: nobody can foretell it, and half of such jumps would go wrong.
-      const auto side = static_cast<unsigned>(node.key < key);
-      if ((side | static_cast<unsigned>(key < node.key)) == 0) return {at, &node};
+      const auto side = static_cast<unsigned>(static_cast<bool>(node.key < key));
+      const auto other = static_cast<unsigned>(static_cast<bool>(key < node.key));
+      if ((side | other) == 0) return {at, &node};
       step(at, side);
       at = node.child[side];
     }

@@ -7,7 +7,8 @@
 
 namespace sp3::detail {
 
-// A key that a search tree can order.
+// A key that a search tree can order. The order must be a strict weak one: to a tree of doubles a
+// NaN would be equal to whatever it meets first.
 template <class K>
 concept Ordered = requires(const K& a, const K& b) {
   { a < b } -> std::convertible_to<bool>;
@@ -17,11 +18,15 @@ concept Ordered = requires(const K& a, const K& b) {
 // returns nothing sees everything.
 template <class F, class... Arguments>
 bool visit_goes_on(F& visit, const Arguments&... arguments) {
-  if constexpr (std::is_void_v<std::invoke_result_t<F&, const Arguments&...>>) {
+  using Result = std::invoke_result_t<F&, const Arguments&...>;
+  if constexpr (std::is_void_v<Result>) {
     std::invoke(visit, arguments...);
     return true;
   } else {
-    return static_cast<bool>(std::invoke(visit, arguments...));
+    // A sum that a lambda returns unawares would end the walk at zero.
+    static_assert(std::is_same_v<std::remove_cvref_t<Result>, bool>,
+                  "a visitor returns whether to go on, as a bool, or nothing");
+    return std::invoke(visit, arguments...);
   }
 }
 
