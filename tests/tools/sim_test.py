@@ -7,6 +7,7 @@ usage: sim_test.py SP3
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,6 +126,46 @@ class SimTest(CommandTest):
             self.assertGreater(row["simulated_mean_ns"], 1e6)  # no native fence takes a millisecond
             self.assertLess(row["ratio"], 1)
             self.assertEqual(len(row["native_rounds_ns"]), 3)
+
+    def simulator_beside(self, script):
+        """The path of a simulator whose native `sp3` is this shell script."""
+        simulator, native = (os.path.join(self.directory.name, name) for name in ("sp3-sim", "sp3"))
+        shutil.copy(os.path.join(os.path.dirname(self.SP3), "sp3-sim"), simulator)
+        with open(native, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script)
+        os.chmod(native, 0o755)
+        return simulator
+
+    def validation(self, script, *arguments):
+        """What --validate says of one workload, with this script as the native side."""
+        costs = os.path.join(self.directory.name, "costs.json")
+        with open(costs, "w", encoding="utf-8") as file:
+            json.dump({"costs_ns": {}}, file)
+        command = [self.simulator_beside(script), "--validate", "--workload", "sps", "--system", "sp3",
+                   "--operations", "100", "--entries", "100", "--costs", costs, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False,
+                              cwd=self.directory.name)
+
+    # Its arguments, one a line, into a file; then one row.
+    NATIVE_RUN = """printf '%s\\n' "$@" >> arguments
+                    echo '[{"system": "sp3", "workload": "sps", "latency_undisturbed_mean_ns": 1000,
+                            "throughput_tx_per_s": 1e6}]' > rows
+                    while [ $# -gt 1 ]; do shift; done
+                    if [ "$1" = - ]; then cat rows; else cat rows > "$1"; fi
+                    """
+
+    def test_native_runs_have_the_memory_and_durability_of_the_simulated_ones(self):
+        asked = {"--memory": "dax", "--line-ns": "0", "--model": "line", "--flush": "clwb",
+                 "--durability": "async", "--group": "3", "--locks": "encounter",
+                 "--range-lock": "grid", "--entry-size": "256", "--seed": "7"}
+        result = self.validation(self.NATIVE_RUN, *(word for pair in asked.items() for word in pair))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(os.path.join(self.directory.name, "arguments"), encoding="utf-8") as file:
+            words = file.read().split()
+        first = words[:words.index("bench", 1)]
+        for option, value in asked.items():
+            self.assertEqual(first.count(option), 1, option)
+            self.assertEqual(first[first.index(option) + 1], value, option)
 
     def test_a_campaign_counts_what_it_checked(self):
         found = self.campaign("--crash", "--seeds", "2-3", "--case-transactions", "2")
@@ -272,6 +313,9 @@ class SimTest(CommandTest):
             ["--seconds", "1"], ["--mutant", "no_flush_own_record"], ["--case-cores", "2"],
             ["--explore", "--workload", "sps"], ["--explore", "--cores", "2"], ["--replay", "3", "--system", "sp3"],
             ["--validate", "--explore"], ["--sensitivity", "--validate"], ["--calibrate", "x", "--entries", "5"],
+            ["--validate", "--cores", "4"], ["--validate", "--check"], ["--validate", "--pool-size", "1G"],
+            ["--validate", "--checkpoint-ms", "5"], ["--validate", "--checkpoint-threads", "2"],
+            ["--validate", "--durability", "maybe"],
             ["--replay", "x"], ["--trace"], ["--history", "-"], ["--calibrate", "missing.json"],
         ):
             with self.subTest(arguments=arguments):

@@ -102,7 +102,7 @@ void take_hardware(const Measured& m, Costs& costs) {
   fit_flushes(m, costs);
 }
 
-Measured simulate(const Costs& costs) {
+Measured simulate(const Costs& costs, FlushInstruction flush) {
   emu::sim::Config config;
   config.schedule = emu::sim::Schedule::timed;
   config.costs = costs;
@@ -113,6 +113,7 @@ Measured simulate(const Costs& costs) {
     constexpr std::uint64_t kCount = 2000;
     Options options;
     options.memory = MemoryKind::emulated;
+    options.flush = flush;
     for (const RuntimeMicro& row : run_runtime_micros("/simulated", options, kCount)) {
       simulated[row.name] = row.ns;
       simulated[row.name + "_lines"] = row.lines;
@@ -122,12 +123,12 @@ Measured simulate(const Costs& costs) {
   return simulated;
 }
 
-void take_instructions(const Measured& m, Costs& costs) {
+void take_instructions(const Measured& m, FlushInstruction flush, Costs& costs) {
   for (std::uint32_t Costs::*cost : {&Costs::begin, &Costs::read, &Costs::write, &Costs::commit,
                                      &Costs::log, &Costs::log_line, &Costs::step}) {
     costs.*cost = 0;
   }
-  const Measured free = simulate(costs);
+  const Measured free = simulate(costs, flush);
   const auto lacks = [&](const std::string& name) { return at(m, name) - at(free, name); };
   const double read = (lacks("read_8") - lacks("read_1")) / 7;
   const double begin = lacks("read_1") - read;
@@ -157,10 +158,10 @@ Measured measured_in(const nlohmann::json& rows) {
   return measured;
 }
 
-Costs costs_from(const Measured& measured) {
+Costs costs_from(const Measured& measured, FlushInstruction flush) {
   Costs costs;
   take_hardware(measured, costs);
-  take_instructions(measured, costs);
+  take_instructions(measured, flush, costs);
   return costs;
 }
 
@@ -179,7 +180,7 @@ int run_calibration(const SimArguments& a) {
                     a.calibrate, error.what()));
   }
   costs.costs = costs_from(measured);
-  const Measured simulated = simulate(costs.costs);
+  const Measured simulated = simulate(costs.costs, FlushInstruction::automatic);
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   fmt::print(out, "{:<12} {:>10} {:>10}\n", "", "native ns", "simulated");
   for (const char* name : {"read_1", "read_8", "write_1", "write_8", "durable_1", "durable_8"}) {

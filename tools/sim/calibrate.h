@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include <sp3/options.h>
 #include <nlohmann/json_fwd.hpp>
 
 #include "emu/sim/costs.h"
@@ -15,7 +16,8 @@ using Measured = std::map<std::string, double>;  // by name of the microbenchmar
 // Of the rows of `sp3 micro --calibrate --json`. Throws nlohmann::json::exception.
 Measured measured_in(const nlohmann::json& rows);
 
-// Throws UsageError if something was not measured.
-emu::sim::Costs costs_from(const Measured& measured);
+// `flush`: what was measured with. Throws UsageError if something was not measured.
+emu::sim::Costs costs_from(const Measured& measured,
+                           FlushInstruction flush = FlushInstruction::automatic);
 
 }  // namespace sp3::tools

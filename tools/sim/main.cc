@@ -1,4 +1,9 @@
 // sp3-sim: what `sp3 sim` runs.
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -85,6 +90,15 @@ std::vector<std::string> given(const CLI::App& app, const std::string& group) {
   return names;
 }
 
+// What a mode that takes most options of timed runs settles itself, or leaves out.
+bool does_nothing(const std::string& option, const std::string& mode) {
+  static const std::map<std::string, std::set<std::string>> kSettled = {
+      {"--validate",
+       {"--cores", "--check", "--pool-size", "--checkpoint-ms", "--checkpoint-threads"}}};
+  const auto settled = kSettled.find(mode);
+  return settled != kSettled.end() && settled->second.contains(option);
+}
+
 void refuse_options_without_effect(const CLI::App& app) {
   const std::string kModes[] = {"--calibrate", "--validate", "--sensitivity", "--explore",
                                 "--replay"};
@@ -99,7 +113,9 @@ void refuse_options_without_effect(const CLI::App& app) {
     if (!is_campaign) throw UsageError(option + " requires --explore or --replay");
   }
   for (const std::string& option : given(app, kTimed)) {
-    if (is_campaign || mode == "--calibrate") throw UsageError(mode + " excludes " + option);
+    if (is_campaign || mode == "--calibrate" || does_nothing(option, mode)) {
+      throw UsageError(mode + " excludes " + option);
+    }
   }
 }
 

@@ -34,7 +34,8 @@ namespace sp3::tools {
 namespace {
 
 constexpr double kTolerated = 0.3;
-constexpr int kRuns = 3;  // of each round: as many as sp3 micro measures each cost
+constexpr int kRuns = 3;                   // of each round: as many as sp3 micro measures each cost
+constexpr const char* kPoolSize = "512M";  // a log that such a run does not fill by half
 
 // The rows of `sp3` with these arguments, run natively. Not by tools/start_program.h: its
 // descriptors are the pool's, and in this program those are the simulated machine's.
@@ -75,19 +76,15 @@ std::vector<std::string> bench_arguments(const SimArguments& a, workloads::Workl
                                         a.systems,
                                         "--threads",
                                         std::to_string(threads),
-                                        "--latency-ns",
-                                        std::to_string(a.store.latency_ns),
-                                        "--model",
-                                        a.store.model,
-                                        "--memory",
-                                        "emulated",
                                         "--checkpoint-ms",
                                         "0",
                                         "--pool-size",
-                                        "512M",  // a log that such a run does not fill by half
+                                        kPoolSize,
                                         "--seconds",
                                         "0.1"};
-  for (std::string& argument : spec_arguments(a.spec)) arguments.push_back(std::move(argument));
+  for (auto& more : {spec_arguments(a.spec), memory_arguments(a.store)}) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+  }
   return arguments;
 }
 
@@ -106,18 +103,17 @@ struct Compared {
 class Validation {
  public:
   explicit Validation(const SimArguments& a)
-      : a_(a), given_(read_costs(a.costs_file).costs), zipf_(a.spec.entries, a.spec.zipf) {
-    store_ = a.store;
-    store_.path = "/simulated";
-    store_.checkpoint_ms = 0;
-    store_.pool_size = "512M";
-  }
+      : a_(a),
+        given_(read_costs(a.costs_file).costs),
+        zipf_(a.spec.entries, a.spec.zipf),
+        options_(simulated_options(a.store)) {}
 
   // Of one workload under all systems.
   void compare(workloads::WorkloadKind kind, unsigned cores) {
     emu::sim::Costs costs = given_;
     if (a_.costs_file.empty()) {
-      costs = costs_from(measured_in(run_natively({"micro", "--calibrate"})));
+      const auto measured = run_natively({"micro", "--calibrate", "--flush", a_.store.flush});
+      costs = costs_from(measured_in(measured), options_.pool.flush);
     }
     apply_factors(costs, a_.factors);
     std::map<std::string, nlohmann::json> fastest;  // by system
@@ -128,7 +124,7 @@ class Validation {
       }
     }
     for (const auto& [system, row] : fastest) {
-      Cell cell{system, a_.spec, a_.run, system_options(store_), {}};
+      Cell cell{system, a_.spec, a_.run, options_, {}};
       cell.spec.kind = kind;
       cell.run.threads = cores;
       const workloads::RunResult simulated = run_timed(cell, zipf_, costs, false).result;
@@ -144,6 +140,13 @@ class Validation {
   [[nodiscard]] const std::vector<Compared>& cells() const { return cells_; }
 
  private:
+  static workloads::SystemOptions simulated_options(StoreArguments store) {
+    store.path = "/simulated";
+    store.checkpoint_ms = 0;
+    store.pool_size = kPoolSize;
+    return system_options(store);
+  }
+
   static double mean_ns(const nlohmann::json& row) { return row.at("latency_undisturbed_mean_ns"); }
 
   Compared& cell_of(const std::string& workload, const std::string& system, unsigned cores) {
@@ -158,7 +161,7 @@ class Validation {
   const SimArguments& a_;
   const emu::sim::Costs given_;
   const workloads::Zipf zipf_;
-  StoreArguments store_;
+  const workloads::SystemOptions options_;  // of the simulated side
   std::vector<Compared> cells_;
 };
 
