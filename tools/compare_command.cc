@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -14,8 +13,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -24,12 +21,12 @@
 #include "tools/compare/origin.h"
 #include "tools/compare/plan.h"
 #include "tools/compare/results.h"
+#include "tools/program_rows.h"
 #include "tools/progress_bar.h"
 #include "tools/recovery/rows.h"
 #include "tools/repeats.h"
 #include "tools/start_program.h"
 #include "workloads/machine.h"
-#include "workloads/scratch_file.h"
 
 namespace sp3::tools {
 
@@ -138,40 +135,13 @@ void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults&
   }
 }
 
-// What a program that failed said last.
-std::string last_line(const std::filesystem::path& file) {
-  std::ifstream text(file);
-  std::string last;
-  for (std::string line; std::getline(text, line);) {
-    if (!line.empty()) last = line;
-  }
-  return last;
-}
-
 // The rows that the program measures. Throws if it fails, or if they are of another commit: what
 // sp3 hands over to may have been built at another time.
-nlohmann::json rows_of(const PlannedProgram& program, const CompareArguments& a,
-                       const CompareResults& results) {
-  const workloads::ScratchFile file(a.results);
-  const workloads::ScratchFile said(a.results);
-  std::vector<std::string> arguments = program.arguments;
-  arguments.insert(arguments.end(), {"--json", file.path().string()});
-  // The table it prints is about this part only, and comes at the end with all others.
-  const pool::Descriptor null = open_null_device();
-  const int status = wait_for(start_program(
-      kThisProgram, arguments, {{null.get(), STDOUT_FILENO}, {said.descriptor(), STDERR_FILENO}}));
-  if (status != 0) {
-    const std::string how = WIFSIGNALED(status)
-                                ? fmt::format("was ended by signal {}", WTERMSIG(status))
-                                : fmt::format("ended with {}", WEXITSTATUS(status));
-    throw std::runtime_error(fmt::format("'sp3 {}' {}: {}", fmt::join(program.arguments, " "), how,
-                                         last_line(said.path())));
-  }
+nlohmann::json rows_of(const PlannedProgram& program, const CompareResults& results) {
+  nlohmann::json rows = rows_of_program(kThisProgram, program.arguments);
   if (!program.checksum.empty() && checksum_of(program_beside(kSimulator)) != program.checksum) {
     throw std::runtime_error(fmt::format("{} was replaced while it ran", kSimulator));
   }
-  std::ifstream text(file.path());
-  nlohmann::json rows = nlohmann::json::parse(text);
   for (const nlohmann::json& row : rows) {
     const std::string commit = row.value("commit", "");
     if (commit == results.commit()) continue;
@@ -182,8 +152,7 @@ nlohmann::json rows_of(const PlannedProgram& program, const CompareArguments& a,
 }
 
 // One after the other.
-void run_programs(const ComparePlan& plan, const CompareArguments& a, CompareResults& results,
-                  FailedCells& failures) {
+void run_programs(const ComparePlan& plan, CompareResults& results, FailedCells& failures) {
   ProgressBar progress;
   std::size_t done = 0;
   for (const PlannedProgram& program : plan.programs) {
@@ -191,7 +160,7 @@ void run_programs(const ComparePlan& plan, const CompareArguments& a, CompareRes
     if (results.has(program)) continue;
     nlohmann::json rows;
     try {
-      rows = rows_of(program, a, results);
+      rows = rows_of(program, results);
     } catch (const std::exception& error) {
       failures.emplace(program.name(), error.what());
       results.fail(program.name(), error.what());
@@ -242,7 +211,7 @@ int run(const CompareArguments& a) {
                          workloads::built_from());
   FailedCells failures;
   run_all(plan, a, results, failures);
-  run_programs(plan, a, results, failures);
+  run_programs(plan, results, failures);
   if (failures.empty()) results.finish();
   print(plan, results);
   if (failures.empty()) return kOk;

@@ -103,23 +103,6 @@ pid_t start_program(const std::string& program, const std::vector<std::string>& 
   return child;
 }
 
-TellingProgram start_telling(const std::string& program, const std::vector<std::string>& arguments,
-                             int theirs, std::vector<std::pair<int, int>> descriptors,
-                             ProcessGroup group) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "pipe2");
-  pool::Descriptor reading(ends[0]);
-  const pool::Descriptor writing(ends[1]);
-  descriptors.emplace_back(writing.get(), theirs);
-  return {start_program(program, arguments, descriptors, group), std::move(reading)};
-}
-
-pool::Descriptor open_null_device() {
-  const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (fd < 0) fail(errno, "/dev/null");
-  return pool::Descriptor(fd);
-}
-
 int wait_for(pid_t child) noexcept {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {

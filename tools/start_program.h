@@ -8,8 +8,6 @@
 
 #include <sys/types.h>
 
-#include "pool/file_system.h"
-
 namespace sp3::tools {
 
 // The program that is running, under a name that survives its being replaced on disk.
@@ -36,20 +34,6 @@ enum class ProcessGroup { ours, its_own };
 pid_t start_program(const std::string& program, const std::vector<std::string>& arguments,
                     const std::vector<std::pair<int, int>>& descriptors,
                     ProcessGroup group = ProcessGroup::ours);
-
-// A program that was started, and the reading end of a pipe that it writes to.
-struct TellingProgram {
-  pid_t pid = -1;
-  pool::Descriptor pipe;
-};
-
-// The same, and what the program writes to its descriptor `theirs` can be read here.
-TellingProgram start_telling(const std::string& program, const std::vector<std::string>& arguments,
-                             int theirs, std::vector<std::pair<int, int>> descriptors = {},
-                             ProcessGroup group = ProcessGroup::ours);
-
-// /dev/null, to be handed to a program.
-pool::Descriptor open_null_device();
 
 // Waits until a child has ended; its status as of waitpid(2).
 int wait_for(pid_t child) noexcept;

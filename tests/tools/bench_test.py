@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from command_line import ERROR, OK, USAGE, CommandTest, main, process_state
+from command_line import ERROR, OK, USAGE, CommandTest, main
 
 
 class BenchTest(CommandTest):
@@ -332,10 +332,7 @@ class BenchTest(CommandTest):
                     with open(note, encoding="utf-8") as file:
                         pid = file.read()
             process.terminate()
-        deadline = time.monotonic() + 30
-        while (state := process_state(int(pid))) is not None and state != "Z":
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.01)
+        self.assert_ends(int(pid))
 
     def test_recovery_bench_recovers_one_log_in_every_way(self):
         fields = {"strategy": str, "threads": int, "writers": int, "checkpoint_ms": int,

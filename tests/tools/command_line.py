@@ -74,6 +74,13 @@ class CommandTest(unittest.TestCase):
         self.assertTrue(lines[0].startswith("sp3: "), lines)
         return lines[0]
 
+    def assert_ends(self, pid):
+        """Waits until the process, whose parent is gone, has ended too."""
+        deadline = time.monotonic() + 30
+        while (state := process_state(pid)) is not None and state != "Z":
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
     def assert_bench_fields(self, row):
         for field, kind in BENCH_FIELDS.items():
             self.assertIn(field, row)

@@ -4,6 +4,7 @@
 usage: sim_test.py SP3
 """
 
+import glob
 import json
 import os
 import re
@@ -166,6 +167,39 @@ class SimTest(CommandTest):
         for option, value in asked.items():
             self.assertEqual(first.count(option), 1, option)
             self.assertEqual(first[first.index(option) + 1], value, option)
+
+    def test_a_validation_follows_no_link_and_leaves_no_file(self):
+        there = set(glob.glob("/tmp/sp3-sim-*"))
+        # A link of the name that the native program's parent could choose leads to a file of ours.
+        script = """ln -sf "$PWD/mine" "/tmp/sp3-sim-$PPID.json"
+                    """ + self.NATIVE_RUN
+        with open(os.path.join(self.directory.name, "mine"), "w", encoding="utf-8") as file:
+            file.write("mine")
+        result = self.validation(script)
+        links = set(glob.glob("/tmp/sp3-sim-*")) - there
+        for link in links:
+            os.remove(link)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(os.path.join(self.directory.name, "mine"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "mine")
+        failed = self.validation("echo >&2 'sp3: out of luck'; exit 3")
+        self.assertEqual(failed.returncode, ERROR)
+        self.assertRegex(failed.stderr, r"^sp3: 'sp3 bench [^']*' ended with 3: sp3: out of luck\n$")
+        self.assertEqual(set(glob.glob("/tmp/sp3-sim-*")) - there, set())
+
+    def test_a_native_run_ends_with_the_validation(self):
+        note = os.path.join(self.directory.name, "note")
+        simulator = self.simulator_beside(f"echo $$ > '{note}'; exec sleep 60\n")
+        with subprocess.Popen([simulator, "--validate", "--workload", "sps", "--system", "sp3"],
+                              cwd=self.directory.name) as process:
+            pid = ""
+            while process.poll() is None and not pid.endswith("\n"):
+                time.sleep(0.01)
+                if os.path.exists(note):
+                    with open(note, encoding="utf-8") as file:
+                        pid = file.read()
+            process.kill()
+        self.assert_ends(int(pid))
 
     def test_a_campaign_counts_what_it_checked(self):
         found = self.campaign("--crash", "--seeds", "2-3", "--case-transactions", "2")

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "tools/lockbench/run.h"
-#include "tools/start_program.h"
+#include "tools/telling_program.h"
 
 namespace sp3::tools {
 

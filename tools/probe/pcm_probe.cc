@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/start_program.h"
+#include "tools/telling_program.h"
 
 namespace sp3::tools {
 

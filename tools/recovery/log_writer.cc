@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "tools/progress_bar.h"
-#include "tools/start_program.h"
+#include "tools/telling_program.h"
 #include "workloads/zipf.h"
 
 namespace sp3::tools::recovery_bench {

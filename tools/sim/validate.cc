@@ -12,23 +12,21 @@
 // each cost. And of several rounds the median ratio.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "tools/command.h"
 #include "tools/median.h"
+#include "tools/program_rows.h"
 #include "tools/progress_bar.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/calibrate.h"
 #include "tools/sim/timed.h"
+#include "tools/start_program.h"
 
 namespace sp3::tools {
 namespace {
@@ -37,34 +35,8 @@ constexpr double kTolerated = 0.3;
 constexpr int kRuns = 3;                   // of each round: as many as sp3 micro measures each cost
 constexpr const char* kPoolSize = "512M";  // a log that such a run does not fill by half
 
-// The rows of `sp3` with these arguments, run natively. Not by tools/start_program.h: its
-// descriptors are the pool's, and in this program those are the simulated machine's.
-nlohmann::json run_natively(std::vector<std::string> arguments) {
-  const auto directory = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const auto json =
-      std::filesystem::temp_directory_path() / fmt::format("sp3-sim-{}.json", ::getpid());
-  arguments.insert(arguments.begin(), (directory / "sp3").string());
-  arguments.insert(arguments.end(), {"--json", json.string()});
-  std::vector<char*> pointers;
-  pointers.reserve(arguments.size() + 1);
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(kError);
-    ::execv(pointers[0], pointers.data());
-    ::_exit(kError);
-  }
-  int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
-      WEXITSTATUS(status) != 0) {
-    throw std::runtime_error(fmt::format("{} {} cannot be run", arguments[0], arguments[1]));
-  }
-  std::ifstream in(json);
-  nlohmann::json rows = nlohmann::json::parse(in);
-  in.close();
-  std::filesystem::remove(json);
-  return rows;
+nlohmann::json run_natively(const std::vector<std::string>& arguments) {
+  return rows_of_program(program_beside("sp3").string(), arguments);
 }
 
 std::vector<std::string> bench_arguments(const SimArguments& a, workloads::WorkloadKind kind,
