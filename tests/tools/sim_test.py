@@ -117,6 +117,29 @@ class SimTest(CommandTest):
             self.assertGreater(row["gain"], 0)
             self.assertGreater(row["speedup"], 0)
 
+    def test_systems_that_cannot_run_a_workload_are_no_part_of_conclusions(self):
+        result = self.sim("--sensitivity", "--workload", "sps,queue,hashtable", "--system",
+                          "nvm-ideal,sp3,quadra,nvm-tx", "--cores", "1", "--operations", "200",
+                          "--entries", "100", "--json", "-")
+        rows = json.loads(result.stdout)
+        systems = {row["workload"]: row["systems"] for row in rows}
+        self.assertEqual(systems, {"sps": ["nvm-ideal", "sp3", "nvm-tx"], "queue": ["sp3", "nvm-tx"],
+                                   "hashtable": ["nvm-ideal", "sp3", "nvm-tx"]})
+        for row in rows:
+            self.assertEqual(set(row["throughputs"]), set(row["systems"]))
+            self.assertGreater(min(row["throughputs"].values()), 0)
+            self.assertGreater(row["gain"], 0)
+        for said in ("skipped: nvm-ideal on queue: ", "skipped: quadra on sps: "):
+            self.assertIn(said, result.stderr)
+        result = self.sim("--sensitivity", "--workload", "sps,queue", "--system", "nvm-ideal,sp3",
+                          "--cores", "1", "--operations", "200", "--entries", "100")
+        self.assertIn("skipped: queue: of the systems only sp3 can run it\n", result.stdout)
+        for systems in ("sp3", "sp3,sp3"):
+            self.assertIn("two or more", self.complaint("sim", "--sensitivity", "--workload", "sps",
+                                                        "--system", systems, code=USAGE))
+        self.assertIn("quadra on sps", self.complaint("sim", "--sensitivity", "--workload", "sps",
+                                                      "--system", "quadra,sp3", code=USAGE))
+
     def test_native_and_simulated_runs_stand_side_by_side(self):
         costs = os.path.join(self.directory.name, "costs.json")
         with open(costs, "w", encoding="utf-8") as file:
@@ -349,7 +372,7 @@ class SimTest(CommandTest):
             ["--validate", "--explore"], ["--sensitivity", "--validate"], ["--calibrate", "x", "--entries", "5"],
             ["--validate", "--cores", "4"], ["--validate", "--check"], ["--validate", "--pool-size", "1G"],
             ["--validate", "--checkpoint-ms", "5"], ["--validate", "--checkpoint-threads", "2"],
-            ["--validate", "--durability", "maybe"],
+            ["--validate", "--durability", "maybe"], ["--sensitivity", "--repeat", "3"], ["--sensitivity", "--check"],
             ["--replay", "x"], ["--trace"], ["--history", "-"], ["--calibrate", "missing.json"],
         ):
             with self.subTest(arguments=arguments):

@@ -93,6 +93,7 @@ std::vector<std::string> given(const CLI::App& app, const std::string& group) {
 // What a mode that takes most options of timed runs settles itself, or leaves out.
 bool does_nothing(const std::string& option, const std::string& mode) {
   static const std::map<std::string, std::set<std::string>> kSettled = {
+      {"--sensitivity", {"--check", "--repeat"}},
       {"--validate",
        {"--cores", "--check", "--pool-size", "--checkpoint-ms", "--checkpoint-threads"}}};
   const auto settled = kSettled.find(mode);

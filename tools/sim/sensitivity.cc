@@ -5,9 +5,14 @@
 //   order     which system is faster than which on the most cores
 //   gain      throughput of the first system over that of the second there
 //   speed-up  of the first system, most cores over fewest
+//
+// The first and the second of those that can run the workload; a system that cannot is left out.
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -31,32 +36,67 @@ struct Conclusions {
   std::map<std::string, double> throughputs;  // on the most cores, by system
 };
 
+// Of one workload: what its systems are asked, in the order in which they are compared.
 struct Question {
   const SimArguments& a;
+  workloads::WorkloadKind kind;
   std::vector<std::string> systems;
   unsigned few = 1;
   unsigned many = 16;
 };
 
-Conclusions conclude(const Question& q, workloads::WorkloadKind kind, const Costs& costs) {
-  const workloads::Zipf zipf(q.a.spec.entries, q.a.spec.zipf);
+Cell cell_of(const Question& q, const std::string& system, unsigned cores) {
   StoreArguments store = q.a.store;
   store.path = "/simulated";
-  Cell cell{q.systems.front(), q.a.spec, q.a.run, system_options(store), {}};
-  cell.spec.kind = kind;
+  Cell cell{system, q.a.spec, q.a.run, system_options(store), {}};
+  cell.spec.kind = q.kind;
+  cell.run.threads = cores;
+  return cell;
+}
+
+// Without the systems that cannot run the workload, and without the workloads that leave nothing to
+// compare; `skipped` says why.
+std::vector<Question> make_questions(const SimArguments& a, std::vector<std::string>& skipped) {
+  const std::vector<std::string> systems = split_list("--system", a.systems);
+  if (systems.size() < 2) {
+    throw UsageError(fmt::format("--system: wanted two or more to compare, found '{}'", a.systems));
+  }
+  const std::vector<std::string> cores = split_list("--cores", a.cores);
+  std::vector<Question> questions;
+  for (const workloads::WorkloadKind kind : parse_workloads(a.workloads)) {
+    Question q{a,
+               kind,
+               {},
+               parse_threads(cores.front(), "--cores"),
+               parse_threads(cores.back(), "--cores")};
+    Plan plan;
+    for (const std::string& system : systems) {
+      const std::size_t before = plan.cells.size();
+      add_cell(plan, cell_of(q, system, std::max(q.few, q.many)));
+      if (plan.cells.size() != before) q.systems.push_back(system);
+    }
+    skipped.insert(skipped.end(), plan.skipped.begin(), plan.skipped.end());
+    if (q.systems.size() == 1) {
+      skipped.push_back(fmt::format("{}: of the systems only {} can run it",
+                                    workloads::to_string(kind), q.systems.front()));
+    }
+    if (q.systems.size() > 1) questions.push_back(std::move(q));
+  }
+  if (questions.empty()) throw UsageError(skipped.front());
+  return questions;
+}
+
+Conclusions conclude(const Question& q, const Costs& costs) {
+  const workloads::Zipf zipf(q.a.spec.entries, q.a.spec.zipf);
   const auto throughput = [&](const std::string& system, unsigned cores) {
-    cell.system = system;
-    cell.run.threads = cores;
-    if (!workloads::why_unsupported(system, cell.spec, cell.options).empty()) return 0.0;
-    return run_timed(cell, zipf, costs, false).result.throughput();
+    return run_timed(cell_of(q, system, cores), zipf, costs, false).result.throughput();
   };
   Conclusions found;
-  for (const std::string& system : q.systems)
+  for (const std::string& system : q.systems) {
     found.throughputs[system] = throughput(system, q.many);
-  found.speedup = found.throughputs[q.systems[0]] / throughput(q.systems[0], q.few);
-  if (q.systems.size() > 1) {
-    found.gain = found.throughputs[q.systems[0]] / found.throughputs[q.systems[1]];
   }
+  found.speedup = found.throughputs[q.systems[0]] / throughput(q.systems[0], q.few);
+  found.gain = found.throughputs[q.systems[0]] / found.throughputs[q.systems[1]];
   return found;
 }
 
@@ -102,9 +142,9 @@ void print_row(std::FILE* out, workloads::WorkloadKind kind, const Swing& gain,
 }
 
 // An empty name: no cost was changed.
-nlohmann::json row_json(const Question& q, workloads::WorkloadKind kind, const char* cost,
-                        double factor, const Conclusions& base, const Conclusions& found) {
-  return {{"workload", workloads::to_string(kind)},
+nlohmann::json row_json(const Question& q, const char* cost, double factor, const Conclusions& base,
+                        const Conclusions& found) {
+  return {{"workload", workloads::to_string(q.kind)},
           {"systems", q.systems},
           {"cores", {q.few, q.many}},
           {"cost", cost},
@@ -120,40 +160,37 @@ nlohmann::json row_json(const Question& q, workloads::WorkloadKind kind, const c
 int run_sensitivity(const SimArguments& a) {
   CostsFile costs = read_costs(a.costs_file);
   apply_factors(costs.costs, a.factors);
-  Question q{a, split_list("--system", a.systems), 1, 16};
-  const std::vector<std::string> cores = split_list("--cores", a.cores);
-  q.few = parse_threads(cores.front());
-  q.many = parse_threads(cores.back());
-  for (const std::string& system : q.systems) static_cast<void>(workloads::system_info(system));
+  std::vector<std::string> skipped;
+  const std::vector<Question> questions = make_questions(a, skipped);
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   print_heading(out);
   nlohmann::json json = nlohmann::json::array();
   ProgressBar progress;
   std::size_t done = 0;
-  const std::vector<workloads::WorkloadKind> kinds = parse_workloads(a.workloads);
-  const std::size_t total = kinds.size() * std::size(emu::sim::kNamedCosts);
-  for (const workloads::WorkloadKind kind : kinds) {
-    const Conclusions base = conclude(q, kind, costs.costs);
-    json.push_back(row_json(q, kind, "", 1, base, base));
+  const std::size_t total = questions.size() * std::size(emu::sim::kNamedCosts);
+  for (const Question& q : questions) {
+    const Conclusions base = conclude(q, costs.costs);
+    json.push_back(row_json(q, "", 1, base, base));
     Swing gain(base.gain);
     Swing speedup(base.speedup);
     std::string changed;
     for (const emu::sim::NamedCost& cost : emu::sim::kNamedCosts) {
-      progress.show(fmt::format("{}, {}", workloads::to_string(kind), cost.name), done++, total);
+      progress.show(fmt::format("{}, {}", workloads::to_string(q.kind), cost.name), done++, total);
       if (costs.costs.*(cost.value) == 0) continue;
       for (const double factor : {0.5, 1.5}) {
         Costs other = costs.costs;
         scale(other.*(cost.value), factor);
-        const Conclusions found = conclude(q, kind, other);
+        const Conclusions found = conclude(q, other);
         gain.add(found.gain);
         speedup.add(found.speedup);
         if (!same_order(base, found)) changed += fmt::format(" {}={}", cost.name, factor);
-        json.push_back(row_json(q, kind, cost.name, factor, base, found));
+        json.push_back(row_json(q, cost.name, factor, base, found));
       }
     }
     progress.clear();
-    print_row(out, kind, gain, speedup, changed);
+    print_row(out, q.kind, gain, speedup, changed);
   }
+  for (const std::string& reason : skipped) fmt::print(out, "skipped: {}\n", reason);
   if (!a.json.empty()) write_output(a.json, json.dump(2) + "\n");
   return kOk;
 }
