@@ -45,8 +45,9 @@ std::vector<MicroRow> measure_checkpoint(const workloads::SystemOptions& options
                                          unsigned repeat);
 
 // Opening a cleanly closed pool: time to open, to the first transaction, to 100000 random reads.
+// One pool, opened `repeat` times.
 std::vector<MicroRow> measure_open(const workloads::SystemOptions& options,
-                                   const OpenArguments& arguments);
+                                   const OpenArguments& arguments, unsigned repeat);
 
 // In MiB, the memory that `chase_N` of measure_costs() goes through in random order: from what no
 // core's own caches hold to what no shared cache has room for.

@@ -27,6 +27,7 @@ class BenchTest(CommandTest):
             (["lockbench", "--lock", "skiplist,grid", "--buckets", "0"], "buckets"),
             (["lockbench", "--instructions", "--workload", "W1"], "--instructions"),
             (["lockbench", "--instructions", "--lock", "none"], "no instructions"),
+            (["micro", "--floor", "--durability", "async"], "--durability: micro measures sync only"),
             (["recovery-bench", "--checkpoint-ms", "10,1K"], "milliseconds, found '1K'"),
             (["compare", "--section", "emulated", "--system", "lmdb"], "systems lmdb"),
         ):
@@ -239,6 +240,12 @@ class BenchTest(CommandTest):
         # Less what an empty loop takes, which may be interrupted and then take longer.
         for name in ("empty_transaction", "read_transaction"):
             self.assertIsInstance(names[name], float)
+
+    def test_micro_opens_a_pool_as_often_as_asked(self):
+        for repeat in ("1", "2"):
+            rows = json.loads(self.sp3("micro", "--open", "--open-objects", "500", "--open-size", "32M",
+                                       "--repeat", repeat, "--json", "-").stdout)
+            self.assertIn("500 objects, 32 MiB, median of " + repeat, rows[0]["note"])
 
     def test_lockbench_measures_every_lock_on_every_workload(self):
         fields = {"lock": str, "workload": str, "threads": int, "pairs_per_s": float,
