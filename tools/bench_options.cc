@@ -127,12 +127,12 @@ std::string describe(const Latency& latency) {
   return text;
 }
 
-nlohmann::json to_json(const workloads::SystemOptions& o) {
+nlohmann::json to_json(const workloads::SystemOptions& o, FlushInstruction flush) {
   return {{"memory", to_string(o.pool.memory)},
           {"latency_ns", o.pool.latency.nanoseconds},
           {"latency_line_ns", o.pool.latency.per_line_nanoseconds},
           {"latency_model", to_string(o.pool.latency.model)},
-          {"flush", to_string(o.pool.flush)},
+          {"flush", to_string(flush)},
           {"locks", to_string(o.pool.locks)},
           {"range_lock", to_string(o.pool.range_lock)},
           {"group", o.pool.async.group_records},

@@ -46,8 +46,8 @@ void require_usable(const std::filesystem::path& path);
 // For headings: "+500 ns (fence)", and what each line adds, if it does.
 std::string describe(const Latency& latency);
 
-// The arguments as members of a result row.
-nlohmann::json to_json(const workloads::SystemOptions& options);
+// The arguments as members of a result row. `flush` is what the memory uses, never automatic.
+nlohmann::json to_json(const workloads::SystemOptions& options, FlushInstruction flush);
 nlohmann::json to_json(const workloads::Machine& machine);
 
 // What one flushed line and one fence cost on this memory, emulated latency included.

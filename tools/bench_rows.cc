@@ -240,7 +240,7 @@ double undisturbed_mean_ns(const RunResult& result) {
 }
 
 nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& flush) {
-  nlohmann::json run = to_json(cell.options);
+  nlohmann::json run = to_json(cell.options, flush.instruction);
   run.update(to_json(cell.spec));
   const bool async = cell.options.asynchronous || cell.system == "sp3-async";
   run.update({{"system", cell.system},
@@ -283,7 +283,6 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
               {"latency_max_ns", timed ? nlohmann::json(r.longest_ns()) : nlohmann::json()},
               {"latency_undisturbed_mean_ns",
                timed ? nlohmann::json(undisturbed_mean_ns(r)) : nlohmann::json()},
-              {"flush", to_string(flush.instruction)},
               {"flush_cost_ns", flush.nanoseconds},
               {"clocks_agree", r.clocks_agree},
               {"simulated", false},

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/bench_options.h"
+#include "tools/bench_run.h"
 #include "tools/command.h"
 #include "tools/repeats.h"
 #include "workloads/machine.h"
@@ -35,9 +36,10 @@ struct MicroArguments {
 
 nlohmann::json to_json_rows(const std::vector<MicroRow>& rows, const SystemOptions& options) {
   const workloads::Machine machine = workloads::describe_machine();
+  const FlushInstruction flush = measure_flush(options).instruction;
   nlohmann::json all = nlohmann::json::array();
   for (const MicroRow& r : rows) {
-    nlohmann::json row = to_json(options);
+    nlohmann::json row = to_json(options, flush);
     row.update({{"micro", r.name},
                 {"value", r.value},
                 {"unit", r.unit},

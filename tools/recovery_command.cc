@@ -208,7 +208,7 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::j
   const RecoveryReport& report = run.report;
   nlohmann::json all = nlohmann::json::array();
   for (const RecoveryRun& each : cell.runs) all.push_back(each.seconds);
-  nlohmann::json row = to_json(plan.system);
+  nlohmann::json row = to_json(plan.system, run.flush);
   row.update(to_json(plan.spec));
   row.update({{"strategy", to_string(report.strategy)},
               {"threads", cell.threads},

@@ -229,6 +229,15 @@ class BenchTest(CommandTest):
         self.assertEqual((row["warmup_seconds"], row["file_system"]), (0.01, None))
         self.assertGreaterEqual(row["pool_size"], 256 << 20)
 
+    def test_rows_tell_what_the_memory_flushes_with(self):
+        tiny = ["--entries", "100", "--repeat", "1", "--json", "-"]
+        for command in (["bench", "--workload", "sps", "--operations", "50", *tiny],
+                        ["micro", "--empty", "--repeat", "1", "--json", "-"],
+                        ["recovery-bench", "--log-bytes", "1M", "--threads", "1", *tiny]):
+            for asked in ("automatic", "clflush"):
+                flushes = {row["flush"] for row in json.loads(self.sp3(*command, "--flush", asked).stdout)}
+                self.assertEqual(flushes, {"non_temporal" if asked == "automatic" else asked}, command)
+
     def test_micro_rows_have_values(self):
         rows = json.loads(self.sp3("micro", "--floor", "--empty", "--read", "--open", "--open-objects",
                                    "2000", "--open-size", "32M", "--seconds", "0.05", "--repeat", "1",

@@ -45,6 +45,12 @@ class SimTest(CommandTest):
             self.assertGreater(row["costs_ns"]["fence"], 0)
             self.assertEqual((row["seed"], row["entries"], row["repeat"]), (9, 300, 2))
 
+    def test_rows_tell_what_the_simulated_memory_flushes_with(self):
+        for asked, found in ((["--flush", "automatic"], "non_temporal"), (["--flush", "clflush"], "clflush"),
+                             (["--memory", "file"], "none")):
+            rows = self.rows("--workload", "sps", "--system", "sp3", "--cores", "1", *asked)
+            self.assertEqual([row["flush"] for row in rows], [found])
+
     def test_a_cell_that_fails_takes_no_other_with_it(self):
         # The array fits into so small a pool, the tree's larger nodes do not.
         result = self.sim("--workload", "sps,rbtree", "--system", "sp3", "--cores", "1",

@@ -86,6 +86,7 @@ RecoveryRun CrashedPool::recover(RecoveryStrategy strategy, std::uint32_t thread
     run.seconds = emu::nanoseconds_from_ticks(emu::ticks() - start) * 1e-9;
     run.cpu_seconds = workloads::cpu_seconds() - cpu;
     run.memory_peak = peak.bytes();
+    run.flush = file->memory().flush_instruction();
   }
   if (run.report.was_clean) {
     throw std::runtime_error(fmt::format("{}: the pool had been closed", path_.string()));

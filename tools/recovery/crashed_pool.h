@@ -17,6 +17,7 @@ struct RecoveryRun {
   double cpu_seconds = 0;         // of all threads
   std::uint64_t memory_peak = 0;  // bytes that recovery allocated, at its most
   std::uint32_t image = 0;        // a checksum of all slabs afterwards
+  FlushInstruction flush = FlushInstruction::automatic;  // the one in use, never automatic
 };
 
 // Recovery reads the log and writes everything else (docs/RECOVERY.md). So everything else is kept

@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "emu/memory.h"
 #include "emu/sim/machine.h"
+#include "pool/file_system.h"
 
 namespace sp3::tools {
 namespace {
@@ -101,6 +103,24 @@ TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim
     throw std::runtime_error(fmt::format("{}: every core sleeps", where));
   }
   return run;
+}
+
+FlushInstruction flush_instruction(const Options& options) {
+  constexpr std::uint64_t kBytes = 4096;
+  emu::sim::Config config;
+  config.tracks_media = false;
+  emu::sim::Machine machine(config);
+  FlushInstruction chosen = FlushInstruction::automatic;
+  machine.run([&] {
+    pool::NewFile file("/simulated");
+    file.reserve(kBytes);
+    emu::MemoryOptions memory;
+    memory.kind = options.memory;
+    memory.flush = options.flush;
+    chosen = emu::Memory::map(file.descriptor(), file.path(), kBytes, memory)->flush_instruction();
+  });
+  if (!machine.uncaught().empty()) throw std::runtime_error(machine.uncaught());
+  return chosen;
 }
 
 }  // namespace sp3::tools

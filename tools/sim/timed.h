@@ -20,4 +20,8 @@ struct TimedRun {
 TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim::Costs& costs,
                    bool check);
 
+// What the simulated memory of such a pool flushes with, never automatic. Throws
+// std::runtime_error.
+FlushInstruction flush_instruction(const Options& options);
+
 }  // namespace sp3::tools

@@ -44,7 +44,7 @@ FlushCost flush_cost(const Plan& plan, const emu::sim::Costs& costs) {
   const Options& pool = plan.cells.front().options.pool;
   const double ns = (costs.flush_line + costs.fence) / 1000.0 + pool.latency.nanoseconds +
                     pool.latency.per_line_nanoseconds;
-  return {ns, pool.flush == FlushInstruction::automatic ? FlushInstruction::clwb : pool.flush};
+  return {ns, flush_instruction(pool)};
 }
 
 nlohmann::json sim_row(const Cell& cell, std::uint64_t trace_hash, const FlushCost& flush,
