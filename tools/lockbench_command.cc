@@ -335,7 +335,22 @@ Failures set_failures_aside(std::vector<Row>& rows, std::FILE* out) {
   return failures;
 }
 
-int run(const LockbenchArguments& a) {
+// What none of the chosen workloads looks at.
+void refuse_options_without_effect(const CLI::App& bench, const LockbenchArguments& a) {
+  std::vector<std::string> names = split_list("--workload", a.workloads);
+  if (a.instructions) names = {to_string(LockWorkload::uncontended)};
+  const auto refuse = [&](const char* option, const auto& is_used_by) {
+    if (bench.count(option) == 0 || std::ranges::any_of(names, is_used_by)) return;
+    throw UsageError(fmt::format("{} means nothing to {}", option, fmt::join(names, ", ")));
+  };
+  refuse("--held", [](const std::string& name) { return name == "uncontended"; });
+  // Those that go through all of them themselves.
+  refuse("--slots", [](const std::string& name) { return name != "overlap"; });
+  refuse("--max-height", [](const std::string& name) { return name != "height"; });
+}
+
+int run(const CLI::App& bench, const LockbenchArguments& a) {
+  refuse_options_without_effect(bench, a);
   check_repeat(a.repeat);
   check_seconds(a.seconds);
   if (a.slots < 16 || a.slots > 65536) {
@@ -396,18 +411,21 @@ void add_lockbench_command(CLI::App& app, int& exit_code) {
   bench->add_option("--max-height", a->max_height, "of the skip list's towers")
       ->capture_default_str();
   auto* seconds = bench->add_option("--seconds", a->seconds, "of each run")->capture_default_str();
-  bench->add_option("--pairs", a->pairs, "of each thread, instead of a time")
-      ->check(at_least_one())
-      ->excludes(seconds);
-  bench->add_option("--repeat", a->repeat, "runs of each row; the median counts")
-      ->capture_default_str();
+  auto* pairs = bench->add_option("--pairs", a->pairs, "of each thread, instead of a time")
+                    ->check(at_least_one())
+                    ->excludes(seconds);
+  auto* repeat = bench->add_option("--repeat", a->repeat, "runs of each row; the median counts")
+                     ->capture_default_str();
   bench->add_option("--seed", a->seed, "of the ranges")->capture_default_str();
   bench
       ->add_flag("--instructions", a->instructions,
                  "count instructions per uncontended pair with valgrind, instead of time")
-      ->excludes(workload);
+      ->excludes(workload)
+      ->excludes(seconds)
+      ->excludes(pairs)
+      ->excludes(repeat);
   add_output_option(*bench, "--json", a->json, "write the rows to this file, - for stdout");
-  bench->callback([a, &exit_code] { exit_code = run(*a); });
+  bench->callback([a, bench, &exit_code] { exit_code = run(*bench, *a); });
 }
 
 }  // namespace sp3::tools

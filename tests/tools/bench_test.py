@@ -27,6 +27,13 @@ class BenchTest(CommandTest):
             (["lockbench", "--lock", "skiplist,grid", "--buckets", "0"], "buckets"),
             (["lockbench", "--instructions", "--workload", "W1"], "--instructions"),
             (["lockbench", "--instructions", "--lock", "none"], "no instructions"),
+            (["lockbench", "--instructions", "--pairs", "5"], "--instructions"),
+            (["lockbench", "--instructions", "--repeat", "1"], "--instructions"),
+            (["lockbench", "--instructions", "--seconds", "1"], "--instructions"),
+            (["lockbench", "--workload", "overlap", "--slots", "64"], "--slots means nothing to overlap"),
+            (["lockbench", "--workload", "height", "--max-height", "4"], "--max-height means nothing"),
+            (["lockbench", "--held", "5"], "--held means nothing to W1"),
+            (["lockbench", "--workload", "overlap,W2", "--held", "5"], "--held means nothing to overlap, W2"),
             (["micro", "--floor", "--durability", "async"], "--durability: micro measures sync only"),
             (["recovery-bench", "--checkpoint-ms", "10,1K"], "milliseconds, found '1K'"),
             (["compare", "--section", "emulated", "--system", "lmdb"], "systems lmdb"),
@@ -284,6 +291,20 @@ class BenchTest(CommandTest):
             "2,3", "--pairs", "20", "--repeat", "1", "--json", "-").stdout)
         self.assertEqual([(row["workload"], row["threads"]) for row in rows],
                          [("uncontended", 1), ("W1", 2), ("W1", 3)])
+
+    def test_percentiles_of_batches_are_of_a_range_each(self):
+        row = json.loads(self.sp3("lockbench", "--lock", "grid", "--workload", "W2", "--seconds", "0.3",
+                                  "--repeat", "1", "--json", "-").stdout)[0]
+        # Of anything that takes time half takes no longer than twice the mean.
+        self.assertLess(row["latency_p50_ns"], 2.5 * row["ns_per_pair"])
+
+    def test_what_options_mean_to_one_of_the_workloads_is_enough(self):
+        rows = json.loads(self.sp3("lockbench", "--lock", "skiplist", "--workload", "W1,overlap,height",
+                                   "--slots", "64", "--max-height", "3", "--pairs", "20", "--repeat",
+                                   "1", "--json", "-").stdout)
+        self.assertEqual([(row["slots"], row["max_height"]) for row in rows if row["workload"] == "W1"],
+                         [(64, 3)])
+        self.assertEqual(len(rows), 1 + 4 + 16)
 
     def test_what_bare_cannot_hold_is_said_and_left_out(self):
         arguments = ["--workload", "uncontended", "--held", "65536", "--pairs", "20", "--repeat", "1"]
