@@ -63,7 +63,7 @@ class SimTest(CommandTest):
     def test_compare_takes_over_simulated_rows(self):
         command = ("compare", "--full", "--section", "simulated", "--workload", "sps,queue", "--system",
                    "sp3,nvm-tx", "--threads", "1,3", "--operations", "300", "--entries", "200",
-                   "--results", "results.json")
+                   "--repeat", "2", "--results", "results.json")
         of = re.compile(r"\((.*)\)")
         if of.search(self.sp3("--version").stdout)[1] != of.search(self.sim("--version").stdout)[1]:
             self.assertIn("build both", self.complaint(*command, code=ERROR))
@@ -81,6 +81,7 @@ class SimTest(CommandTest):
         for row in found["rows"]:
             self.assert_bench_fields(row)
             self.assertEqual((row["section"], row["simulated"]), ("simulated", True))
+            self.assertEqual((row["repeat"], len(set(row["throughputs"]))), (2, 2))
             self.assertEqual((row["entries"], row["latency_ns"], row["latency_model"]),
                              (200, 500, "line"))
         self.sp3(*command)

@@ -203,7 +203,9 @@ void add_simulated(ComparePlan& plan, const Names& built, const CompareArguments
                        "--latency-ns",
                        "500",
                        "--operations",
-                       fmt::to_string(a.operations != 0 ? a.operations : 12'000)};
+                       fmt::to_string(a.operations != 0 ? a.operations : 12'000),
+                       "--repeat",
+                       fmt::to_string(a.repeat)};
     for (std::string& argument : spec_arguments(a.spec)) arguments.push_back(std::move(argument));
     plan.programs.push_back(
         {kSimulated, workloads::to_string(kind), std::move(arguments), checksum});
