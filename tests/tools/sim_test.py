@@ -386,7 +386,12 @@ class SimTest(CommandTest):
                 self.complaint("sim", *arguments, code=USAGE)
 
     def test_help_and_version(self):
-        self.assertIn("--explore", self.sim("--help").stdout)
+        shown = self.sim("--help").stdout
+        self.assertIn("--explore", shown)
+        # What no workload runs on here is not offered, but says why.
+        self.assertIn("sp3-async", shown)
+        self.assertNotIn("quadra", shown)
+        self.assertIn("quadra: the simulated machine", self.complaint("sim", "--system", "quadra", code=USAGE))
         self.assertRegex(self.sim("--version").stdout, "^sp3 sim ")
 
 

@@ -1,7 +1,9 @@
 // sp3-sim: what `sp3 sim` runs.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,10 +22,26 @@ constexpr const char* kTimed = "Timed runs";
 constexpr const char* kCampaigns = "Campaigns";
 constexpr const char* kCosts = "Costs";
 
+// The others say why not when they are asked for.
+std::string names_of_runnable_systems() {
+  const workloads::SystemOptions options = system_options({});
+  std::vector<std::string_view> names;
+  for (const workloads::SystemInfo& info : workloads::systems()) {
+    const auto can_run = [&](workloads::WorkloadKind kind) {
+      workloads::WorkloadSpec spec;
+      spec.kind = kind;
+      return workloads::why_unsupported(info.name, spec, options).empty();
+    };
+    if (std::ranges::any_of(workloads::kAllWorkloads, can_run)) names.push_back(info.name);
+  }
+  return fmt::to_string(fmt::join(names, ", "));
+}
+
 void add_timed_options(CLI::App& app, SimArguments& a) {
   app.option_defaults()->group(kTimed);
   add_workload_option(app, a.workloads);
-  app.add_option("--system", a.systems, "a list of " + system_names())->capture_default_str();
+  app.add_option("--system", a.systems, "a list of " + names_of_runnable_systems())
+      ->capture_default_str();
   app.add_option("--cores", a.cores, "a list of numbers of virtual cores")->capture_default_str();
   add_spec_options(app, a.spec);
   add_named_spec_options(app, a.spec);
