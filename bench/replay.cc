@@ -18,6 +18,7 @@
 #include <random>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -115,11 +116,12 @@ class Bench {
       double single = 0;
       double single_cpu = 0;
       for (const std::uint32_t threads : {1U, 2U}) {
-        const RecoveryReport report = recover(strategy, threads);
+        const Replay replay = recover(strategy, threads);
+        const RecoveryReport& report = replay.report;
         const double wall = report.order_seconds + report.replay_seconds;
         if (threads == 1) {
           single = wall;
-          single_cpu = cpu_replay_;
+          single_cpu = replay.cpu_replay;
         }
         fmt::print(
             "{:5} {} threads: scan {:.3f} cut {:.3f} order {:.3f} replay {:.3f} flush {:.3f} "
@@ -135,15 +137,23 @@ class Bench {
         fmt::print(
             "      CPU: order, replay and flush of the log {:.3f} s = {:.1f} % of memcpy per "
             "thread, {:.2f} x one thread at best; scan to replay {:.0f} % of crc + apply\n",
-            cpu_replay_, 100 * rate(cpu_replay_) * 1e9 / copy, threads * single_cpu / cpu_replay_,
-            100 * loop / cpu_whole_);
-        fmt::print("      {} MiB of DRAM, {:.1f} bytes per write\n", peak_bytes_ / kMiB,
-                   static_cast<double>(peak_bytes_) / static_cast<double>(writes_));
+            replay.cpu_replay, 100 * rate(replay.cpu_replay) * 1e9 / copy,
+            threads * single_cpu / replay.cpu_replay, 100 * loop / replay.cpu_whole);
+        fmt::print("      {} MiB of DRAM, {:.1f} bytes per write\n", replay.peak_bytes / kMiB,
+                   static_cast<double>(replay.peak_bytes) / static_cast<double>(writes_));
       }
     }
   }
 
  private:
+  // One recovery of the log.
+  struct Replay {
+    RecoveryReport report;
+    double cpu_replay = 0;  // flushing the log, ordering, replaying
+    double cpu_whole = 0;   // and scan and cut
+    std::uint64_t peak_bytes = 0;
+  };
+
   [[nodiscard]] double rate(double seconds) const {
     return static_cast<double>(writes_ * kObject) / seconds * 1e-9;
   }
@@ -232,40 +242,40 @@ class Bench {
     return now() - start;
   }
 
-  // The report of the median run. Afterwards the superblock is put back, so that it can be done
-  // again.
-  RecoveryReport recover(RecoveryStrategy strategy, std::uint32_t threads) {
-    std::vector<RecoveryReport> reports;
+  // The median run. Afterwards the superblock is put back, so that it can be done again.
+  Replay recover(RecoveryStrategy strategy, std::uint32_t threads) {
+    std::vector<Replay> replays;
     for (int i = 0; i < setup_.repeats; ++i) {
       auto file = open();
       RecoveryOptions options;
       options.strategy = strategy;
       options.threads = threads;
+      Replay replay;
       workloads::MemoryPeak peak;
       const double cpu_start = now();
       double cpu_cut = 0;
       options.progress = [&](const Progress& progress) {
         if (std::strcmp(progress.phase, "cut") == 0) cpu_cut = now();
         if (std::strcmp(progress.phase, "flush") == 0 && progress.done == 0) {
-          cpu_whole_ = now() - cpu_start;
-          cpu_replay_ = now() - cpu_cut;
+          replay.cpu_whole = now() - cpu_start;
+          replay.cpu_replay = now() - cpu_cut;
         }
       };
-      reports.push_back(recovery::recover(*file, options).report);
-      if (reports.back().replayed != writes_) {
+      replay.report = recovery::recover(*file, options).report;
+      if (replay.report.replayed != writes_) {
         throw std::runtime_error(
-            fmt::format("{} of {} writes were replayed", reports.back().replayed, writes_));
+            fmt::format("{} of {} writes were replayed", replay.report.replayed, writes_));
       }
-      peak_bytes_ = peak.bytes();
+      replay.peak_bytes = peak.bytes();
+      replays.push_back(std::move(replay));
       emu::FlushCounts counts;
       for (const int copy : {0, 1}) {
         pool::write_superblock(file->memory(), file->layout(), copy, image_, counts);
       }
       (void)file->memory().fence(counts);
     }
-    std::sort(reports.begin(), reports.end(),
-              [](const auto& a, const auto& b) { return a.total_seconds < b.total_seconds; });
-    return reports[reports.size() / 2];
+    std::ranges::sort(replays, {}, [](const Replay& r) { return r.report.total_seconds; });
+    return replays[replays.size() / 2];
   }
 
   const Setup setup_;
@@ -274,9 +284,6 @@ class Bench {
   const workloads::PoolRemover remover_{path_};
   pool::SuperblockImage image_;
   std::uint64_t writes_ = 0;
-  std::uint64_t peak_bytes_ = 0;
-  double cpu_replay_ = 0;  // of the last recovery: flushing the log, ordering, replaying
-  double cpu_whole_ = 0;   // and scan and cut
 };
 
 // The arguments. Throws std::invalid_argument that names the one that cannot be.
