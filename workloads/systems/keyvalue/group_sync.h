@@ -45,11 +45,11 @@ class GroupSync {
 
  private:
   void sync_by_time();
+  void sync_once();
 
   const AsyncOptions window_;
   const std::function<void()> sync_;
   emu::SharedSync shared_;
-  void sync_once();
 
   // relaxed: a commit that the thread overlooks is found a window later.
   std::atomic<std::uint64_t> commits_{0};
