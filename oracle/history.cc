@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "oracle/history_graph.h"
 
@@ -104,16 +105,20 @@ class Analysis {
     return {};
   }
 
-  // Reads of values nobody wrote, of aborted or half-done transactions, blind to own writes, or of
-  // a register that changes between two of them.
+  // Reads of values nobody wrote, of aborted or half-done transactions, blind to own writes or
+  // ahead of them, or of a register that changes between two of them.
   std::optional<Anomaly> check_reads(std::size_t t) {
     std::map<std::uint64_t, Values> appended;
     std::map<std::uint64_t, std::uint64_t> latest;  // value of a register, read or written here
+    std::set<std::pair<std::uint64_t, std::uint64_t>> written;  // here so far: object and value
     for (const HistoryOp& op : all_[t].ops) {
       const std::string what =
           name(t) + " read " + to_text(seen_by(op)) + " of object " + std::to_string(op.object);
       if (op.kind == Kind::append) appended[op.object].push_back(op.value);
       if (op.kind == Kind::write_register) latest[op.object] = op.value;
+      if (op.kind == Kind::append || op.kind == Kind::write_register) {
+        written.emplace(op.object, op.value);
+      }
       if (op.kind == Kind::read_register) {
         const std::uint64_t expected = latest.emplace(op.object, op.value).first->second;
         if (op.value != expected) {
@@ -131,6 +136,9 @@ class Analysis {
         if (writer == objects_[op.object].writer.end()) return Anomaly{"unwritten value", what};
         const std::size_t w = writer->second;
         if (!counts(w)) return Anomaly{"dirty read", what + " of aborted " + name(w)};
+        if (w == t && !written.contains({op.object, seen[i]})) {
+          return Anomaly{"inconsistent read", what + ", which it wrote only later"};
+        }
         if (w != t && i + 1 == seen.size() && written_by(w, op.object).back() != seen[i]) {
           return Anomaly{"intermediate read", what + " of " + name(w)};
         }

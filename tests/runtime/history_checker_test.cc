@@ -176,6 +176,22 @@ TEST_CASE("reads of aborted, half-done, unwritten and own values are told apart"
   CHECK(verdict({e}) == "inconsistent read");
 }
 
+TEST_CASE("a transaction that reads what it writes only later is found") {
+  Tx r = at();
+  r.read_register(x, 1);
+  r.write_register(x, 1);
+  CHECK(verdict({r}) == "inconsistent read");
+  Tx l = at();
+  l.read_list(x, {1});
+  l.append(x, 1);
+  CHECK(verdict({l}) == "inconsistent read");
+  Tx half = at();
+  half.append(x, 1);
+  half.read_list(x, {2, 1});
+  half.append(x, 2);
+  CHECK(verdict({half}) == "inconsistent read");
+}
+
 TEST_CASE("a transaction whose outcome is unknown counts from the moment it is seen") {
   Tx lost = at(1, 2), seen = at(1, 2), reader = at(3, 4);
   lost.append(x, 1);
