@@ -2,8 +2,8 @@
 // while the run itself stands still: crash images are made from the run's Media and taken to other
 // machines, where the real recovery runs and its result is held against the run's ledger.
 //
-// An image is counted once, however often it arises; it is checked again only when more has been
-// acknowledged since. Some images go further:
+// An image is counted once, however often it arises; it is checked again only when its ledger asks
+// for more than it did, or against another ledger. Some images go further:
 //   nested      recovery, or the opening of a closed pool, is watched in turn, and crashes at its
 //               own events, to a depth of three
 //   continued   a whole program runs on the recovered pool, with crashes at its events

@@ -22,6 +22,12 @@ constexpr std::uint32_t tx_of(Value value) {
 
 }  // namespace
 
+// The upper half of `demands` is the ledger's own: several may belong to runs of one number.
+Ledger::Ledger(std::uint32_t run) : run_(run) {
+  static std::uint64_t made = 0;
+  demands_ = ++made << 32;
+}
+
 void Ledger::start_from(const Values& values, bool certain) {
   start_ = values;
   started_ = true;

@@ -46,7 +46,7 @@ class Ledger {
   using Number = std::uint32_t;
 
   // `run` tells the values of runs on one pool apart. REQUIRES: < 2^12.
-  explicit Ledger(std::uint32_t run) : run_(run) {}
+  explicit Ledger(std::uint32_t run);
 
   // The values everything starts from. `certain`: they cannot be lost any more.
   void start_from(const Values& values, bool certain);
@@ -65,7 +65,7 @@ class Ledger {
   void give_up(Number tx);      // an exception left run(): nothing of it may be found
 
   [[nodiscard]] bool has_started() const noexcept { return started_; }
-  // Changes whenever more may be asked of a state.
+  // Changes whenever more may be asked of a state. No two ledgers have the same one.
   [[nodiscard]] std::uint64_t demands() const noexcept { return demands_; }
   [[nodiscard]] std::size_t size() const noexcept { return transactions_.size(); }
 
@@ -126,7 +126,7 @@ class Ledger {
   bool start_is_certain_ = false;
   std::vector<Transaction> transactions_;
   std::vector<View> views_;
-  std::uint64_t demands_ = 0;
+  std::uint64_t demands_;
   std::uint64_t moment_ = 0;
 };
 

@@ -87,4 +87,9 @@ TEST_CASE("what was published and not acknowledged may be lost") {
   CHECK(s.ledger.find_fault(s.state).empty());
 }
 
+TEST_CASE("what one ledger has been asked says nothing about another's answer") {
+  const Started one, other;  // of runs with the same number, as programs that go on may have
+  CHECK(one.ledger.demands() != other.ledger.demands());
+}
+
 }  // namespace sp3::test
