@@ -48,6 +48,7 @@ void Ledger::attempt(Number number) {
   keep_view(tx);
   ++tx.attempt;
   tx.attempt_begin = ++moment_;
+  if (!tx.writes.empty()) ++demands_;  // from now on none of these values may be found
   tx.reads.clear();
   tx.writes.clear();
 }

@@ -87,6 +87,16 @@ TEST_CASE("what was published and not acknowledged may be lost") {
   CHECK(s.ledger.find_fault(s.state).empty());
 }
 
+TEST_CASE("an attempt that came to nothing is asked about anew") {
+  Started s;
+  const Ledger::Number tx = s.replace(0);
+  CHECK(s.ledger.find_fault(s.state).empty());
+  const std::uint64_t before = s.ledger.demands();
+  s.ledger.attempt(tx);
+  CHECK(s.ledger.find_fault(s.state).find("was never written") != std::string::npos);
+  CHECK(s.ledger.demands() != before);
+}
+
 TEST_CASE("what one ledger has been asked says nothing about another's answer") {
   const Started one, other;  // of runs with the same number, as programs that go on may have
   CHECK(one.ledger.demands() != other.ledger.demands());
