@@ -167,7 +167,8 @@ class Memory {
   void log_discard(std::uint64_t offset, std::size_t bytes) noexcept;
 
   // Everything this thread flushed before (with `counts`) is durable when this returns ok. file:
-  // once one fence has failed, all later ones fail.
+  // once an fdatasync has failed, every later fence that has something to wait for fails; one with
+  // nothing pending (no lines, or only blocks that were durable when written) returns ok.
   IoStatus fence(FlushCounts& counts) noexcept;
 
   // file: fdatasync calls so far; else 0.
