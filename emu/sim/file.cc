@@ -64,13 +64,9 @@ void FileSystem::sync(int descriptor) {
 void FileSystem::give_name(int descriptor, const std::string& name) {
   machine_.event(Event::file, 3, machine_.costs().file_write);
   names_[name] = open_.at(descriptor).file;
-  names_[name]->named = true;
 }
 
-void FileSystem::sync_directory() {
-  machine_.event(Event::file, 4, machine_.costs().file_sync);
-  for (auto& [name, file] : names_) file->name_durable = true;
-}
+void FileSystem::sync_directory() { machine_.event(Event::file, 4, machine_.costs().file_sync); }
 
 void FileSystem::remove(const std::string& name) noexcept {
   machine_.event(Event::file, 5, machine_.costs().file_write);
@@ -85,8 +81,6 @@ File* FileSystem::find(const std::string& name) {
 File& FileSystem::put(const std::string& name) {
   std::shared_ptr<File>& file = names_[name];
   if (!file) file = std::make_shared<File>();
-  file->named = true;
-  file->name_durable = true;
   return *file;
 }
 

@@ -3,7 +3,8 @@
 // One flat directory. A file's bytes are a Media. Opening, locking, reserving, naming and syncing
 // follow what pool/file_system.h needs of an operating system.
 //
-// After a crash a name is there if it was durable (sync_directory), and may be there if it was not.
+// Names survive every crash: whether the file of a new pool is durable before it has its name, and
+// the name in time, does not show here.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,6 @@ class Machine;
 
 struct File {
   Media media;
-  bool named = false;
-  bool name_durable = false;
   int exclusive = 0;  // locks held
   int shared = 0;
 };
