@@ -14,6 +14,8 @@ constexpr std::uint32_t kLine = 64;
 constexpr std::uint32_t kSector = 512;
 // Of a group with more pieces, only the last so many are kept and lost independently.
 constexpr std::uint32_t kMostFree = 16;
+// Of more non-temporal stores before a group, only the first so many may be missing.
+constexpr std::uint32_t kMostStreamed = 8;
 
 std::uint64_t merge(std::uint64_t old, std::uint64_t value, std::uint64_t mask) noexcept {
   return (old & ~mask) | (value & mask);
@@ -101,7 +103,8 @@ void Media::list(std::uint32_t unit) {
 
 // A store that changes nothing can make no difference later: its word has that value already, once
 // all before it is there, and a later piece of its group does not rest on it. But one past the
-// cache writes back what the cache holds of its line, so its fence makes that durable as well.
+// cache writes back what the cache holds of its line, so its fence makes that durable as well; and
+// what is still in a core's buffers may not be there in time for another's flush.
 inline void Media::store_word(Core core, std::uint64_t word, std::uint64_t value,
                               std::uint64_t mask, bool non_temporal) {
   std::uint64_t before = 0;
@@ -110,7 +113,9 @@ inline void Media::store_word(Core core, std::uint64_t word, std::uint64_t value
   const auto number = static_cast<std::uint32_t>(word * 8 / unit_);
   const auto place = static_cast<std::uint16_t>(word - std::uint64_t{number} * (unit_ / 8));
   Unit& unit = units_[number];
-  if (after == before && !(non_temporal && !unit.pieces.empty())) return;
+  if (after == before && !(non_temporal && !unit.pieces.empty()) && !is_streamed(unit, place)) {
+    return;
+  }
   std::memcpy(now_.data() + word * 8, &after, 8);
   CoreState& state = core_state(core);
   const bool same = !unit.group_closed && !unit.pieces.empty() && unit.pieces.back().core == core &&
@@ -128,6 +133,12 @@ inline void Media::store_word(Core core, std::uint64_t word, std::uint64_t value
   list(number);
   differ(number);
   ++version_;
+}
+
+bool Media::is_streamed(const Unit& unit, std::uint16_t word) const {
+  return medium_ == Medium::lines &&
+         std::any_of(unit.pieces.begin(), unit.pieces.end(),
+                     [&](const Piece& p) { return p.non_temporal && p.word == word; });
 }
 
 void Media::store(Core core, std::uint64_t offset, const void* from, std::size_t bytes,
@@ -244,22 +255,28 @@ void Media::fail_sync(std::uint64_t begun, Random& choose) {
   ++version_;
 }
 
-// Media catches up with the unit's pieces before `upto`, but not past a non-temporal store that is
-// still in its core's buffers.
+// Media catches up with the unit's pieces before `upto`, but for non-temporal stores that are still
+// in their core's buffers. Of those stays what no later store has replaced: loads find that one.
 void Media::retire(std::uint32_t number, std::uint64_t upto) {
-  Unit& unit = units_[number];
-  std::size_t done = 0;
-  while (done < unit.pieces.size() && unit.pieces[done].sequence < upto &&
-         !unit.pieces[done].non_temporal) {
-    ++done;
-  }
-  if (done == 0) return;
+  std::vector<Piece>& pieces = units_[number].pieces;
   std::array<std::byte, kSector> bytes{};
   std::memcpy(bytes.data(), at(media_, number), unit_);
-  for (std::size_t i = 0; i < done; ++i) {
-    apply(bytes.data(), unit.pieces[i].word, unit.pieces[i].value, unit.pieces[i].mask);
+  std::size_t kept = 0;
+  std::size_t seen = 0;
+  for (; seen < pieces.size() && pieces[seen].sequence < upto; ++seen) {
+    const Piece& piece = pieces[seen];
+    if (piece.non_temporal) {
+      pieces[kept++] = piece;
+      continue;
+    }
+    apply(bytes.data(), piece.word, piece.value, piece.mask);
+    for (std::size_t i = 0; i < kept; ++i) {
+      if (pieces[i].word == piece.word) pieces[i].mask &= ~piece.mask;
+    }
   }
-  unit.pieces.erase(unit.pieces.begin(), unit.pieces.begin() + static_cast<std::ptrdiff_t>(done));
+  if (kept == seen) return;
+  pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(kept),
+               pieces.begin() + static_cast<std::ptrdiff_t>(seen));
   set_certain(number, bytes.data());
   ++version_;
 }
@@ -285,15 +302,21 @@ void Media::rot(std::uint64_t offset, const std::byte* bytes, std::size_t count)
   ++version_;
 }
 
-namespace {
-
-// How many contents a group adds to those before it: its subsets but the empty one.
-std::uint64_t subsets(std::size_t pieces, Medium medium) {
-  if (medium == Medium::sectors) return 1;
-  return (std::uint64_t{1} << std::min<std::size_t>(pieces, kMostFree)) - 1;
+// The group behind `group`. It adds its subsets but the empty one, each with any subset of what was
+// streamed before it; all else before it is there.
+bool Media::next_group(const std::vector<Piece>& pieces, Group& group) const {
+  for (; group.begin < group.end; ++group.begin) {
+    if (pieces[group.begin].non_temporal && group.streamed < kMostStreamed) ++group.streamed;
+  }
+  if (group.begin == pieces.size()) return false;
+  while (group.end < pieces.size() && pieces[group.end].group == pieces[group.begin].group) {
+    ++group.end;
+  }
+  const std::size_t free = std::min<std::size_t>(group.end - group.begin, kMostFree);
+  const std::uint64_t subsets = medium_ == Medium::sectors ? 1 : (std::uint64_t{1} << free) - 1;
+  group.contents = subsets << group.streamed;
+  return true;
 }
-
-}  // namespace
 
 std::vector<Media::Pending> Media::pending() {
   std::erase_if(pending_units_, [this](std::uint32_t unit) {
@@ -304,28 +327,42 @@ std::vector<Media::Pending> Media::pending() {
   for (const std::uint32_t number : pending_units_) {
     const std::vector<Piece>& pieces = units_[number].pieces;
     Pending pending{number, 1};
-    for (std::size_t begin = 0, end = 0; begin < pieces.size(); begin = end) {
-      while (end < pieces.size() && pieces[end].group == pieces[begin].group) ++end;
-      pending.contents += subsets(end - begin, medium_);
-    }
+    for (Group group; next_group(pieces, group);) pending.contents += group.contents;
     result.push_back(pending);
   }
   return result;
 }
 
+// A content's number counts on through the groups. In the one where it ends: which of the streamed
+// pieces before are there, then which of its own.
 void Media::content_of(std::uint32_t number, std::uint64_t content, std::byte* to) const {
   std::memcpy(to, at(media_, number), unit_);
+  if (content == 0) return;
   const std::vector<Piece>& pieces = units_[number].pieces;
-  for (std::size_t begin = 0, end = 0; begin < pieces.size() && content != 0; begin = end) {
-    while (end < pieces.size() && pieces[end].group == pieces[begin].group) ++end;
-    const std::uint64_t here = subsets(end - begin, medium_);
-    const bool whole = content >= here;
-    const std::size_t fixed = end - begin > kMostFree ? end - begin - kMostFree : 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const bool kept = whole || i - begin < fixed || (content >> (i - begin - fixed) & 1) != 0;
-      if (kept) apply(to, pieces[i].word, pieces[i].value, pieces[i].mask);
+  Group last;
+  while (next_group(pieces, last) && content > last.contents) content -= last.contents;
+  std::uint64_t there = (content - 1) % (std::uint64_t{1} << last.streamed);
+  std::uint32_t streamed = 0;
+  for (std::size_t i = 0; i < last.begin; ++i) {
+    if (pieces[i].non_temporal && streamed++ < last.streamed) {
+      const bool kept = (there & 1) != 0;
+      there >>= 1;
+      if (!kept) continue;
     }
-    content = whole ? content - here : 0;
+    apply(to, pieces[i].word, pieces[i].value, pieces[i].mask);
+  }
+  apply_some(pieces, last, ((content - 1) >> last.streamed) + 1, to);
+}
+
+// Of a group, subset number `which`, from 1: in sectors there is one.
+void Media::apply_some(const std::vector<Piece>& pieces, const Group& group, std::uint64_t which,
+                       std::byte* to) const {
+  const std::size_t count = group.end - group.begin;
+  const std::size_t fixed = count > kMostFree ? count - kMostFree : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Piece& piece = pieces[group.begin + i];
+    const bool kept = medium_ == Medium::sectors || i < fixed || (which >> (i - fixed) & 1) != 0;
+    if (kept) apply(to, piece.word, piece.value, piece.mask);
   }
 }
 

@@ -9,12 +9,14 @@
 // of all before it. A group ends where the storing core's order to the media does: at a flush of
 // the line, at a fence of the core, and when another core stores. (A line is written back whole,
 // with whatever has reached the cache, and stores reach the cache in program order; the compiler
-// may reorder them between two such points.) In files every call is a group, and is kept or lost
+// may reorder them between two such points.) A non-temporal store that its core has not fenced is
+// in no cache: it reaches the media on top of all before it, but may be missing whatever comes
+// after. In files every call is a group, and is kept or lost
 // whole in each sector: sectors are atomic, and pages may be written back at any moment.
 //
 // Retiring. A flush notes how far each of its lines has come; the next fence of the same core makes
 // media catch up to that point. Non-temporal stores wait in their core's buffers: its fence retires
-// them without a flush, and flushes of other cores do not reach them.
+// them without a flush, and flushes of other cores do not reach them, only what lies around them.
 //
 // Runs that only measure time need none of this: without tracking a Media is its bytes, and pages
 // nobody stored to take no memory.
@@ -114,7 +116,14 @@ class Media {
     std::uint32_t group;
     std::uint16_t word;  // in the unit
     std::uint16_t core;
-    bool non_temporal;
+    bool non_temporal;  // and not fenced
+  };
+  // Pieces [begin, end) of a unit, and how many contents they add to those before them.
+  struct Group {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::uint32_t streamed = 0;  // pieces before them that may be missing, as far as they count
+    std::uint64_t contents = 0;
   };
   struct Unit {
     std::vector<Piece> pieces;
@@ -138,6 +147,10 @@ class Media {
   void store_word(Core core, std::uint64_t word, std::uint64_t value, std::uint64_t mask,
                   bool non_temporal);
   void retire(std::uint32_t unit, std::uint64_t upto);
+  [[nodiscard]] bool is_streamed(const Unit& unit, std::uint16_t word) const;
+  [[nodiscard]] bool next_group(const std::vector<Piece>& pieces, Group& group) const;
+  void apply_some(const std::vector<Piece>& pieces, const Group& group, std::uint64_t which,
+                  std::byte* to) const;
   void set_certain(std::uint32_t unit, const std::byte* bytes);
   void copy_unit(const Media& base, std::uint32_t unit);
   void note_change(std::uint32_t unit);

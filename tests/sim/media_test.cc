@@ -137,6 +137,67 @@ TEST_CASE("non-temporal stores need their own core's fence and no flush") {
   CHECK(images(media, {0}) == Set{{1}});
 }
 
+TEST_CASE("what a core has streamed and not fenced may be missing from under another's store") {
+  for (const bool at_once : {false, true}) {
+    Lines media;
+    media.set(0, 1, 0, true);
+    media.set(1, 2, 1);
+    CHECK(images(media, {0, 1}) == Set{{0, 0}, {1, 0}, {0, 2}, {1, 2}});
+    media.flush(1, 0, 16, at_once);
+    media.fence(1);
+    CHECK(images(media, {0, 1}) == Set{{0, 2}, {1, 2}});  // the other's word is durable
+    media.fence(0);
+    CHECK(images(media, {0, 1}) == Set{{1, 2}});
+  }
+}
+
+TEST_CASE("what a core streams lies on top of what the line held, whoever stores next") {
+  Lines media;
+  media.set(0, 1, 1);
+  media.set(1, 2, 0, true);
+  media.set(2, 3, 1);
+  media.set(3, 4, 2, true);
+  CHECK(images(media, {0, 1, 2, 3}) == Set{{0, 0, 0, 0},
+                                           {1, 0, 0, 0},
+                                           {1, 2, 0, 0},
+                                           {1, 0, 3, 0},
+                                           {1, 2, 3, 0},
+                                           {1, 0, 3, 4},
+                                           {1, 2, 3, 4}});
+  media.fence(0);
+  CHECK(images(media, {0, 1, 2, 3}) == Set{{1, 2, 0, 0}, {1, 2, 3, 0}, {1, 2, 3, 4}});
+  media.fence(2);
+  CHECK(images(media, {0, 1, 2, 3}) == Set{{1, 2, 3, 4}});
+}
+
+TEST_CASE("a store over a streamed one, of the same value or another, is durable by itself") {
+  for (const std::uint64_t value : {std::uint64_t{1}, std::uint64_t{2}}) {
+    Lines media;
+    media.set(0, 1, 0, true);
+    media.set(0, value, 1);
+    media.flush(1, 0, 8, false);
+    media.fence(1);
+    CHECK(images(media, {0}) == Set{{value}});
+    media.fence(0);
+    CHECK(images(media, {0}) == Set{{value}});
+    CHECK(media.pending().empty());
+  }
+}
+
+TEST_CASE("of many streamed pieces the contents include nothing and everything") {
+  Lines media;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    media.set(i % 8, i + 1, static_cast<Media::Core>(i % 3), i % 3 != 0);
+  }
+  const std::vector<Media::Pending> pending = media.pending();
+  REQUIRE(pending.size() == 1);
+  std::array<std::byte, 64> line{};
+  media.content_of(0, 0, line.data());
+  CHECK(std::equal(line.begin(), line.end(), media.certain()));
+  media.content_of(0, pending[0].contents - 1, line.data());
+  CHECK(std::equal(line.begin(), line.end(), media.now()));
+}
+
 TEST_CASE("a non-temporal store of what the cache holds makes it durable") {
   Lines media;
   media.set(0, 1, 0);
