@@ -12,8 +12,12 @@ namespace {
 
 constexpr std::uint32_t kLine = 64;
 constexpr std::uint32_t kSector = 512;
-// Of a group with more pieces, only the last so many are kept and lost independently.
+// Of a group with more pieces, only the last so many are kept and lost independently; in a sector,
+// all those of a line up to one of the last so many.
 constexpr std::uint32_t kMostFree = 16;
+constexpr std::uint32_t kMostFreeOfLine = 15;
+constexpr std::uint32_t kLinesOfSector = kSector / kLine;
+using LineCounts = std::array<std::uint32_t, kLinesOfSector>;
 // Of more non-temporal stores before a group, only the first so many may be missing.
 constexpr std::uint32_t kMostStreamed = 8;
 
@@ -106,27 +110,26 @@ void Media::list(std::uint32_t unit) {
 // cache writes back what the cache holds of its line, so its fence makes that durable as well; and
 // what is still in a core's buffers may not be there in time for another's flush.
 inline void Media::store_word(Core core, std::uint64_t word, std::uint64_t value,
-                              std::uint64_t mask, bool non_temporal) {
+                              std::uint64_t mask, Way way) {
   std::uint64_t before = 0;
   std::memcpy(&before, now_.data() + word * 8, 8);
   const std::uint64_t after = merge(before, value, mask);
   const auto number = static_cast<std::uint32_t>(word * 8 / unit_);
   const auto place = static_cast<std::uint16_t>(word - std::uint64_t{number} * (unit_ / 8));
   Unit& unit = units_[number];
+  const bool non_temporal = way == Way::non_temporal;
   if (after == before && !(non_temporal && !unit.pieces.empty()) && !is_streamed(unit, place)) {
     return;
   }
   std::memcpy(now_.data() + word * 8, &after, 8);
   CoreState& state = core_state(core);
-  const bool same = !unit.group_closed && !unit.pieces.empty() && unit.pieces.back().core == core &&
-                    unit.group_epoch == state.fences;
-  if (!same) {
+  if (!continues_group(unit, core, state.fences, way)) {
     ++unit.groups;
     unit.group_closed = false;
     unit.group_epoch = state.fences;
   }
   unit.pieces.push_back({sequence_++, value, mask, unit.groups, place,
-                         static_cast<std::uint16_t>(core), non_temporal});
+                         static_cast<std::uint16_t>(core), non_temporal, way == Way::direct});
   if (non_temporal && (state.streamed.empty() || state.streamed.back() != number)) {
     state.streamed.push_back(number);
   }
@@ -141,18 +144,36 @@ bool Media::is_streamed(const Unit& unit, std::uint16_t word) const {
                      [&](const Piece& p) { return p.non_temporal && p.word == word; });
 }
 
+// To the mapping of a file: whoever stores, and whenever.
+bool Media::continues_group(const Unit& unit, Core core, std::uint64_t fences, Way way) const {
+  if (unit.pieces.empty()) return false;
+  const Piece& last = unit.pieces.back();
+  if (medium_ == Medium::sectors && way != Way::direct) return !last.direct;
+  return !unit.group_closed && last.core == core && unit.group_epoch == fences;
+}
+
 void Media::store(Core core, std::uint64_t offset, const void* from, std::size_t bytes,
                   bool non_temporal) {
+  store_bytes(core, offset, from, bytes, non_temporal ? Way::non_temporal : Way::cached);
+}
+
+void Media::write_sectors(Core core, std::uint64_t offset, const void* from, std::size_t bytes) {
+  SP3_CHECK(medium_ == Medium::sectors && offset % kSector == 0 && bytes % kSector == 0);
+  if (!untracked_) ++core_state(core).fences;  // a group of its own
+  store_bytes(core, offset, from, bytes, Way::direct);
+}
+
+void Media::store_bytes(Core core, std::uint64_t offset, const void* from, std::size_t bytes,
+                        Way way) {
   SP3_CHECK(offset <= size_ && bytes <= size_ - offset);
   if (untracked_) {
     std::memcpy(untracked_.get() + offset, from, bytes);
     return;
   }
   if (medium_ == Medium::sectors) {
-    ++core_state(core).fences;  // a group of its own
     for (std::uint64_t at = offset / unit_; !lost_units_.empty() && at * unit_ < offset + bytes;
          ++at) {
-      store_again(core, static_cast<std::uint32_t>(at));
+      store_again(core, static_cast<std::uint32_t>(at), way);
     }
   }
   const auto* source = static_cast<const std::byte*>(from);
@@ -167,7 +188,7 @@ void Media::store(Core core, std::uint64_t offset, const void* from, std::size_t
       std::memcpy(reinterpret_cast<std::byte*>(&value) + in_word, source, part);
       mask = ((std::uint64_t{1} << part * 8) - 1) << in_word * 8;
     }
-    store_word(core, offset / 8, value, mask, non_temporal);
+    store_word(core, offset / 8, value, mask, way);
     offset += part;
     source += part;
     bytes -= part;
@@ -180,7 +201,7 @@ void Media::fill_zero(Core core, std::uint64_t offset, std::size_t bytes) {
 }
 
 // A lost sector is to be written once more: all of what loads find there.
-void Media::store_again(Core core, std::uint32_t number) {
+void Media::store_again(Core core, std::uint32_t number, Way way) {
   Unit& unit = units_[number];
   if (!unit.lost) return;
   unit.lost = false;
@@ -196,7 +217,7 @@ void Media::store_again(Core core, std::uint32_t number) {
     if (value == before) continue;
     unit.pieces.push_back({sequence_++, value, ~std::uint64_t{0}, unit.groups,
                            static_cast<std::uint16_t>(word), static_cast<std::uint16_t>(core),
-                           false});
+                           false, way == Way::direct});
   }
   list(number);
   ++version_;
@@ -302,6 +323,41 @@ void Media::rot(std::uint64_t offset, const std::byte* bytes, std::size_t count)
   ++version_;
 }
 
+namespace {
+
+// How many pieces each line of the sector has.
+template <class Piece>
+LineCounts count_by_line(const Piece* begin, const Piece* end) {
+  LineCounts counts{};
+  for (; begin != end; ++begin) ++counts[begin->word / (kLine / 8)];
+  return counts;
+}
+
+// A line's digit in the number of a subset. None, and all, are a quarter of its values each.
+std::uint64_t digits_of(std::uint32_t pieces) { return 2 * std::min(pieces, kMostFreeOfLine) + 1; }
+std::uint32_t pieces_by_digit(std::uint32_t pieces, std::uint64_t digit) {
+  const std::uint32_t most = std::min(pieces, kMostFreeOfLine);
+  if (digit <= most / 2) return 0;
+  return pieces - most + std::min(static_cast<std::uint32_t>(digit) - most / 2, most);
+}
+
+}  // namespace
+
+// How many subsets of the group there are, but the empty one.
+std::uint64_t Media::count_subsets(const std::vector<Piece>& pieces, const Group& group) const {
+  const std::size_t count = group.end - group.begin;
+  if (pieces[group.begin].direct) return 1;
+  if (medium_ == Medium::lines || count <= kMostFree) {
+    return (std::uint64_t{1} << std::min<std::size_t>(count, kMostFree)) - 1;
+  }
+  std::uint64_t subsets = 1;
+  for (const std::uint32_t n :
+       count_by_line(pieces.data() + group.begin, pieces.data() + group.end)) {
+    subsets *= digits_of(n);
+  }
+  return subsets - 1;
+}
+
 // The group behind `group`. It adds its subsets but the empty one, each with any subset of what was
 // streamed before it; all else before it is there.
 bool Media::next_group(const std::vector<Piece>& pieces, Group& group) const {
@@ -312,9 +368,7 @@ bool Media::next_group(const std::vector<Piece>& pieces, Group& group) const {
   while (group.end < pieces.size() && pieces[group.end].group == pieces[group.begin].group) {
     ++group.end;
   }
-  const std::size_t free = std::min<std::size_t>(group.end - group.begin, kMostFree);
-  const std::uint64_t subsets = medium_ == Medium::sectors ? 1 : (std::uint64_t{1} << free) - 1;
-  group.contents = subsets << group.streamed;
+  group.contents = count_subsets(pieces, group) << group.streamed;
   return true;
 }
 
@@ -354,14 +408,32 @@ void Media::content_of(std::uint32_t number, std::uint64_t content, std::byte* t
   apply_some(pieces, last, ((content - 1) >> last.streamed) + 1, to);
 }
 
-// Of a group, subset number `which`, from 1: in sectors there is one.
+// Of a group, subset number `which`, from 1.
 void Media::apply_some(const std::vector<Piece>& pieces, const Group& group, std::uint64_t which,
                        std::byte* to) const {
   const std::size_t count = group.end - group.begin;
+  const bool whole = pieces[group.begin].direct;
+  const bool by_line = !whole && medium_ == Medium::sectors && count > kMostFree;
+  LineCounts left{};
+  if (by_line) {
+    left = count_by_line(pieces.data() + group.begin, pieces.data() + group.end);
+    for (std::uint32_t& n : left) {
+      const std::uint64_t digits = digits_of(n);
+      n = pieces_by_digit(n, which % digits);
+      which /= digits;
+    }
+  }
   const std::size_t fixed = count > kMostFree ? count - kMostFree : 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Piece& piece = pieces[group.begin + i];
-    const bool kept = medium_ == Medium::sectors || i < fixed || (which >> (i - fixed) & 1) != 0;
+    bool kept = whole;
+    if (by_line) {
+      std::uint32_t& n = left[piece.word / (kLine / 8)];
+      kept = n > 0;
+      if (kept) --n;
+    } else if (!whole) {
+      kept = i < fixed || (which >> (i - fixed) & 1) != 0;
+    }
     if (kept) apply(to, piece.word, piece.value, piece.mask);
   }
 }

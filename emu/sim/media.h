@@ -11,8 +11,13 @@
 // with whatever has reached the cache, and stores reach the cache in program order; the compiler
 // may reorder them between two such points.) A non-temporal store that its core has not fenced is
 // in no cache: it reaches the media on top of all before it, but may be missing whatever comes
-// after. In files every call is a group, and is kept or lost
-// whole in each sector: sectors are atomic, and pages may be written back at any moment.
+// after.
+//
+// In files a disk writes each sector whole or not at all. What is written past the page cache is a
+// group, and of it each sector is one piece. But a page of the mapping is read by the disk, at any
+// moment, while words are stored to it: what is written of a sector may have any of them, so all
+// stores are one group, and a sector knows no order between calls. Of many only so much is tried:
+// of each line that the sector holds, what was stored up to some point.
 //
 // Retiring. A flush notes how far each of its lines has come; the next fence of the same core makes
 // media catch up to that point. Non-temporal stores wait in their core's buffers: its fence retires
@@ -63,6 +68,8 @@ class Media {
 
   void store(Core core, std::uint64_t offset, const void* from, std::size_t bytes,
              bool non_temporal);
+  // Sectors, past the page cache. REQUIRES: whole ones, from memory that nobody changes meanwhile.
+  void write_sectors(Core core, std::uint64_t offset, const void* from, std::size_t bytes);
   void fill_zero(Core core, std::uint64_t offset, std::size_t bytes);
   // Lines: takes effect at the core's next fence; `at_once`: now (clflush is ordered by itself).
   void flush(Core core, std::uint64_t offset, std::size_t bytes, bool at_once);
@@ -85,7 +92,7 @@ class Media {
   // A pending unit's possible contents: 0 is "nothing more", contents() - 1 "everything".
   struct Pending {
     std::uint32_t unit = 0;
-    std::uint64_t contents = 1;  // how many there are, at most 2^32
+    std::uint64_t contents = 1;  // how many there are
   };
   [[nodiscard]] std::vector<Pending> pending();
   // Content number `content` of a pending unit, into `to` (one unit long).
@@ -117,7 +124,9 @@ class Media {
     std::uint16_t word;  // in the unit
     std::uint16_t core;
     bool non_temporal;  // and not fenced
+    bool direct;        // written past the page cache
   };
+  enum class Way : std::uint8_t { cached, non_temporal, direct };
   // Pieces [begin, end) of a unit, and how many contents they add to those before them.
   struct Group {
     std::size_t begin = 0;
@@ -144,11 +153,15 @@ class Media {
   };
 
   CoreState& core_state(Core core);
-  void store_word(Core core, std::uint64_t word, std::uint64_t value, std::uint64_t mask,
-                  bool non_temporal);
+  void store_bytes(Core core, std::uint64_t offset, const void* from, std::size_t bytes, Way way);
+  void store_word(Core core, std::uint64_t word, std::uint64_t value, std::uint64_t mask, Way way);
+  [[nodiscard]] bool continues_group(const Unit& unit, Core core, std::uint64_t fences,
+                                     Way way) const;
   void retire(std::uint32_t unit, std::uint64_t upto);
   [[nodiscard]] bool is_streamed(const Unit& unit, std::uint16_t word) const;
   [[nodiscard]] bool next_group(const std::vector<Piece>& pieces, Group& group) const;
+  [[nodiscard]] std::uint64_t count_subsets(const std::vector<Piece>& pieces,
+                                            const Group& group) const;
   void apply_some(const std::vector<Piece>& pieces, const Group& group, std::uint64_t which,
                   std::byte* to) const;
   void set_certain(std::uint32_t unit, const std::byte* bytes);
@@ -160,7 +173,7 @@ class Media {
   void take_caches(const Media& base);
   void list(std::uint32_t unit);
   void differ(std::uint32_t unit);
-  void store_again(Core core, std::uint32_t unit);
+  void store_again(Core core, std::uint32_t unit, Way way);
   [[nodiscard]] std::byte* at(std::vector<std::byte>& bytes, std::uint32_t unit) noexcept {
     return bytes.data() + std::uint64_t{unit} * unit_;
   }

@@ -178,11 +178,11 @@ IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streame
   sim::machine().event(Event::flush, first, sim::machine().costs().file_write);
   if (const int error = sim::machine().io_error()) {  // it got some way
     const std::uint64_t sectors = sim::machine().random().below(length / 512);
-    media_.store(core(), first, log_view(first), sectors * 512, false);
+    media_.write_sectors(core(), first, log_view(first), sectors * 512);
     return {error};
   }
   check_written_once(first, length);
-  media_.store(core(), first, log_view(first), length, false);
+  media_.write_sectors(core(), first, log_view(first), length);
   counts.lines += length / base::kCacheLine;
   counts.pending_lines += length / base::kCacheLine;
   return {};

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -243,21 +244,72 @@ TEST_CASE("a word stored twice may have any of its values") {
   CHECK(images(media, {0}) == Set{{0}, {1}, {2}});
 }
 
-TEST_CASE(
-    "sectors are kept or lost whole, store call by store call, until a sync that began later") {
+TEST_CASE("of what is stored to a file any words may be written, until a sync that began later") {
   Lines media(Medium::sectors);
-  const std::array<std::uint64_t, 2> first = {1, 2};
-  media.store(0, 0, first.data(), sizeof first, false);
+  media.set(0, 1);
   const std::uint64_t begun = media.begin_sync();
-  media.set(0, 3);
+  media.set(0, 3, 1);
+  media.set(8, 2);   // another line of the sector
   media.set(64, 4);  // the next sector
-  CHECK(images(media, {0, 1, 64}) ==
-        Set{{0, 0, 0}, {1, 2, 0}, {3, 2, 0}, {0, 0, 4}, {1, 2, 4}, {3, 2, 4}});
+  Set all;
+  for (const std::uint64_t first : {0, 1, 3}) {
+    for (const std::uint64_t second : {0, 2}) {
+      for (const std::uint64_t next : {0, 4}) all.insert({first, second, next});
+    }
+  }
+  CHECK(images(media, {0, 8, 64}) == all);
   media.flush(0, 0, 512, false);
   media.fence(0);
-  CHECK(images(media, {0}).size() == 3);
+  CHECK(images(media, {0, 8, 64}) == all);
   media.end_sync(begun);
-  CHECK(images(media, {0, 1, 64}) == Set{{1, 2, 0}, {3, 2, 0}, {1, 2, 4}, {3, 2, 4}});
+  std::erase_if(all, [](const auto& image) { return image[0] == 0; });
+  CHECK(images(media, {0, 8, 64}) == all);
+}
+
+TEST_CASE(
+    "what is written past the page cache is kept or lost by sectors, one call after another") {
+  Lines media(Medium::sectors);
+  std::array<std::uint64_t, 128> two{};  // sectors
+  two[0] = 1;
+  two[1] = 2;
+  two[64] = 4;
+  media.write_sectors(0, 0, two.data(), sizeof two);
+  two[0] = 3;
+  media.write_sectors(0, 0, two.data(), 512);
+  CHECK(images(media, {0, 1, 64}) ==
+        Set{{0, 0, 0}, {1, 2, 0}, {3, 2, 0}, {0, 0, 4}, {1, 2, 4}, {3, 2, 4}});
+  media.end_sync(media.begin_sync());
+  CHECK(media.pending().empty());
+}
+
+TEST_CASE("of many stores to a sector each line may have those up to some point") {
+  Lines media(Medium::sectors);
+  for (std::uint64_t word = 0; word < 64; ++word) media.set(word, 1);
+  for (std::uint64_t word = 0; word < 16; ++word) media.set(word / 8, word + 2);  // line 0
+  const std::vector<Media::Pending> pending = media.pending();
+  REQUIRE(pending.size() == 1);
+  std::array<std::byte, 512> sector{};
+  media.content_of(0, 0, sector.data());
+  CHECK(std::equal(sector.begin(), sector.end(), media.certain()));
+  media.content_of(0, pending[0].contents - 1, sector.data());
+  CHECK(std::equal(sector.begin(), sector.end(), media.now()));
+  Random choose(9);
+  std::array<std::set<std::uint64_t>, 8> lengths;
+  std::set<std::pair<bool, bool>> order;  // whether the second line is there, and the last
+  for (int round = 0; round < 1000; ++round) {
+    media.content_of(0, choose.below(pending[0].contents), sector.data());
+    for (std::uint64_t line = 1; line < 8; ++line) {
+      std::uint64_t length = 0;
+      while (length < 8 && word_of(sector.data(), line * 8 + length) == 1) ++length;
+      for (std::uint64_t word = length; word < 8; ++word) {
+        REQUIRE(word_of(sector.data(), line * 8 + word) == 0);
+      }
+      lengths[line].insert(length);
+    }
+    order.emplace(word_of(sector.data(), 8) != 0, word_of(sector.data(), 63) != 0);
+  }
+  for (std::uint64_t line = 1; line < 8; ++line) CHECK(lengths[line].size() == 9);
+  CHECK(order.size() == 4);
 }
 
 TEST_CASE("a killed process leaves its stores visible and as uncertain as they were") {
