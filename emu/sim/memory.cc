@@ -176,9 +176,8 @@ IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streame
   const std::uint64_t first = base::round_down(offset, kFileBlock);
   const std::uint64_t length = base::round_up(offset + bytes, kFileBlock) - first;
   sim::machine().event(Event::flush, first, sim::machine().costs().file_write);
-  if (const int error = sim::machine().io_error()) {  // it got some way
-    const std::uint64_t sectors = sim::machine().random().below(length / 512);
-    media_.write_sectors(core(), first, log_view(first), sectors * 512);
+  if (const int error = sim::machine().io_error()) {
+    write_some_sectors(first, length);
     return {error};
   }
   check_written_once(first, length);
@@ -186,6 +185,17 @@ IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streame
   counts.lines += length / base::kCacheLine;
   counts.pending_lines += length / base::kCacheLine;
   return {};
+}
+
+// A write that failed: a disk takes sectors in any order. Often all have arrived, or none.
+void Memory::write_some_sectors(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t kSector = 512;
+  sim::Random& choose = sim::machine().random();
+  const std::uint64_t fate = choose.below(4);
+  for (std::uint64_t at = offset; at < offset + bytes; at += kSector) {
+    const bool arrived = fate == 0 || (fate != 1 && choose.one_in(2));
+    if (arrived) media_.write_sectors(core(), at, log_view(at), kSector);
+  }
 }
 
 void Memory::check_written_once(std::uint64_t offset, std::uint64_t bytes) noexcept {

@@ -56,6 +56,7 @@ class Memory {
 
  private:
   explicit Memory(sim::Media& media);
+  void write_some_sectors(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void check_written_once(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void flush_lines(std::uint64_t offset, std::size_t bytes, bool past_cache,
                    FlushCounts& counts) noexcept;

@@ -1,6 +1,7 @@
 // What may be left of stores after a power loss, by every kind of flush.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <numeric>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "emu/memory.h"
 #include "emu/sim/file.h"
 #include "emu/sim/machine.h"
 #include "emu/sim/media.h"
@@ -431,6 +433,36 @@ TEST_CASE("what is sampled includes the extremes") {
   CHECK(everything);
   CHECK(alone >= 4);
   CHECK(visits == 50);
+}
+
+TEST_CASE("of a block whose writing failed any sectors may have arrived, all and none among them") {
+  constexpr std::uint64_t kBlocks = 200;
+  constexpr std::uint64_t kSectors = emu::kFileBlock / 512;
+  emu::sim::Machine machine({});
+  const emu::sim::Machine::Use use(machine);
+  const int fd = machine.files().create_unnamed();
+  machine.files().resize(fd, kBlocks * emu::kFileBlock);
+  emu::MemoryOptions options;
+  options.kind = MemoryKind::file;
+  options.log_length = kBlocks * emu::kFileBlock;
+  const auto memory = emu::Memory::map(fd, "log", options.log_length, options);
+  const std::vector<std::byte> ones(emu::kFileBlock, std::byte{1});
+  std::set<std::string> arrived;
+  for (std::uint64_t block = 0; block < kBlocks; ++block) {
+    const std::uint64_t begin = block * emu::kFileBlock;
+    memory->log_store(begin, ones.data(), ones.size(), false);
+    emu::inject_io_error(EIO, 1);
+    emu::FlushCounts counts;
+    REQUIRE_FALSE(memory->log_flush(begin, ones.size(), false, counts).ok());
+    std::string which;
+    for (std::uint64_t sector = 0; sector < kSectors; ++sector) {
+      which += memory->view()[begin + sector * 512] == std::byte{1} ? '1' : '0';
+    }
+    arrived.insert(which);
+  }
+  CHECK(arrived.count(std::string(kSectors, '1')) == 1);
+  CHECK(arrived.count(std::string(kSectors, '0')) == 1);
+  CHECK(arrived.size() > 50);
 }
 
 // The pools of campaigns are small: their bitmaps and heads are no longer than a line.
