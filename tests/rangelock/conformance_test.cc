@@ -239,8 +239,8 @@ Range draw_range(workloads::Rng& rng) {
 }
 
 template <class Lock>
-void stress(unsigned threads, unsigned attempts, std::uint64_t seed) {
-  const auto lock = make_lock<Lock>();
+void stress(unsigned threads, unsigned attempts, std::uint64_t seed,
+            std::unique_ptr<Lock> lock = make_lock<Lock>()) {
   ExclusionOracle oracle;
   std::atomic<std::uint64_t> acquired{0};
   run_threads(threads, [&](unsigned thread) {
@@ -271,6 +271,22 @@ void stress(unsigned threads, unsigned attempts, std::uint64_t seed) {
 TEMPLATE_TEST_CASE("no two conflicting ranges are ever held at once, by 2 to 32 threads", "",
                    SP3_ALL_RANGE_LOCKS) {
   for (const unsigned threads : {2U, 8U, 32U}) stress<TestType>(threads, 24'000, 10 + threads);
+}
+
+// Then a wide range goes from granule to granule, as long as it has fewer than the summary has
+// words.
+TEST_CASE("no two conflicting ranges are ever held at once on a grid of many buckets") {
+  const auto make = [] {
+    return std::make_unique<GridRangeLock>(RangeLockOptions{.granule = 16, .buckets = 4096});
+  };
+  const auto lock = make();
+  auto narrow = try_lock(*lock, 100, 101);
+  CHECK_FALSE(is_free(*lock, 0, 200));
+  CHECK(is_free(*lock, 101, 400));
+  lock->unlock(std::move(narrow));
+  for (const unsigned threads : {2U, 8U, 32U}) {
+    stress<GridRangeLock>(threads, 24'000, 20 + threads, make());
+  }
 }
 
 TEMPLATE_TEST_CASE("no two conflicting ranges are ever held at once, for long", "[.full]",

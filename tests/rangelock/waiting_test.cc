@@ -399,6 +399,28 @@ TEMPLATE_TEST_CASE("a deadlock of nested waits ends in a typed error", "", SP3_O
   CHECK(lock->holders().empty());
 }
 
+TEMPLATE_TEST_CASE("a batch that waits nested for too long ends in a typed error, with none of it",
+                   "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.nested_wait = 20ms});
+  RangeHandle held = lock->lock(20, 30);
+  std::thread waiter([&] {
+    RangeOwner owner(1);
+    RangeHandle own = lock->lock(owner, 100, 110);
+    std::string code;
+    try {
+      (void)lock->lock_all(owner, std::array{Range{0, 10}, Range{20, 30}, Range{40, 50}});
+    } catch (const Error& error) {
+      code = to_string(error.code());
+    }
+    CHECK(code == "nested_wait");
+    lock->unlock(own);
+  });
+  waiter.join();
+  CHECK(lock->waiters().empty());
+  CHECK(lock->holders().size() == 1);
+  lock->unlock(held);
+}
+
 TEMPLATE_TEST_CASE("a nested wait may be for ever", "", SP3_OUR_RANGE_LOCKS) {
   const auto lock = make_lock<TestType>({.nested_wait = std::chrono::nanoseconds::max()});
   RangeHandle held = lock->lock(0, 10);
