@@ -59,9 +59,34 @@ struct LogBench {
   }
 };
 
-// Runs `body` in a child and kills it after `ms`; false if it ended by itself before.
+// Numbers that outlive the child that raises them.
+class Acknowledged {
+ public:
+  explicit Acknowledged(std::size_t count) : bytes_(count * sizeof(Number)), count_(count) {
+    void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(at != MAP_FAILED);
+    numbers_ = static_cast<Number*>(at);
+  }
+  ~Acknowledged() { ::munmap(numbers_, bytes_); }
+  Acknowledged(const Acknowledged&) = delete;
+  Acknowledged& operator=(const Acknowledged&) = delete;
+
+  std::atomic<std::uint64_t>& operator[](std::size_t i) { return numbers_[i]; }
+  [[nodiscard]] bool all_are_raised() const {
+    return std::all_of(numbers_, numbers_ + count_, [](const Number& number) { return number > 0; });
+  }
+
+ private:
+  using Number = std::atomic<std::uint64_t>;
+  std::size_t bytes_;
+  std::size_t count_;
+  Number* numbers_;  // zeros from the kernel
+};
+
+// Runs `body` in a child and kills it `ms` after each of its threads has acknowledged something, or
+// when one has not within a minute; false if it ended by itself before.
 template <class Body>
-bool lives_until_killed(int ms, Body&& body) {
+bool lives_until_killed(int ms, Acknowledged& acknowledged, Body&& body) {
   const pid_t child = ::fork();
   if (child == 0) {
     for (const int number : {SIGABRT, SIGSEGV, SIGBUS}) ::signal(number, SIG_DFL);
@@ -72,32 +97,15 @@ bool lives_until_killed(int ms, Body&& body) {
     }
     ::_exit(1);
   }
+  for (int waited_ms = 0; waited_ms < 60'000 && !acknowledged.all_are_raised(); ++waited_ms) {
+    ::usleep(1000);
+  }
   ::usleep(static_cast<useconds_t>(ms) * 1000);
   ::kill(child, SIGKILL);
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
-
-// Numbers that outlive the child that raises them.
-class Acknowledged {
- public:
-  explicit Acknowledged(std::size_t count) : bytes_(count * sizeof(Number)) {
-    void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(at != MAP_FAILED);
-    numbers_ = static_cast<Number*>(at);
-  }
-  ~Acknowledged() { ::munmap(numbers_, bytes_); }
-  Acknowledged(const Acknowledged&) = delete;
-  Acknowledged& operator=(const Acknowledged&) = delete;
-
-  std::atomic<std::uint64_t>& operator[](std::size_t i) { return numbers_[i]; }
-
- private:
-  using Number = std::atomic<std::uint64_t>;
-  std::size_t bytes_;
-  Number* numbers_;  // zeros from the kernel
-};
 
 // One session's objects. Transaction n writes n into every word of number n % size.
 constexpr std::size_t kObjects = 8;
@@ -251,7 +259,7 @@ TEST_CASE("small runs in a file, flushed by everybody, survive a kill as prefixe
       session.close();
       pool.close();
     }
-    const bool lived = lives_until_killed(350 + 30 * round, [&] {
+    const bool lived = lives_until_killed(50 + 30 * round, acknowledged, [&] {
       Pool pool = Pool::open(path.path(), options);
       on_threads(kThreads, [&](int thread) {
         Session session = pool.session();
