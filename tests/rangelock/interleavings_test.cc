@@ -132,33 +132,46 @@ TEMPLATE_TEST_CASE("an unlock does not lose the neighbour that was linked before
   lock->unlock(std::move(first));
 }
 
-// A writer has linked itself and not yet looked for readers when a reader comes.
+// A writer has linked itself and not yet looked for readers when a reader comes. The reader waits
+// for its decision, or has lost patience with it before; each holds what it got until both have
+// tried.
 TEST_CASE("of a writer and a reader that meet half-way, exactly one gets the range") {
-  const Stop stop(Hook::before_resolve);
-  SkiplistRangeLock lock;
-  lock.unlock(lock.lock_shared(10, 20));  // there are shared ranges from now on
-  bool writer_has_it = false;
-  std::thread writer([&] {
-    Stop::arm_me();
-    RangeHandle handle = lock.try_lock(10, 20);
-    writer_has_it = static_cast<bool>(handle);
-    if (handle) lock.unlock(handle);
-  });
-  Stop::wait_until_stopped();
-  bool reader_has_it = false;
-  std::atomic<bool> reader_began{false};
-  std::thread reader([&] {
-    reader_began = true;
-    RangeHandle handle = lock.try_lock_shared(10, 20);
-    reader_has_it = static_cast<bool>(handle);
-    if (handle) lock.unlock(handle);
-  });
-  wait_until([&] { return reader_began.load(); });
-  Stop::go_on();
-  writer.join();
-  reader.join();
-  // One after the other they may both have had it; that both failed would be a fault.
-  CHECK((writer_has_it || reader_has_it));
+  for (const bool patient : {true, false}) {
+    INFO((patient ? "the writer goes on while the reader waits" : "the reader has tried before"));
+    const Stop stop(Hook::before_resolve);
+    SkiplistRangeLock lock;
+    lock.unlock(lock.lock_shared(10, 20));  // there are shared ranges from now on
+    bool writer_has_it = false, reader_has_it = false;
+    std::atomic<bool> reader_tried{false};
+    std::counting_semaphore<2> tried{0}, checked{0};
+    std::thread writer([&] {
+      Stop::arm_me();
+      RangeHandle handle = lock.try_lock(10, 20);
+      writer_has_it = static_cast<bool>(handle);
+      tried.release();
+      checked.acquire();
+      if (handle) lock.unlock(handle);
+    });
+    Stop::wait_until_stopped();
+    std::thread reader([&] {
+      RangeHandle handle = lock.try_lock_shared(10, 20);
+      reader_has_it = static_cast<bool>(handle);
+      reader_tried = true;
+      tried.release();
+      checked.acquire();
+      if (handle) lock.unlock(handle);
+    });
+    // Linked beside the writer, the reader finds it undecided.
+    wait_until([&] { return reader_tried || (patient && lock.holders().size() == 2); });
+    Stop::go_on();
+    tried.acquire();
+    tried.acquire();
+    CHECK(writer_has_it != reader_has_it);
+    checked.release(2);
+    writer.join();
+    reader.join();
+    CHECK(is_free(lock, 10, 20));
+  }
 }
 
 // A narrow acquisition is inside its bucket, and has not filled its slot, when a wide one comes.
