@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "emu/clock.h"
+#include "tests/support/skip.h"
 #include "tests/workloads/support.h"
 #include "workloads/runner.h"
 
@@ -43,7 +44,7 @@ ClientCounters count(WorkloadKind kind, double insert_ratio, int operations) {
 }  // namespace
 
 TEST_CASE("An undo-log transaction of libpmemobj fences as often as docs/PEERS.md says") {
-  if (!has_system("pmdk")) return;
+  if (!has_system("pmdk")) SP3_SKIP("built without libpmemobj");
   // Two snapshots of two fences each, the data, and the log's end.
   const ClientCounters swaps = count(WorkloadKind::sps, 0, 100);
   CHECK(swaps.writing_commits == 100);
@@ -63,7 +64,7 @@ TEST_CASE("An undo-log transaction of libpmemobj fences as often as docs/PEERS.m
 }
 
 TEST_CASE("The emulated latency is added to each of libpmemobj's fences or lines") {
-  if (!has_system("pmdk")) return;
+  if (!has_system("pmdk")) SP3_SKIP("built without libpmemobj");
   const sp3::LatencyModel model =
       GENERATE(sp3::LatencyModel::line, sp3::LatencyModel::fence, sp3::LatencyModel::yield);
   const TempPath path("pmdk");
@@ -89,7 +90,7 @@ TEST_CASE("The emulated latency is added to each of libpmemobj's fences or lines
 }
 
 TEST_CASE("pmdk refuses what libpmem decides, and stores that hold something else") {
-  if (!has_system("pmdk")) return;
+  if (!has_system("pmdk")) SP3_SKIP("built without libpmemobj");
   const TempPath path("pmdk");
   WorkloadSpec spec;
   spec.entries = 100;
