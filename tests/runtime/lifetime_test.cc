@@ -1,5 +1,6 @@
 // Exceptions, tickets, statistics and reopening: what outlives a call, a session or a pool.
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -266,13 +267,38 @@ TEST_CASE("an asynchronous transaction is visible at once and durable by its tic
 }
 
 TEST_CASE("the background flusher makes a lone asynchronous transaction durable") {
-  Options options = tiny_options();
+  Options options = quiet_options();  // no checkpoint does it
   options.async.group_microseconds = 200;
+  options.watermark_ms = 20'000;  // nor the look that comes with a watermark
   OneCell p(options);
   Ticket ticket = p.set_async(9);
   for (int i = 0; i < 20'000 && !ticket.ready(); ++i) ::usleep(100);
   CHECK(ticket.ready());
   ticket.wait();
+}
+
+TEST_CASE("a transaction that stays open for long is counted once, short ones are not") {
+  Options options = quiet_options();
+  options.watermark_ms = 5;  // the flusher looks as often
+  options.long_transaction_ms = 20;
+  OneCell p(options);
+  Session other = p.pool.session();
+  const auto counted = [&] { return p.pool.statistics().long_transactions; };
+  other.run([&](Transaction& tx) {
+    (void)tx.read(p.cell);
+    const std::uint64_t before = counted();
+    for (int ms = 0; ms < 20'000 && counted() == before; ++ms) ::usleep(1000);
+    CHECK(counted() == before + 1);
+    ::usleep(100'000);
+    CHECK(counted() == before + 1);
+    CHECK(p.pool.statistics().long_transaction_session == other.id());
+  });
+
+  options.long_transaction_ms = 400;  // so long that no core is lost
+  OneCell q(options);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1200);
+  while (std::chrono::steady_clock::now() < end) (void)q.value();
+  CHECK(q.pool.statistics().long_transactions == 0);
 }
 
 // More than a session may have in flight, behind a transaction that nobody flushes.

@@ -20,6 +20,9 @@ thread_local bool no_memory_for_runs = false;  // for the blocks of a std::deque
 constexpr long kPlenty = -1;
 thread_local long allocations_left = kPlenty;  // then one fails
 std::atomic<bool> no_next_megabyte{false};     // in whatever thread; once
+std::atomic<bool> no_memory_elsewhere{false};  // in threads without is_here
+thread_local bool is_here = false;
+std::atomic<int> refused_elsewhere{0};
 
 bool has_run_out() {
   if (allocations_left == kPlenty) return false;
@@ -28,11 +31,17 @@ bool has_run_out() {
 bool is_that_megabyte(std::size_t bytes) {
   return bytes >= std::size_t{1} << 20 && no_next_megabyte.exchange(false);
 }
+bool is_elsewhere() {
+  // relaxed: whether it is refused a moment later makes no difference.
+  if (!no_memory_elsewhere.load(std::memory_order_relaxed) || is_here) return false;
+  refused_elsewhere.fetch_add(1);
+  return true;
+}
 }  // namespace
 
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   const bool refused = no_memory || (no_memory_for_runs && bytes >= 480 && bytes <= 512) ||
-                       has_run_out() || is_that_megabyte(bytes);
+                       has_run_out() || is_that_megabyte(bytes) || is_elsewhere();
   void* const block = refused ? nullptr : std::malloc(bytes);
   if (block == nullptr) throw std::bad_alloc();
   return block;
@@ -314,6 +323,28 @@ TEST_CASE("a thread of a checkpoint without memory for its copies ends it, and t
           p.session.run([&](Transaction& tx) { tx.write(objects[0]).words[0] = 1; });
           return 0;
         }) == "outcome_unknown");
+}
+
+// It ended, as if the pool had been poisoned.
+TEST_CASE("the background checkpointer goes on once there is memory to look for news") {
+  OnePool p;
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(); });
+  Options options = quiet_options();
+  options.checkpoint.background = true;
+  options.checkpoint.interval_ms = 1;
+  options.watermark_ms = 60'000;  // the flusher has nothing to look at
+  p.reopen(options);              // no news, so that no checkpoint is under way
+  is_here = true;
+  refused_elsewhere = 0;
+  no_memory_elsewhere = true;
+  for (int ms = 0; ms < 10'000 && refused_elsewhere < 3; ++ms) ::usleep(1000);
+  no_memory_elsewhere = false;
+  is_here = false;
+  CHECK(refused_elsewhere >= 3);
+  const std::uint64_t before = p.pool.statistics().checkpoints;
+  p.session.run([&](Transaction& tx) { tx.write(cell).value = 1; });
+  for (int ms = 0; ms < 10'000 && p.pool.statistics().checkpoints == before; ++ms) ::usleep(1000);
+  CHECK(p.pool.statistics().checkpoints > before);
 }
 
 }  // namespace sp3::test

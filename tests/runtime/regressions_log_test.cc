@@ -73,7 +73,8 @@ class Acknowledged {
 
   std::atomic<std::uint64_t>& operator[](std::size_t i) { return numbers_[i]; }
   [[nodiscard]] bool all_are_raised() const {
-    return std::all_of(numbers_, numbers_ + count_, [](const Number& number) { return number > 0; });
+    return std::all_of(numbers_, numbers_ + count_,
+                       [](const Number& number) { return number > 0; });
   }
 
  private:
@@ -235,6 +236,39 @@ TEST_CASE("a request for contiguous segments that is given up does not starve sm
   segments.give_back(3, 1);
   segments.give_back(5, 1);
   CHECK(segments.take(3));
+}
+
+// The flusher had passed the session, which then saw it still awake. So many sessions that a look
+// at all of them takes long; the pauses end about when it slows down, after 17 rounds of 50 us more
+// than it asks for.
+TEST_CASE("a group that is sealed while the flusher slows down waits for no watermark") {
+  using namespace std::chrono_literals;
+  Options options = quiet_options();
+  options.geometry = {256 * 4096, 4096, 4096, 250};
+  options.async.group_microseconds = 1;
+  options.watermark_ms = 60'000;
+  TempPath path;
+  Pool pool = Pool::create(path.path(), 2 << 20, options);
+  Session session = pool.session();
+  std::vector<Session> others;
+  for (int i = 0; i < 240; ++i) others.push_back(pool.session());
+  const auto cell = session.run([](Transaction& tx) { return tx.make<Cell>(); });
+  Random random(1);
+  int late = 0;
+  const auto end = std::chrono::steady_clock::now() + 3s;
+  while (late == 0 && std::chrono::steady_clock::now() < end) {
+    Ticket ticket = session.run_async([&](Transaction& tx) { ++tx.write(cell).value; });
+    const auto deadline = std::chrono::steady_clock::now() + 5s;
+    while (!ticket.ready() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    if (!ticket.ready()) ++late;
+    const auto pause = std::chrono::microseconds(1000 + random.below(500));
+    const auto go_on = std::chrono::steady_clock::now() + pause;
+    while (std::chrono::steady_clock::now() < go_on) {
+    }
+  }
+  CHECK(late == 0);
 }
 
 TEST_CASE("small runs in a file, flushed by everybody, survive a kill as prefixes") {
