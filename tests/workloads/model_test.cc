@@ -1,111 +1,20 @@
 // Every system against containers of the standard library: the same operations, the same answers,
 // the same contents at the end, and again after closing and opening.
-#include <algorithm>
-#include <deque>
-#include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "tests/workloads/model.h"
 #include "tests/workloads/support.h"
 #include "workloads/system.h"
 
 using namespace sp3::workloads;
-using sp3::test::items_of;
+using sp3::test::contents_of;
+using sp3::test::Model;
 using sp3::test::small_options;
 using sp3::test::TempPath;
 
 namespace {
-
-using Contents = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // key, tag; by key
-
-class Model {
- public:
-  explicit Model(const WorkloadSpec& spec) : kind_(spec.kind) {
-    for (std::uint64_t i = 0; i < spec.entries; ++i) {
-      if (kind_ == WorkloadKind::sps) array_.push_back(i);
-      if (kind_ == WorkloadKind::queue) queue_.push_back(i);
-      if (is_map() && spec.present_at_start(i)) map_[i] = i;
-    }
-  }
-
-  // What it read last, of a map.
-  [[nodiscard]] std::uint64_t last_tag() const { return last_tag_; }
-
-  bool execute(const Operation& operation) {
-    switch (operation.kind) {
-      case OperationKind::swap:
-        std::swap(array_.at(operation.key), array_.at(operation.value));
-        return true;
-      case OperationKind::enqueue:
-        queue_.push_back(operation.value);
-        return true;
-      case OperationKind::dequeue:
-        if (queue_.empty()) return false;
-        queue_.pop_front();
-        return true;
-      case OperationKind::insert:
-        map_[operation.key] = operation.value;
-        return true;
-      case OperationKind::modify: {
-        const bool is_there = read(operation.key);
-        map_[operation.key] = operation.value;
-        return is_there;
-      }
-      case OperationKind::scan: {
-        std::uint64_t left = operation.count;
-        for (auto at = map_.lower_bound(operation.key); at != map_.end() && left > 0;
-             ++at, --left) {
-          last_tag_ = at->second;
-        }
-        return left < operation.count;
-      }
-      case OperationKind::search:
-        break;
-      case OperationKind::read_range:
-      case OperationKind::write_range:
-      case OperationKind::transfer:
-      case OperationKind::audit:
-      case OperationKind::new_order:
-      case OperationKind::payment:
-        FAIL("ranges and applications have tests of their own");
-    }
-    return read(operation.key);
-  }
-
-  [[nodiscard]] Contents contents() const {
-    if (is_map()) return {map_.begin(), map_.end()};
-    Contents all;
-    for (const std::uint64_t tag : array_) all.emplace_back(all.size(), tag);
-    for (const std::uint64_t tag : queue_) all.emplace_back(all.size(), tag);
-    return all;
-  }
-
- private:
-  bool read(std::uint64_t key) {
-    const auto at = map_.find(key);
-    if (at != map_.end()) last_tag_ = at->second;
-    return at != map_.end();
-  }
-  [[nodiscard]] bool is_map() const {
-    return kind_ != WorkloadKind::sps && kind_ != WorkloadKind::queue;
-  }
-
-  WorkloadKind kind_;
-  std::vector<std::uint64_t> array_;
-  std::deque<std::uint64_t> queue_;
-  std::map<std::uint64_t, std::uint64_t> map_;
-  std::uint64_t last_tag_ = 0;
-};
-
-Contents contents_of(System& system) {
-  Contents found;
-  for (const Item& item : items_of(system)) found.emplace_back(item.key, item.tag);
-  std::ranges::sort(found);
-  return found;
-}
 
 // Executes `operations` of thread `thread` on both and compares every answer.
 void run_beside_model(System& system, const WorkloadSpec& spec, unsigned thread, int operations,
