@@ -39,7 +39,7 @@ TEST_CASE("varied seeds at length", "[.full]") {
 TEST_CASE("each container at length", "[.full]") {
   using sim::StructureKind;
   for (const auto kind : {StructureKind::queue, StructureKind::hash_table, StructureKind::rb_tree,
-                          StructureKind::bp_tree, StructureKind::array}) {
+                          StructureKind::bp_tree, StructureKind::array, StructureKind::ranged}) {
     sim::CrashOptions options;
     options.nested_one_in = 4000;
     options.killed_one_in = 128;
