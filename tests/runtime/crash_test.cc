@@ -13,6 +13,7 @@
 
 #include "emu/step.h"
 #include "tests/runtime/bank.h"
+#include "tests/runtime/crash_steps.h"
 #include "tests/support/reporting_child.h"
 
 namespace sp3::test {
@@ -109,43 +110,6 @@ class Victim {
   Random random_;
   BankProgress progress_;
 };
-
-const std::vector<Step>& running_steps() {
-  static const std::vector<Step> steps{Step::entry_read,
-                                       Step::epoch_pin,
-                                       Step::commit_reserve,
-                                       Step::commit_lock,
-                                       Step::commit_announce,
-                                       Step::commit_stamp,
-                                       Step::commit_validate,
-                                       Step::commit_publish,
-                                       Step::commit_seal,
-                                       Step::log_store,
-                                       Step::log_flush,
-                                       Step::log_fence,
-                                       Step::commit_persisted,
-                                       Step::commit_wait,
-                                       Step::commit_committed,
-                                       Step::checkpoint_floor,
-                                       Step::checkpoint_collect,
-                                       Step::checkpoint_capture,
-                                       Step::checkpoint_home,
-                                       Step::checkpoint_metadata_a,
-                                       Step::checkpoint_superblock_a,
-                                       Step::checkpoint_metadata_b,
-                                       Step::checkpoint_superblock_b,
-                                       Step::checkpoint_swing,
-                                       Step::checkpoint_recycle};
-  return steps;
-}
-
-const std::vector<Step>& recovery_steps() {
-  static const std::vector<Step> steps{Step::recovery_scanned,    Step::recovery_log_flushed,
-                                       Step::recovery_replay,     Step::recovery_homes_flushed,
-                                       Step::recovery_metadata_a, Step::recovery_superblock_a,
-                                       Step::recovery_metadata_b, Step::recovery_superblock_b};
-  return steps;
-}
 
 RecoveryStrategy strategy_of(std::uint64_t n) {
   return n % 2 == 0 ? RecoveryStrategy::stamp : RecoveryStrategy::dag;
