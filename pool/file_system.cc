@@ -301,7 +301,11 @@ void NewFile::reserve(std::uint64_t size) {
   while (error == EINTR) {
     error = ::posix_fallocate(file_.get(), 0, static_cast<::off_t>(size));
   }
-  if (error != 0) throw_system_error(error, "posix_fallocate", path_);
+  if (error == 0) return;
+  throw Error(code_of(error), fmt::format("posix_fallocate: {}", std::strerror(error)),
+              {.path = path_,
+               .wanted = fmt::format("{} bytes", size),
+               .found = fmt::format("errno {}", error)});
 }
 
 int NewFile::link_name() noexcept {

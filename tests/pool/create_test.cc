@@ -36,6 +36,7 @@ int sync_noted(int fd) {
 }
 
 using test::code_of;
+using test::error_of;
 using test::in_child;
 using test::kSmall;
 using test::mounts_small;
@@ -189,9 +190,9 @@ TEST_CASE("a full file system is no_space and leaves nothing behind") {
     // Needs privileges; without them the file size limit above is all that can be tested.
     if (!mounts_small(directory.path(), "size=200k")) return 77;
     const auto path = directory.path() / "pool";
-    const std::string found =
-        code_of([&] { return PoolFile::create(path, kSmall, small_options()); });
-    if (found != "no_space") return 1;
+    const auto found = error_of([&] { return PoolFile::create(path, kSmall, small_options()); });
+    if (!found || found->code() != ErrorCode::no_space) return 1;
+    if (found->facts().wanted != std::to_string(kSmall) + " bytes") return 4;
     if (directory.entries() != 0) return 2;
     Options options = small_options();
     options.geometry.log_size = 16384;
