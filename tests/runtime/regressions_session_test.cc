@@ -108,7 +108,6 @@ TEST_CASE("a ticket of a full group becomes ready once its predecessor is commit
   }
 }
 
-// Who ran the session before was taken for the one that runs it now.
 TEST_CASE("a body within another's body takes no conflict of that for its own") {
   for (const bool same_pool : {false, true}) {
     OnePool outer;
@@ -140,6 +139,7 @@ TEST_CASE("a body within another's body takes no conflict of that for its own") 
   }
 }
 
+// Who ran the session before was taken for the one that runs it now.
 TEST_CASE("a session that moves between threads runs in one of them only") {
   Options options = quiet_options();
   options.policy = CommitPolicy::volatile_only;
