@@ -187,20 +187,6 @@ void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path)
   }
 }
 
-void fill_holes(int fd, std::uint64_t bytes, const std::string& path) {
-  // tmpfs would look at every page.
-  struct statfs system {};
-  if (missing_pages(fd, bytes, system) == 0) return;
-  // Not posix_fallocate, which reads and writes each block where the file system cannot do it.
-  while (::fallocate(fd, 0, 0, static_cast<::off_t>(bytes)) != 0) {
-    if (errno == EINTR) continue;
-    if (errno == ENOSPC || errno == EDQUOT || errno == EIO) {
-      throw_system_error(errno, "fallocate", path);
-    }
-    return;
-  }
-}
-
 void require_readable_holes(int fd, std::uint64_t bytes, const std::string& path) {
   struct statfs system {};
   const std::uint64_t missing = missing_pages(fd, bytes, system);

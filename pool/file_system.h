@@ -50,11 +50,6 @@ std::uint64_t file_size(int fd, const std::string& path);
 // Reads exactly `bytes` bytes from the start of the file.
 void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path);
 
-// Gives the first `bytes` bytes of the file their blocks: those of a sparse copy's holes. A store
-// to a mapped hole of a full file system is a signal. Does nothing where the file system cannot do
-// it. Errors: no_space, io_error.
-void fill_holes(int fd, std::uint64_t bytes, const std::string& path);
-
 // Whether this process may write to all of a file of that size: whoever goes beyond the limit is
 // sent a signal. Errors: no_space.
 void require_size_allowed(std::uint64_t bytes, const std::string& path);

@@ -13,6 +13,7 @@
 #include <sp3/error.h>
 
 #include "emu/step.h"
+#include "pool/blocks.h"
 #include "pool/file_system.h"
 
 namespace sp3::pool {
@@ -94,7 +95,7 @@ std::unique_ptr<PoolFile> PoolFile::open(const std::filesystem::path& path, cons
   if (writable) require_writable(superblock, pool->choice_.copy, pool->path_);
   require_uuid(superblock, options, pool->path_);
   if (writable) {
-    fill_holes(pool->fd_, size, pool->path_);
+    own_blocks(pool->fd_, size, pool->path_);
   } else {
     require_readable_holes(pool->fd_, size, pool->path_);
   }

@@ -12,6 +12,7 @@
 #include "emu/sim/file.h"
 #include "emu/sim/machine.h"
 #include "emu/step.h"
+#include "pool/blocks.h"
 
 namespace sp3::pool {
 namespace {
@@ -53,7 +54,7 @@ void read_prefix(int fd, void* to, std::uint64_t bytes, const std::string& path)
   std::memcpy(to, media.now(), bytes);
 }
 
-void fill_holes(int /*fd*/, std::uint64_t /*bytes*/, const std::string& /*path*/) {}
+void own_blocks(int /*fd*/, std::uint64_t /*bytes*/, const std::string& /*path*/) {}
 void require_readable_holes(int /*fd*/, std::uint64_t /*bytes*/, const std::string& /*path*/) {}
 void require_size_allowed(std::uint64_t /*bytes*/, const std::string& /*path*/) {}
 void read_ahead(int /*fd*/, std::uint64_t /*offset*/, std::uint64_t /*bytes*/) noexcept {}

@@ -1,0 +1,30 @@
+// Whether all of a file has blocks. A store through a mapping to what has none takes one then; on a
+// full file system it is a signal instead.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sp3::pool {
+
+struct FilePart {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const FilePart&, const FilePart&) = default;
+};
+
+// What of the first `bytes` bytes none of the extents covers.
+// REQUIRES: extents in the order of their offsets.
+std::vector<FilePart> holes_between(std::span<const FilePart> extents, std::uint64_t bytes);
+
+// Gives the first `bytes` bytes of the file their blocks: those of a sparse copy's holes. Where
+// nothing is missing nothing is asked for: some file systems want as much free space as is asked
+// for, whatever of it is there already. Does nothing where the file system cannot do it.
+// Errors: no_space, io_error.
+void own_blocks(int fd, std::uint64_t bytes, const std::string& path);
+
+}  // namespace sp3::pool

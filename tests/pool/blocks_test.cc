@@ -1,0 +1,237 @@
+// Which blocks a file system is asked for. It is one of our own: what it tells of a file is made
+// up, and what it is asked for is noted.
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+#include <vector>
+
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "pool/blocks.h"
+#include "pool/file_system.h"
+#include "tests/pool/support.h"
+
+namespace sp3::pool {
+namespace {
+
+using test::code_of;
+using test::kSmall;
+using test::make_small;
+using test::open_small;
+using test::TempDirectory;
+using test::TempPath;
+
+constexpr std::uint64_t kBlock = 4096;
+
+struct Allocation {
+  int mode;
+  std::uint64_t offset;
+  std::uint64_t bytes;
+  friend bool operator==(const Allocation&, const Allocation&) = default;
+};
+
+struct FileSystem {
+  bool tells_extents = true;
+  std::vector<::fiemap_extent> extents;
+  std::uint32_t extents_at_once = 1000;
+  std::uint64_t most_bytes = ~std::uint64_t{0};  // of one request, before it fails
+  int error = 0;                                 // of a request of more
+  int interruptions = 0;                         // of so many calls to come, each ends with EINTR
+  std::vector<Allocation> allocations;
+
+  void add(std::uint64_t block, std::uint64_t blocks, std::uint32_t flags = 0) {
+    ::fiemap_extent extent{};
+    extent.fe_logical = block * kBlock;
+    extent.fe_length = blocks * kBlock;
+    extent.fe_flags = flags;
+    extents.push_back(extent);
+  }
+
+  bool is_interrupted() {
+    if (interruptions == 0) return false;
+    --interruptions;
+    errno = EINTR;
+    return true;
+  }
+
+  int tell(::fiemap* map) {
+    if (is_interrupted()) return -1;
+    if (!tells_extents) {
+      errno = EOPNOTSUPP;
+      return -1;
+    }
+    map->fm_mapped_extents = 0;
+    for (const ::fiemap_extent& extent : extents) {
+      if (extent.fe_logical + extent.fe_length <= map->fm_start) continue;
+      if (extent.fe_logical >= map->fm_start + map->fm_length) break;
+      if (map->fm_mapped_extents == std::min(map->fm_extent_count, extents_at_once)) break;
+      std::memcpy(reinterpret_cast<std::byte*>(map + 1) + map->fm_mapped_extents++ * sizeof extent,
+                  &extent, sizeof extent);
+    }
+    return 0;
+  }
+
+  int allocate(const Allocation& allocation) {
+    if (is_interrupted()) return -1;
+    allocations.push_back(allocation);
+    if (allocation.bytes <= most_bytes) return 0;
+    errno = error;
+    return -1;
+  }
+};
+
+// While it is there, that of all files.
+FileSystem* in_place = nullptr;
+
+struct InPlace : FileSystem {
+  InPlace() { in_place = this; }
+  ~InPlace() { in_place = nullptr; }
+  InPlace(const InPlace&) = delete;
+  InPlace& operator=(const InPlace&) = delete;
+};
+
+std::string code_of_owning(std::uint64_t bytes) {
+  return code_of([&] {
+    own_blocks(0, bytes, "pool");
+    return 0;
+  });
+}
+
+TEST_CASE("holes are what lies between extents, and behind the last, up to the end") {
+  using Parts = std::vector<FilePart>;
+  const auto holes = [](Parts extents) { return holes_between(extents, 100); };
+  CHECK(holes({}) == Parts{{0, 100}});
+  CHECK(holes({{0, 100}}).empty());
+  CHECK(holes({{0, 128}}).empty());
+  CHECK(holes({{0, 50}, {50, 50}}).empty());
+  CHECK(holes({{10, 20}, {40, 50}}) == Parts{{0, 10}, {30, 10}, {90, 10}});
+  CHECK(holes({{0, 60}, {20, 10}, {70, 10}}) == Parts{{60, 10}, {80, 20}});  // one inside another
+  CHECK(holes({{0, 90}, {120, 10}}) == Parts{{90, 10}});
+  CHECK(holes({{100, 10}}) == Parts{{0, 100}});
+}
+
+TEST_CASE("a file without holes asks for no blocks, written or only reserved") {
+  InPlace files;
+  files.add(0, 10);
+  files.add(10, 80, FIEMAP_EXTENT_UNWRITTEN);
+  files.add(90, 10, FIEMAP_EXTENT_LAST);
+  files.most_bytes = 0;  // as XFS with no block free
+  files.error = ENOSPC;
+  own_blocks(0, 100 * kBlock, "pool");
+  own_blocks(0, 100 * kBlock - 7, "pool");
+  CHECK(files.allocations.empty());
+}
+
+TEST_CASE("of a file with holes the holes are asked for, however the extents are told") {
+  InPlace files;
+  for (std::uint64_t i = 0; i < 300; ++i) files.add(1 + 3 * i, 2);
+  files.extents_at_once = GENERATE(1U, 2U, 1000U);
+  files.interruptions = GENERATE(0, 2);
+  own_blocks(0, 901 * kBlock + 7, "pool");
+  REQUIRE(files.allocations.size() == 301);
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    REQUIRE(files.allocations[i] == Allocation{0, 3 * i * kBlock, kBlock});
+  }
+  CHECK(files.allocations[300] == Allocation{0, 900 * kBlock, kBlock + 7});
+}
+
+TEST_CASE("no room for a hole is no_space, and a file system that cannot fill any is left alone") {
+  InPlace files;
+  files.add(1, 1);
+  files.most_bytes = kBlock;
+  files.error = GENERATE(ENOSPC, EDQUOT);
+  CHECK(code_of_owning(3 * kBlock) == "no error");
+  CHECK(code_of_owning(4 * kBlock) == "no_space");
+  files.error = EOPNOTSUPP;
+  CHECK(code_of_owning(4 * kBlock) == "no error");
+  files.error = EIO;
+  CHECK(code_of_owning(4 * kBlock) == "io_error");
+}
+
+TEST_CASE("where extents are not told all is asked for, if there are fewer blocks than bytes") {
+  const TempPath at("untold");
+  make_small(at).reset();
+  const Descriptor file = open_regular_file(at.path(), true);
+  InPlace files;
+  files.tells_extents = false;
+  own_blocks(file.get(), kSmall, "pool");
+  CHECK(files.allocations.empty());
+  REQUIRE(::ftruncate(file.get(), 2 * kSmall) == 0);
+  own_blocks(file.get(), 2 * kSmall, "pool");
+  CHECK(files.allocations == std::vector<Allocation>{{0, 0, 2 * kSmall}});
+}
+
+TEST_CASE("a sound pool is opened on a file system without a free block") {
+  const TempPath at("full");
+  make_small(at).reset();
+  InPlace files;
+  files.add(0, kSmall / kBlock, FIEMAP_EXTENT_LAST);
+  files.most_bytes = 0;
+  files.error = ENOSPC;
+  open_small(at).reset();
+  CHECK(files.allocations.empty());
+  files.extents.pop_back();
+  CHECK(code_of([&] { return open_small(at); }) == "no_space");
+}
+
+// The real one, in the directory for temporary files: those of the other tests are in memory.
+TEST_CASE("holes of a file on a disk are filled") {
+  const TempPath in_memory("holes");
+  const auto path = std::filesystem::temp_directory_path() / in_memory.path().filename();
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  REQUIRE(file.get() >= 0);
+  REQUIRE(::unlink(path.c_str()) == 0);
+  const std::vector<char> data(8 * kBlock, 'x');
+  REQUIRE(::ftruncate(file.get(), 64 * kBlock) == 0);
+  for (const std::uint64_t block : {4, 24, 44}) {
+    REQUIRE(::pwrite(file.get(), data.data(), data.size(), static_cast<off_t>(block * kBlock)) ==
+            static_cast<ssize_t>(data.size()));
+  }
+  own_blocks(file.get(), 64 * kBlock, path.string());
+  struct stat status {};
+  REQUIRE(::fstat(file.get(), &status) == 0);
+  if (const auto blocks = status.st_blocks; blocks * 512 < status.st_size) {
+    // Then this file system cannot do it.
+    (void)::fallocate(file.get(), 0, 0, status.st_size);
+    REQUIRE(::fstat(file.get(), &status) == 0);
+    CHECK(status.st_blocks == blocks);
+  }
+  std::vector<char> found(data.size());
+  REQUIRE(::pread(file.get(), found.data(), found.size(), 24 * kBlock) ==
+          static_cast<ssize_t>(found.size()));
+  CHECK(found == data);
+}
+
+}  // namespace
+}  // namespace sp3::pool
+
+// These stand in front of the C library's.
+extern "C" {
+
+int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, request);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (sp3::pool::in_place != nullptr && request == FS_IOC_FIEMAP) {
+    return sp3::pool::in_place->tell(static_cast<::fiemap*>(argument));
+  }
+  return static_cast<int>(::syscall(SYS_ioctl, fd, request, argument));
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  if (sp3::pool::in_place != nullptr) {
+    return sp3::pool::in_place->allocate(
+        {mode, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(bytes)});
+  }
+  return static_cast<int>(::syscall(SYS_fallocate, fd, mode, offset, bytes));
+}
+}
