@@ -81,7 +81,8 @@ class alignas(base::kCacheLine) Slab {
   // SlabTable's: a slot is claimed while it holds an object or waits in a session's free list.
   pool::Bitmap claimed;
   std::uint32_t claimed_count = 0;
-  bool listed = false;  // in SlabTable's list of slabs with free slots
+  std::size_t first_unclaimed = 0;  // no word of `claimed` before this one has a free slot
+  bool listed = false;              // in SlabTable's list of slabs with free slots
 
   [[nodiscard]] std::uint64_t index_bytes() const noexcept { return slots * sizeof(Entry); }
 };

@@ -152,7 +152,9 @@ void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vecto
                    .wanted = std::to_string(type.size) + " bytes",
                    .found = std::to_string(slab->type_size) + " bytes"});
     }
-    for (std::size_t word = 0; word < slab->claimed.size() && wanted > 0; ++word) {
+    for (std::size_t word = slab->first_unclaimed; word < slab->claimed.size() && wanted > 0;
+         ++word) {
+      slab->first_unclaimed = word;
       while (slab->claimed[word] != ~std::uint64_t{0} && wanted > 0) {
         const auto bit = static_cast<std::uint32_t>(std::countr_one(slab->claimed[word]));
         const auto slot = static_cast<std::uint32_t>(word * 64 + bit);
@@ -178,6 +180,7 @@ void SlabTable::give_back(std::span<const Place> places) noexcept {
     SP3_CHECK((slab.claimed[place.slot / 64] & bit) != 0);
     slab.claimed[place.slot / 64] &= ~bit;
     --slab.claimed_count;
+    slab.first_unclaimed = std::min<std::size_t>(slab.first_unclaimed, place.slot / 64);
     if (!slab.listed) list_locked(slab);
   }
 }
@@ -223,21 +226,27 @@ bool SlabTable::lock_for_good(Slab& slab) noexcept {
   return true;
 }
 
+// Those that may be freed, as far as the allocator knows: slots claimed by sessions keep a slab alive,
+// and slab 0 holds the root directory.
+std::vector<std::uint32_t> SlabTable::unclaimed_slabs() const {
+  std::vector<std::uint32_t> unclaimed;
+  for (std::uint32_t n = 1; n < layout_.slabs; ++n) {
+    const Slab* slab = slabs_[n].load(std::memory_order_relaxed);  // relaxed: under the mutex
+    if (slab != nullptr && slab->claimed_count == 0) unclaimed.push_back(n);
+  }
+  return unclaimed;
+}
+
 std::vector<std::uint32_t> SlabTable::free_empty_slabs(base::Stamp floor) {
-  std::vector<std::uint32_t> freed;
   const std::lock_guard guard(mutex_);
-  for (std::uint32_t n = 0; n < layout_.slabs; ++n) {
+  const std::vector<std::uint32_t> unclaimed = unclaimed_slabs();
+  std::vector<std::uint32_t> freed;
+  freed.reserve(unclaimed.size());
+  retired_.reserve(retired_.size() + unclaimed.size());
+  // From here on nothing may fail. (free_ has room for all.)
+  for (const std::uint32_t n : unclaimed) {
     Slab* slab = slabs_[n].load(std::memory_order_relaxed);  // relaxed: under the mutex
-    // Slots claimed by sessions keep a slab alive, and slab 0 holds the root directory.
-    if (n == 0 || slab == nullptr || slab->claimed_count != 0) continue;
-    if (!is_quiet(*slab, floor)) continue;
-    // From here on nothing may fail. (free_ has room for all.)
-    freed.reserve(freed.size() + 1);
-    retired_.reserve(retired_.size() + 1);
-    if (!lock_for_good(*slab)) continue;
-    std::vector<std::uint32_t>& partial = partial_[slab->type];
-    partial.erase(std::remove(partial.begin(), partial.end(), n), partial.end());
-    std::erase(newly_carved_, slab);
+    if (!is_quiet(*slab, floor) || !lock_for_good(*slab)) continue;
     slabs_[n].store(nullptr, std::memory_order_release);
     is_free_[n] = true;
     free_.push_back(n);
@@ -245,6 +254,11 @@ std::vector<std::uint32_t> SlabTable::free_empty_slabs(base::Stamp floor) {
     retired_.push_back({std::unique_ptr<Slab>(slab), epochs_.retirement_epoch()});
     freed.push_back(n);
   }
+  if (freed.empty()) return freed;
+  for (auto& [type, partial] : partial_) {
+    std::erase_if(partial, [this](std::uint32_t n) { return is_free_[n]; });
+  }
+  std::erase_if(newly_carved_, [this](const Slab* slab) { return is_free_[slab->number]; });
   return freed;
 }
 

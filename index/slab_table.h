@@ -125,6 +125,7 @@ class SlabTable {
   void mend(std::uint32_t number);
   Slab* carve_locked(const detail::TypeInfo& type, std::uint64_t slot_size);
   void list_locked(Slab& slab) noexcept;
+  [[nodiscard]] std::vector<std::uint32_t> unclaimed_slabs() const;
   static bool is_quiet(Slab& slab, base::Stamp floor) noexcept;
   static bool lock_for_good(Slab& slab) noexcept;
 

@@ -2,7 +2,10 @@
 // are reserved and were never written count: they have their blocks.
 //
 // XFS makes sure of as much free space as fallocate is given bytes, up to 8 GiB at a time, before it
-// looks whether they have blocks. So only holes are asked for.
+// looks whether they have blocks. So only holes are asked for. Blocks shared with another file (a
+// copy by reflink) are copied, by both files, when they are stored to. They are copied at once
+// instead, a piece at a time: having copied a piece XFS makes sure of as much free space once more.
+// So where space is short, pieces become smaller before it counts as missing.
 #include "pool/blocks.h"
 
 #include <algorithm>
@@ -16,6 +19,11 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <fmt/format.h>
+
+#include <sp3/error.h>
 
 #include "pool/file_system.h"
 
@@ -23,11 +31,27 @@ namespace sp3::pool {
 namespace {
 
 constexpr std::uint32_t kExtentsAtOnce = 128;
+constexpr std::uint64_t kMostUnsharedAtOnce = std::uint64_t{64} << 20;
+constexpr std::uint64_t kFewestUnsharedAtOnce = std::uint64_t{1} << 20;
+
+// Each in the order of offsets. Neighbours are one part.
+struct Extents {
+  std::vector<FilePart> all;
+  std::vector<FilePart> shared;  // with other files
+};
+
+void append(std::vector<FilePart>& parts, const FilePart& part) {
+  if (!parts.empty() && parts.back().offset + parts.back().bytes == part.offset) {
+    parts.back().bytes += part.bytes;
+  } else {
+    parts.push_back(part);
+  }
+}
 
 // {} where the file system does not tell.
-std::optional<std::vector<FilePart>> extents_of(int fd, std::uint64_t bytes) {
+std::optional<Extents> extents_of(int fd, std::uint64_t bytes) {
   std::vector<std::byte> buffer(sizeof(::fiemap) + kExtentsAtOnce * sizeof(::fiemap_extent));
-  std::vector<FilePart> extents;
+  Extents extents;
   for (std::uint64_t at = 0; at < bytes;) {
     ::fiemap map{};
     map.fm_start = at;
@@ -42,7 +66,10 @@ std::optional<std::vector<FilePart>> extents_of(int fd, std::uint64_t bytes) {
     for (std::size_t i = 0; i < std::min(map.fm_mapped_extents, kExtentsAtOnce); ++i) {
       ::fiemap_extent extent{};
       std::memcpy(&extent, buffer.data() + sizeof map + i * sizeof extent, sizeof extent);
-      extents.push_back({extent.fe_logical, extent.fe_length});
+      const std::uint64_t begin = std::min<std::uint64_t>(extent.fe_logical, bytes);
+      const FilePart part{begin, std::min<std::uint64_t>(extent.fe_length, bytes - begin)};
+      append(extents.all, part);
+      if ((extent.fe_flags & FIEMAP_EXTENT_SHARED) != 0) append(extents.shared, part);
       end = std::max<std::uint64_t>(end, extent.fe_logical + extent.fe_length);
     }
     if (end == at) break;  // a hole is all that is left
@@ -57,18 +84,79 @@ bool has_as_many_blocks(int fd, std::uint64_t bytes) {
   return ::fstat(fd, &status) == 0 && static_cast<std::uint64_t>(status.st_blocks) * kUnit >= bytes;
 }
 
-// False where the file system cannot do it.
-bool allocate(int fd, int mode, const FilePart& part, const std::string& path) {
+// 0 or errno.
+int ask_for(int fd, int mode, const FilePart& part) {
+  const auto offset = static_cast<::off_t>(part.offset);
+  const auto bytes = static_cast<::off_t>(part.bytes);
   // Not posix_fallocate, which reads and writes each block where the file system cannot do it.
-  while (::fallocate(fd, mode, static_cast<::off_t>(part.offset),
-                     static_cast<::off_t>(part.bytes)) != 0) {
-    if (errno == EINTR) continue;
-    if (errno == ENOSPC || errno == EDQUOT || errno == EIO) {
-      throw_system_error(errno, "fallocate", path);
-    }
-    return false;
+  while (::fallocate(fd, mode, offset, bytes) != 0) {
+    if (errno != EINTR) return errno;
   }
-  return true;
+  return 0;
+}
+
+bool is_no_space(int error) { return error == ENOSPC || error == EDQUOT; }
+
+// Returns if the file system cannot do it.
+void throw_if_failed(int error, const std::string& path) {
+  if (is_no_space(error) || error == EIO) throw_system_error(error, "fallocate", path);
+}
+
+void fill(int fd, const std::vector<FilePart>& holes, const std::string& path) {
+  for (const FilePart& hole : holes) {
+    const int error = ask_for(fd, 0, hole);
+    throw_if_failed(error, path);
+    if (error != 0) return;
+  }
+}
+
+std::uint64_t free_bytes(int fd) {
+  struct statvfs system {};
+  if (::fstatvfs(fd, &system) != 0 || system.f_blocks == 0) return ~std::uint64_t{0};  // no limit
+  return std::uint64_t{system.f_bavail} * system.f_frsize;
+}
+
+// Who is to be refused shall not have filled the file system before.
+void require_room(int fd, std::uint64_t bytes, const std::string& path) {
+  const std::uint64_t left = free_bytes(fd);
+  if (bytes <= left) return;
+  ErrorFacts facts;
+  facts.path = path;
+  facts.wanted = fmt::format("{} bytes", bytes);
+  facts.found = fmt::format("{} bytes", left);
+  throw Error(ErrorCode::no_space,
+              "the file shares blocks with a copy, and its file system has no room to part them",
+              std::move(facts));
+}
+
+// Of parts within the file.
+void unshare(int fd, const std::vector<FilePart>& parts, const std::string& path) {
+  constexpr int kMode = FALLOC_FL_UNSHARE_RANGE | FALLOC_FL_KEEP_SIZE;
+  std::uint64_t bytes = 0;
+  for (const FilePart& part : parts) bytes += part.bytes;
+  if (bytes == 0) return;
+  // Whether the file system can do it at all comes first.
+  const FilePart first{parts.front().offset, std::min(kFewestUnsharedAtOnce, parts.front().bytes)};
+  if (const int error = ask_for(fd, kMode, first)) {
+    throw_if_failed(error, path);
+    return;
+  }
+  require_room(fd, bytes - first.bytes, path);
+  std::uint64_t most = kMostUnsharedAtOnce;
+  for (const FilePart& part : parts) {
+    for (std::uint64_t done = 0; done < part.bytes;) {
+      const FilePart piece{part.offset + done, std::min(most, part.bytes - done)};
+      const int error = ask_for(fd, kMode, piece);
+      if (error == 0) {
+        done += piece.bytes;
+      } else if (is_no_space(error) && most > kFewestUnsharedAtOnce) {
+        most /= 2;
+      } else {
+        throw_if_failed(error, path);
+        return;
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -86,16 +174,22 @@ std::vector<FilePart> holes_between(std::span<const FilePart> extents, std::uint
 }
 
 void own_blocks(int fd, std::uint64_t bytes, const std::string& path) {
-  const std::optional<std::vector<FilePart>> extents = extents_of(fd, bytes);
+  const std::optional<Extents> extents = extents_of(fd, bytes);
   if (!extents) {
     // In tmpfs, which would look at every page, the blocks are the pages, and exact. Elsewhere the
     // count may include what describes the file, and is the best there is.
-    if (!has_as_many_blocks(fd, bytes)) allocate(fd, 0, {0, bytes}, path);
+    if (!has_as_many_blocks(fd, bytes)) fill(fd, {{0, bytes}}, path);
     return;
   }
-  for (const FilePart& hole : holes_between(*extents, bytes)) {
-    if (!allocate(fd, 0, hole, path)) return;
-  }
+  fill(fd, holes_between(extents->all, bytes), path);
+  unshare(fd, extents->shared, path);
+}
+
+void store_in_place(int fd) noexcept {
+  int flags = 0;
+  if (::ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0) return;
+  flags |= FS_NOCOW_FL;
+  ::ioctl(fd, FS_IOC_SETFLAGS, &flags);
 }
 
 }  // namespace sp3::pool

@@ -29,6 +29,7 @@
 #include <sp3/error.h>
 
 #include "emu/step.h"
+#include "pool/blocks.h"
 
 namespace sp3::pool {
 namespace {
@@ -283,6 +284,7 @@ void NewFile::open_temporary() {
 void NewFile::reserve(std::uint64_t size) {
   emu::step(emu::Step::pool_create);
   require_size_allowed(size, path_);
+  store_in_place(file_.get());
   int error = EINTR;
   while (error == EINTR) {
     error = ::posix_fallocate(file_.get(), 0, static_cast<::off_t>(size));

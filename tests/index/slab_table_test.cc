@@ -1,5 +1,6 @@
 // SlabTable over a real, small pool file: allocation, freeing, lazy loading, and what gets durable.
 #include <algorithm>
+#include <array>
 #include <set>
 #include <vector>
 
@@ -120,6 +121,58 @@ TEST_CASE("every slot of a slab can be taken, and all of them given back in any 
   for (std::size_t i = places.size(); i > 1; --i) std::swap(places[i - 1], places[random.below(i)]);
   f.table->give_back(places);
   CHECK(places[0].slab->claimed_count == 1);
+}
+
+TEST_CASE("slots that are given back are had again, wherever they lie") {
+  Fixture f;
+  std::vector<Place> places = f.take(info<A>, 1);
+  index::Slab& slab = *places[0].slab;
+  while (places.size() < slab.slots) {
+    for (const Place& place : f.take(info<A>, slab.slots - places.size())) places.push_back(place);
+  }
+  for (const std::size_t back : {std::size_t{slab.slots} - 1, std::size_t{0}, places.size() / 2}) {
+    f.table->give_back({&places[back], 1});
+    const auto again = f.take(info<A>, 1);
+    REQUIRE(again.size() == 1);
+    CHECK(again[0].slab == &slab);
+    CHECK(again[0].slot == places[back].slot);
+  }
+  const std::array<Place, 2> two{places.back(), places.front()};
+  f.table->give_back(two);
+  CHECK(f.take(info<A>, 2)[1].slot == places.back().slot);
+}
+
+TEST_CASE("slabs of several types are freed at once, and the others keep their slots") {
+  Fixture f;
+  std::vector<Place> kept = f.take(info<A>, 1);  // of slab 0
+  std::vector<Place> given;
+  std::vector<std::uint32_t> numbers;
+  for (int round = 0; round < 3; ++round) {
+    for (const auto* type : {&info<Page>, &info<B>}) {
+      auto places = f.take(*type, 1);
+      while (places.size() < places[0].slab->slots) {
+        for (const Place& place : f.take(*type, places[0].slab->slots - places.size())) {
+          places.push_back(place);
+        }
+      }
+      if (round == 1) {
+        kept.push_back(places.back());
+        places.pop_back();
+      } else {
+        numbers.push_back(places[0].slab->number);
+      }
+      given.insert(given.end(), places.begin(), places.end());
+    }
+  }
+  f.table->give_back(given);
+  CHECK(f.table->free_empty_slabs(100) == numbers);
+  for (const index::Slab* slab : f.table->take_newly_carved()) {
+    CHECK(std::ranges::find(numbers, slab->number) == numbers.end());
+  }
+  CHECK(f.table->slabs_used() == 3);
+  // What is left of the two types, before a slab is carved again.
+  CHECK(f.take(info<B>, 1)[0].slab == kept[2].slab);
+  CHECK(f.take(info<Page>, 1)[0].slab->number != 0);
 }
 
 TEST_CASE("an empty slab is freed only when no record above the floor names a slot of it") {

@@ -10,6 +10,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@ using test::TempDirectory;
 using test::TempPath;
 
 constexpr std::uint64_t kBlock = 4096;
+constexpr int kUnshare = FALLOC_FL_UNSHARE_RANGE | FALLOC_FL_KEEP_SIZE;
 
 struct Allocation {
   int mode;
@@ -45,7 +47,9 @@ struct FileSystem {
   std::uint64_t most_bytes = ~std::uint64_t{0};  // of one request, before it fails
   int error = 0;                                 // of a request of more
   int interruptions = 0;                         // of so many calls to come, each ends with EINTR
+  std::uint64_t free_bytes = std::uint64_t{1} << 40;
   std::vector<Allocation> allocations;
+  int file_flags = 0;
 
   void add(std::uint64_t block, std::uint64_t blocks, std::uint32_t flags = 0) {
     ::fiemap_extent extent{};
@@ -76,6 +80,14 @@ struct FileSystem {
       std::memcpy(reinterpret_cast<std::byte*>(map + 1) + map->fm_mapped_extents++ * sizeof extent,
                   &extent, sizeof extent);
     }
+    return 0;
+  }
+
+  int tell_room(struct statvfs* system) const {
+    *system = {};
+    system->f_frsize = kBlock;
+    system->f_blocks = ~std::uint64_t{0};
+    system->f_bavail = free_bytes / kBlock;
     return 0;
   }
 
@@ -156,6 +168,80 @@ TEST_CASE("no room for a hole is no_space, and a file system that cannot fill an
   CHECK(code_of_owning(4 * kBlock) == "io_error");
 }
 
+TEST_CASE("what is shared with a copy gets blocks of its own, a piece at a time") {
+  constexpr std::uint64_t kPiece = std::uint64_t{64} << 20;
+  InPlace files;
+  files.add(0, 10, FIEMAP_EXTENT_SHARED);
+  files.add(10, 10);
+  files.add(30, 20, FIEMAP_EXTENT_SHARED);
+  files.add(50, 40'000, FIEMAP_EXTENT_SHARED | FIEMAP_EXTENT_LAST);
+  files.interruptions = GENERATE(0, 3);
+  own_blocks(0, 40'050 * kBlock - 7, "pool");
+  CHECK(files.allocations ==
+        std::vector<Allocation>{
+            {0, 20 * kBlock, 10 * kBlock},
+            {kUnshare, 0, 10 * kBlock},  // to see whether it can be done
+            {kUnshare, 0, 10 * kBlock},
+            {kUnshare, 30 * kBlock, kPiece},
+            {kUnshare, 30 * kBlock + kPiece, kPiece},
+            {kUnshare, 30 * kBlock + 2 * kPiece, 40'020 * kBlock - 2 * kPiece - 7}});
+}
+
+TEST_CASE("where space is short smaller pieces are asked for before that is no_space") {
+  constexpr std::uint64_t kMegabyte = std::uint64_t{1} << 20;
+  InPlace files;
+  files.add(0, 32 * kMegabyte / kBlock, FIEMAP_EXTENT_SHARED);
+  files.add(64 * kMegabyte / kBlock, 6 * kMegabyte / kBlock, FIEMAP_EXTENT_SHARED);
+  files.add(70 * kMegabyte / kBlock, kMegabyte / kBlock, FIEMAP_EXTENT_LAST);
+  files.error = ENOSPC;
+  files.most_bytes = 0;
+  CHECK(code_of_owning(32 * kMegabyte) == "no_space");
+  CHECK(files.allocations.back().bytes == kMegabyte);
+  files.allocations.clear();
+  files.most_bytes = 5 * kMegabyte;
+  // Only the hole is too large.
+  CHECK(code_of_owning(71 * kMegabyte) == "no_space");
+  files.add(32 * kMegabyte / kBlock, 32 * kMegabyte / kBlock);
+  std::rotate(files.extents.begin() + 1, files.extents.end() - 1, files.extents.end());
+  files.allocations.clear();
+  CHECK(code_of_owning(71 * kMegabyte) == "no error");
+  std::erase_if(files.allocations, [](const Allocation& a) { return a.bytes > 5 * kMegabyte; });
+  REQUIRE(files.allocations.size() == 11);
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    CHECK(files.allocations[i + 1].offset == i * 4 * kMegabyte);
+  }
+  CHECK(files.allocations[9].bytes == 4 * kMegabyte);
+  CHECK(files.allocations[10].bytes == 2 * kMegabyte);
+  // No piece but the first is asked for where all of them do not fit.
+  files.allocations.clear();
+  files.free_bytes = 36 * kMegabyte;
+  CHECK(code_of_owning(71 * kMegabyte) == "no_space");
+  CHECK(files.allocations == std::vector<Allocation>{{kUnshare, 0, kMegabyte}});
+}
+
+TEST_CASE("no room to part from a copy is no_space, and a file system that cannot is left alone") {
+  const TempPath at("shared");
+  make_small(at).reset();
+  InPlace files;
+  files.add(0, kSmall / kBlock, FIEMAP_EXTENT_SHARED | FIEMAP_EXTENT_LAST);
+  open_small(at, PoolFile::Access::read_only).reset();
+  CHECK(files.allocations.empty());
+  files.most_bytes = 0;
+  files.error = ENOSPC;
+  CHECK(code_of([&] { return open_small(at); }) == "no_space");
+  files.error = EOPNOTSUPP;
+  open_small(at).reset();
+  CHECK(files.allocations.back().bytes == kSmall);
+}
+
+TEST_CASE("a new pool asks to be stored to in place, and nothing else of its file changes") {
+  InPlace files;
+  files.file_flags = FS_NOATIME_FL;
+  const TempPath at("in-place");
+  make_small(at).reset();
+  CHECK(files.file_flags == (FS_NOATIME_FL | FS_NOCOW_FL));
+}
+
 TEST_CASE("where extents are not told all is asked for, if there are fewer blocks than bytes") {
   const TempPath at("untold");
   make_small(at).reset();
@@ -224,7 +310,22 @@ int ioctl(int fd, unsigned long request, ...) noexcept {
   if (sp3::pool::in_place != nullptr && request == FS_IOC_FIEMAP) {
     return sp3::pool::in_place->tell(static_cast<::fiemap*>(argument));
   }
+  if (sp3::pool::in_place != nullptr && request == FS_IOC_GETFLAGS) {
+    *static_cast<int*>(argument) = sp3::pool::in_place->file_flags;
+    return 0;
+  }
+  if (sp3::pool::in_place != nullptr && request == FS_IOC_SETFLAGS) {
+    // Btrfs takes this flag of an empty file only.
+    sp3::pool::in_place->file_flags = *static_cast<const int*>(argument);
+    return 0;
+  }
   return static_cast<int>(::syscall(SYS_ioctl, fd, request, argument));
+}
+
+int fstatvfs(int /*fd*/, struct statvfs* system) noexcept {
+  if (sp3::pool::in_place != nullptr) return sp3::pool::in_place->tell_room(system);
+  errno = ENOSYS;  // nobody else asks
+  return -1;
 }
 
 int fallocate(int fd, int mode, off_t offset, off_t bytes) {
