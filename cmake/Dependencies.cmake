@@ -3,7 +3,7 @@
 include(FeatureSummary)
 
 set(sp3_with_programs OFF)
-if(SP3_BUILD_TESTS OR SP3_BUILD_TOOLS OR SP3_BUILD_BENCH OR SP3_BUILD_EXAMPLES)
+if(SP3_BUILD_TESTS OR SP3_BUILD_TOOLS OR SP3_BUILD_BENCH)
   set(sp3_with_programs ON)
 endif()
 
