@@ -226,8 +226,8 @@ bool SlabTable::lock_for_good(Slab& slab) noexcept {
   return true;
 }
 
-// Those that may be freed, as far as the allocator knows: slots claimed by sessions keep a slab alive,
-// and slab 0 holds the root directory.
+// Those that may be freed, as far as the allocator knows: slots claimed by sessions keep a slab
+// alive, and slab 0 holds the root directory.
 std::vector<std::uint32_t> SlabTable::unclaimed_slabs() const {
   std::vector<std::uint32_t> unclaimed;
   for (std::uint32_t n = 1; n < layout_.slabs; ++n) {

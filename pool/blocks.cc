@@ -1,9 +1,9 @@
 // A file system tells a file's extents (FIEMAP), and what lies between them are holes. Extents that
 // are reserved and were never written count: they have their blocks.
 //
-// XFS makes sure of as much free space as fallocate is given bytes, up to 8 GiB at a time, before it
-// looks whether they have blocks. So only holes are asked for. Blocks shared with another file (a
-// copy by reflink) are copied, by both files, when they are stored to. They are copied at once
+// XFS makes sure of as much free space as fallocate is given bytes, up to 8 GiB at a time, before
+// it looks whether they have blocks. So only holes are asked for. Blocks shared with another file
+// (a copy by reflink) are copied, by both files, when they are stored to. They are copied at once
 // instead, a piece at a time: having copied a piece XFS makes sure of as much free space once more.
 // So where space is short, pieces become smaller before it counts as missing.
 #include "pool/blocks.h"

@@ -1,5 +1,5 @@
-// Whether all of a file has blocks of its own. A store through a mapping to what has none, or shares
-// them with a copy, takes one then; on a full file system it is a signal instead.
+// Whether all of a file has blocks of its own. A store through a mapping to what has none, or
+// shares them with a copy, takes one then; on a full file system it is a signal instead.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -21,11 +21,11 @@ struct FilePart {
 // REQUIRES: extents in the order of their offsets.
 std::vector<FilePart> holes_between(std::span<const FilePart> extents, std::uint64_t bytes);
 
-// Gives the first `bytes` bytes of the file their blocks: those of a sparse copy's holes, and its own
-// instead of those it shares with a copy (`cp` on XFS), which takes as long as copying them. Where
-// nothing is missing nothing is asked for: some file systems want as much free space as is asked
-// for, whatever of it is there already. Does nothing where the file system cannot do it: Btrfs parts
-// no copies. Errors: no_space, io_error.
+// Gives the first `bytes` bytes of the file their blocks: those of a sparse copy's holes, and its
+// own instead of those it shares with a copy (`cp` on XFS), which takes as long as copying them.
+// Where nothing is missing nothing is asked for: some file systems want as much free space as is
+// asked for, whatever of it is there already. Does nothing where the file system cannot do it:
+// Btrfs parts no copies. Errors: no_space, io_error.
 void own_blocks(int fd, std::uint64_t bytes, const std::string& path);
 
 // Asks for the blocks of a new, still empty file to be stored to where they are, not anew at each

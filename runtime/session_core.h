@@ -100,8 +100,8 @@ class SessionCore {
       make_ranged();
     return *ranged_;
   }
-  // What all operations of users go through: one for which there was no memory, or that the pool let
-  // down half-way, ends the attempt, whatever the body catches.
+  // What all operations of users go through: one for which there was no memory, or that the pool
+  // let down half-way, ends the attempt, whatever the body catches.
   template <class Operation>
   [[gnu::always_inline]] decltype(auto) operate(Operation&& operation) {
     try {

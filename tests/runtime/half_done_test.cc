@@ -1,4 +1,5 @@
-// What a body catches in the midst of a change to several objects: half of it must not be committed.
+// What a body catches in the midst of a change to several objects: half of it must not be
+// committed.
 #include <array>
 #include <fstream>
 #include <string>
