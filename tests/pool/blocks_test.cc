@@ -50,6 +50,7 @@ struct FileSystem {
   std::uint64_t free_bytes = std::uint64_t{1} << 40;
   std::vector<Allocation> allocations;
   int file_flags = 0;
+  std::vector<std::uint64_t> sizes_at_flags;  // of the files whose flags were set
 
   void add(std::uint64_t block, std::uint64_t blocks, std::uint32_t flags = 0) {
     ::fiemap_extent extent{};
@@ -88,6 +89,16 @@ struct FileSystem {
     system->f_frsize = kBlock;
     system->f_blocks = ~std::uint64_t{0};
     system->f_bavail = free_bytes / kBlock;
+    return 0;
+  }
+
+  int set_flags(int fd, int to) {
+    sizes_at_flags.push_back(file_size(fd, "file"));
+    if (error != 0) {
+      errno = error;
+      return -1;
+    }
+    file_flags = to;
     return 0;
   }
 
@@ -234,12 +245,15 @@ TEST_CASE("no room to part from a copy is no_space, and a file system that canno
   CHECK(files.allocations.back().bytes == kSmall);
 }
 
-TEST_CASE("a new pool asks to be stored to in place, and nothing else of its file changes") {
+// Btrfs takes the flag of an empty file only.
+TEST_CASE("a new pool asks to be stored to in place, as long as its file is empty") {
   InPlace files;
   files.file_flags = FS_NOATIME_FL;
+  files.error = GENERATE(0, EOPNOTSUPP);
   const TempPath at("in-place");
   make_small(at).reset();
-  CHECK(files.file_flags == (FS_NOATIME_FL | FS_NOCOW_FL));
+  CHECK(files.file_flags == (files.error == 0 ? FS_NOATIME_FL | FS_NOCOW_FL : FS_NOATIME_FL));
+  CHECK(files.sizes_at_flags == std::vector<std::uint64_t>{0});
 }
 
 TEST_CASE("where extents are not told all is asked for, if there are fewer blocks than bytes") {
@@ -315,9 +329,7 @@ int ioctl(int fd, unsigned long request, ...) noexcept {
     return 0;
   }
   if (sp3::pool::in_place != nullptr && request == FS_IOC_SETFLAGS) {
-    // Btrfs takes this flag of an empty file only.
-    sp3::pool::in_place->file_flags = *static_cast<const int*>(argument);
-    return 0;
+    return sp3::pool::in_place->set_flags(fd, *static_cast<const int*>(argument));
   }
   return static_cast<int>(::syscall(SYS_ioctl, fd, request, argument));
 }
