@@ -11,6 +11,8 @@
 
 #include <sp3/containers/bp_tree.h>
 
+#include "index/slab_table.h"
+#include "pool/pool_file.h"
 #include "tests/runtime/one_pool.h"
 
 namespace {
@@ -66,6 +68,9 @@ struct Cell {
 };
 struct Large {
   std::array<std::uint64_t, 32768> words{};
+};
+struct Page {
+  std::array<std::uint64_t, 490> words{};
 };
 struct Thing {
   std::array<std::uint64_t, 3> words{};
@@ -308,6 +313,37 @@ TEST_CASE("without memory to hand out free slots none of them is lost") {
 }
 
 // It stayed pinned, and the other waited for its grace for ever.
+TEST_CASE("without memory to free slabs none is, and for many it takes no more than for a few") {
+  const TempPath path;
+  const auto file = pool::PoolFile::create(path.path(), kTinyPool, quiet_options());
+  base::EpochDomain epochs{1};
+  epochs.admit(0);
+  index::SlabTable table(file->memory(), file->layout(), file->identity(), epochs,
+                         [](int error) { FAIL(error); });
+  std::vector<index::Place> places;
+  table.take(detail::type_info<Cell>, 1, places);  // of slab 0, which stays
+  places.clear();
+  while (table.slabs_used() < file->layout().slabs) {
+    table.take(detail::type_info<Page>, 1, places);
+  }
+  table.give_back(places);
+  REQUIRE(places.size() > 40);
+  std::vector<std::uint32_t> freed;
+  long allocations = 0;
+  for (bool done = false; !done; allocations += done ? 0 : 1) {
+    allocations_left = allocations;
+    try {
+      freed = table.free_empty_slabs(100);
+      done = true;
+    } catch (const std::bad_alloc&) {
+      REQUIRE(table.slabs_used() == file->layout().slabs);
+    }
+    allocations_left = kPlenty;
+  }
+  CHECK(freed.size() == places.size());
+  CHECK(allocations < 20);
+}
+
 TEST_CASE("a thread of a checkpoint without memory for its copies ends it, and the others go on") {
   Options options = roomy_options();
   options.checkpoint.threads = 2;
