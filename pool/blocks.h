@@ -29,8 +29,9 @@ std::vector<FilePart> holes_between(std::span<const FilePart> extents, std::uint
 void own_blocks(int fd, std::uint64_t bytes, const std::string& path);
 
 // Asks for the blocks of a new, still empty file to be stored to where they are, not anew at each
-// store (Btrfs; others do so anyway). That costs the file system's checksums of the file: the pool
-// has its own. Does nothing where the file system cannot do it.
+// store (Btrfs; others do so anyway). That costs the file system's checksums and compression of the
+// file: the pool has its own checksums, but for homes. Does nothing where the file system cannot do
+// it.
 void store_in_place(int fd) noexcept;
 
 }  // namespace sp3::pool

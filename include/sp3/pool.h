@@ -38,8 +38,9 @@ class SP3_API Pool {
   // Opens a pool, recovering first if it was not closed.
   // Errors: not_found, is_a_directory, permission_denied, pool_in_use, not_a_pool, wrong_version,
   // wrong_size, wrong_uuid, damaged_superblock, damaged_metadata, damaged_log, unsupported,
-  // invalid_argument (path, options), no_space (for the holes of a sparse copy, or by the process's
-  // limit on files), io_error, outcome_unknown (while its first transaction is made durable).
+  // invalid_argument (path, options), no_space (for the holes of a sparse copy, for blocks that
+  // a copy shares, or by the process's limit on files), io_error, outcome_unknown (while its first
+  // transaction is made durable).
   static Pool open(const std::filesystem::path& path, const Options& options = {});
 
   // Describes a pool without opening it for use or changing a byte. Errors: as open.
