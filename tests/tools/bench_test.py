@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 from command_line import ERROR, OK, USAGE, CommandTest, main
 
@@ -362,14 +361,9 @@ class BenchTest(CommandTest):
         where = {"PATH": f"{self.directory.name}:{os.environ['PATH']}"}
         with subprocess.Popen([self.SP3, "lockbench", "--instructions", "--lock", "grid", "--held", "0"],
                               env=os.environ | where) as process:
-            pid = ""
-            while process.poll() is None and not pid.endswith("\n"):
-                time.sleep(0.01)
-                if os.path.exists(note):
-                    with open(note, encoding="utf-8") as file:
-                        pid = file.read()
+            pid = self.noted_by_child(process, note)
             process.terminate()
-        self.assert_ends(int(pid))
+        self.assert_ends(pid)
 
     def test_recovery_bench_recovers_one_log_in_every_way(self):
         fields = {"strategy": str, "threads": int, "writers": int, "checkpoint_ms": int,

@@ -83,6 +83,16 @@ class CommandTest(unittest.TestCase):
         self.assertTrue(lines[0].startswith("sp3: "), lines)
         return lines[0]
 
+    def noted_by_child(self, process, note):
+        """The process id that a child of `process` writes into the file `note`, as a line."""
+        pid = ""
+        while process.poll() is None and not pid.endswith("\n"):
+            time.sleep(0.01)
+            if os.path.exists(note):
+                with open(note, encoding="utf-8") as file:
+                    pid = file.read()
+        return int(pid)
+
     def assert_ends(self, pid):
         """Waits until the process, whose parent is gone, has ended too."""
         deadline = time.monotonic() + 30

@@ -222,14 +222,9 @@ class SimTest(CommandTest):
         simulator = self.simulator_beside(f"echo $$ > '{note}'; exec sleep 60\n")
         with subprocess.Popen([simulator, "--validate", "--workload", "sps", "--system", "sp3"],
                               cwd=self.directory.name) as process:
-            pid = ""
-            while process.poll() is None and not pid.endswith("\n"):
-                time.sleep(0.01)
-                if os.path.exists(note):
-                    with open(note, encoding="utf-8") as file:
-                        pid = file.read()
+            pid = self.noted_by_child(process, note)
             process.kill()
-        self.assert_ends(int(pid))
+        self.assert_ends(pid)
 
     def test_a_campaign_counts_what_it_checked(self):
         found = self.campaign("--crash", "--seeds", "2-3", "--case-transactions", "2")
