@@ -77,10 +77,6 @@ class SessionCore {
   // For another session that finds the pool full.
   [[nodiscard]] SlotCache& slots() noexcept { return slots_; }
   [[nodiscard]] bool is_idle() const noexcept { return !running_.load(std::memory_order_acquire); }
-  // relaxed: for the thread that runs it.
-  [[nodiscard]] bool is_running() const noexcept {
-    return running_.load(std::memory_order_relaxed);
-  }
   // Whether this thread is inside one of its bodies.
   [[nodiscard]] bool runs_here() const noexcept {
     return running_.load(std::memory_order_acquire) &&
@@ -154,6 +150,10 @@ class SessionCore {
   void note_conflict(Conflict reason) noexcept;
 
   // The read phase (transaction.cc).
+  // relaxed: for the thread that runs it.
+  [[nodiscard]] bool is_running() const noexcept {
+    return running_.load(std::memory_order_relaxed);
+  }
   void begin_operation();
   void start_reading();
   [[noreturn]] void fail_outside_body() const;

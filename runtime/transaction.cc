@@ -380,15 +380,17 @@ void SessionCore::refuse() noexcept {
 }
 
 // What the pool holds or has room for is nobody's fault, so a container cannot have foreseen it. An
-// attempt that has changed nothing yet may go on.
+// attempt that has changed nothing yet may go on, but not in a full pool.
 [[gnu::cold]] void SessionCore::refuse_after(const Error& error) noexcept {
-  if (writes_.empty()) return;
   switch (error.code()) {
+    case ErrorCode::pool_full:
+      return refuse();
     case ErrorCode::damaged_metadata:
     case ErrorCode::io_error:
     case ErrorCode::object_too_large:
-      return refuse();
-    default:  // of the caller's making, or refused already
+      if (!writes_.empty()) refuse();
+      return;
+    default:  // of the caller's making
       return;
   }
 }
@@ -461,7 +463,6 @@ std::vector<index::Place>& SessionCore::find_slots(const detail::TypeInfo& type)
       slab_waits_ = 0;
     }
     if (!pool_is_full() && logs_) conflict(Conflict::pool_full);
-    refuse();
     throw;
   }
 }
