@@ -20,6 +20,7 @@
 #include "base/counter.h"
 #include "base/epoch.h"
 #include "base/hash.h"
+#include "base/prefetch.h"
 #include "rangelock/node.h"
 #include "rangelock/node_chain.h"
 
@@ -78,6 +79,7 @@ class NodePool {
       refill(tall);
     Node* const node = free_[tall];
     free_[tall] = node->pool_next;
+    base::prefetch_for_write(free_[tall]);
     return node;
   }
   template <bool tall>
@@ -107,12 +109,15 @@ struct OwnerCore {
   const std::uint32_t number;
   std::atomic<std::uint64_t> token;  // introspection by other threads
   NodePool pool;
-  std::uint64_t random;  // state of next_random
+  std::uint64_t random;            // state of next_random
+  std::uint64_t last_meeting = 0;  // how many were acquired then (ordered_list.cc)
   base::Counter acquired, released, contended, waited_ns;
 
   [[nodiscard]] std::size_t held() const noexcept { return acquired.get() - released.get(); }
 
   std::uint64_t next_random() noexcept { return random = base::next_random(random); }
+  // Whether to do now what is to be done one time in 2^bits.
+  bool draws_one_in(unsigned bits) noexcept { return next_random() >> (64 - bits) == 0; }
 };
 
 class Domain {

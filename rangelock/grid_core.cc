@@ -306,7 +306,7 @@ inline void GridCore::release(const Claim& claim) noexcept {
 }
 
 [[gnu::noinline]] void GridCore::release_in_lists(const Claim& claim) noexcept {
-  ordered_.release(unmarked_node_of(claim.place[1]), claim.range);
+  ordered_.release(*claim.owner, unmarked_node_of(claim.place[1]), claim.range);
   // After: who still counts us only searches the lists in vain. (10) release: the critical section
   // happens before whoever does not search the lists, because nothing is counted any more (11).
   if (claim.place[0] == kInLists) {

@@ -10,12 +10,14 @@
 namespace sp3::rangelock {
 
 enum class Hook : std::uint8_t {
-  before_link,     // the gap is found; the next instruction links the node into it
-  before_unlock,   // the next instruction marks the node
-  before_unlink,   // a marked node is about to be unlinked
-  before_resolve,  // an exclusive range is linked, and shared ranges not yet looked for
-  before_sleep,    // queued, and about to sleep
-  inside_bucket,   // inside a bucket of the grid, the first time since its bit was cleared
+  before_link,         // the gap is found; the next instruction links the node into it
+  before_unlock,       // the next instruction marks the node
+  before_unlink,       // a marked node is about to be unlinked
+  before_resolve,      // an exclusive range is linked, and shared ranges not yet looked for
+  before_sleep,        // queued, and about to sleep
+  signpost_linked,     // a signpost is in the list, and not yet in the table
+  signpost_withdrawn,  // it is no longer in the table, and still in the list
+  inside_bucket,       // inside a bucket of the grid, the first time since its bit was cleared
 };
 
 using HookFunction = void (*)(Hook at);

@@ -196,7 +196,7 @@ RangeHandle SkiplistRangeLock::try_acquire(RangeOwner& owner, std::uint64_t begi
 
 void SkiplistRangeLock::release_handle(RangeHandle& handle) {
   release_by(handle, [this](const rangelock::Claim& claim) {
-    core_->release(rangelock::unmarked_node_of(claim.place[0]), claim.range);
+    core_->release(*claim.owner, rangelock::unmarked_node_of(claim.place[0]), claim.range);
   });
 }
 

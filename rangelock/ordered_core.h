@@ -33,9 +33,14 @@ class OrderedCore {
   Node* attempt(OwnerCore& owner, const Range& range, RangeMode mode, Blocker& blocker);
   // The same, compiled into its caller; for ordered_core.cc.
   Node* attempt_inline(OwnerCore& owner, const Range& range, RangeMode mode, Blocker& blocker);
-  // REQUIRES: the node holds the range; after mark it may be anybody's.
-  void release(Node* node, const Range& range) noexcept {
-    OrderedList::mark(node);
+  // REQUIRES: the node holds the owner's range; no Pin of the owner. Once it is marked the node may
+  // be anybody's.
+  void release(OwnerCore& owner, Node* node, const Range& range) noexcept {
+    if (node->mode == RangeMode::exclusive) {
+      exclusive_.release(owner, node);
+    } else {
+      OrderedList::mark(node);
+    }
     queue_.released(range);
   }
   // The same, for a range that its owner could not have after all. Others may have taken the node

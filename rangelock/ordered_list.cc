@@ -1,11 +1,24 @@
 #include "rangelock/ordered_list.h"
 
 #include <bit>
+#include <new>
 
 #include "base/assert.h"
 #include "rangelock/hook.h"
 
 namespace sp3::rangelock {
+
+namespace {
+
+// How often, one time in 2^bits, an acquisition changes what the next ones will find.
+constexpr unsigned kPlant = 2;    // a signpost, where it misses one
+constexpr unsigned kReplace = 3;  // instead, if the table's place is taken: what is there goes
+constexpr unsigned kMoveCloser = 4;
+constexpr unsigned kMoveApart = 3;
+// Acquisitions of an owner from one meeting to the next, below which it meets others too often.
+constexpr std::uint64_t kOften = 32;
+
+}  // namespace
 
 // Its links lead nowhere, and nobody follows them: searches stop at its begin.
 constinit OrderedList::Sentinel OrderedList::end_{.node = {.begin = kRangeMax}};
@@ -17,6 +30,8 @@ OrderedList::OrderedList(unsigned max_height) : max_height_(max_height) {
     ::new (&head_.next(level)) std::atomic<Link>(end_link());
   }
 }
+
+OrderedList::~OrderedList() { delete signposts_.load(std::memory_order_relaxed); }
 
 void OrderedList::clear(NodePool& pool) noexcept {
   for (unsigned level = kMaxHeight; level-- > 0;) {
@@ -91,21 +106,16 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
   return pred;
 }
 
-// Fills the path for `begin`: every pred was live, with the given link, when it was read, and on
-// the bottom level there were only marked nodes between it and succ. False: a pred was unlocked
-// meanwhile, or its link changed.
-[[gnu::always_inline]] inline bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin,
-                                                           Path& path) {
-  Node* pred = &head_.node;
-  if (path.levels > 1) {
-    pred = descend(owner, begin, path);
-    if (pred == nullptr) [[unlikely]]
-      return false;
-  }
+// The bottom level of a search, from a node at or before `begin`. Lost: a pred was unlocked
+// meanwhile, or its link changed. `limited`: to kShortWalk live nodes.
+template <bool limited>
+[[gnu::always_inline]] inline OrderedList::Walk OrderedList::walk(OwnerCore& owner, Node* pred,
+                                                                  std::uint64_t begin, Path& path) {
   Link link = pred->next(0).load(std::memory_order_acquire);
   if (is_marked(link)) [[unlikely]]
-    return false;
+    return Walk::lost;
   Node* node = unmarked_node_of(link);
+  unsigned passed = 0;
   for (;;) {
     const Link next = node->next(0).load(std::memory_order_acquire);
     if (is_marked(next)) {
@@ -114,7 +124,10 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
     }
     if (node->begin > begin) break;
     if (link != link_to(node) && !unlink_run(owner, 0, pred, link, node)) [[unlikely]]
-      return false;
+      return Walk::lost;
+    if constexpr (limited) {
+      if (++passed > kShortWalk) return Walk::too_long;
+    }
     pred = node;
     link = next;
     node = unmarked_node_of(next);
@@ -122,7 +135,20 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
   path.pred[0] = pred;
   path.link[0] = link;
   path.succ = node;
-  return true;
+  return Walk::arrived;
+}
+
+// Fills the path for `begin`: every pred was live, with the given link, when it was read, and on
+// the bottom level there were only marked nodes between it and succ. False: it was lost.
+[[gnu::always_inline]] inline bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin,
+                                                           Path& path) {
+  Node* pred = &head_.node;
+  if (path.levels > 1) {
+    pred = descend(owner, begin, path);
+    if (pred == nullptr) [[unlikely]]
+      return false;
+  }
+  return walk<false>(owner, pred, begin, path) == Walk::arrived;
 }
 
 [[gnu::noinline]] void OrderedList::search(OwnerCore& owner, std::uint64_t begin, Path& path) {
@@ -216,38 +242,216 @@ inline void OrderedList::tidy(OwnerCore& owner, const Path& path) noexcept {
     unlink_run(owner, 0, path.pred[0], path.link[0], path.succ);
 }
 
-[[gnu::noinline]] void OrderedList::refuse(OwnerCore& owner, const Path& path, const Node& overlap,
-                                           Blocker& blocker) noexcept {
-  blocker = overlap.as_blocker();
+// Whether a node for the range can be linked where the path leads. `moved`: signposts were in its
+// way and are removed, so that another search is due. `taken`: `blocker` is.
+[[gnu::always_inline]] inline OrderedList::Gap OrderedList::look_into_gap(OwnerCore& owner,
+                                                                          const Path& path,
+                                                                          const Range& range,
+                                                                          Blocker& blocker) {
+  const Node* const overlap = overlap_on(path, range);
+  if (overlap == nullptr) [[likely]]
+    return Gap::free;
+  return look_into_full_gap(owner, path, range, overlap, blocker);
+}
+
+[[gnu::noinline]] OrderedList::Gap OrderedList::look_into_full_gap(OwnerCore& owner,
+                                                                   const Path& path,
+                                                                   const Range& range,
+                                                                   const Node* overlap,
+                                                                   Blocker& blocker) noexcept {
+  if (is_signpost(*overlap)) {
+    overlap = make_way(owner, path, range);
+    if (overlap == nullptr) return Gap::moved;
+  }
+  blocker = overlap->as_blocker();
   tidy(owner, path);
+  return Gap::taken;
+}
+
+// Removes the signposts inside the range, the first of which is succ; unless a held range is in its
+// way behind them: then that is the result.
+const Node* OrderedList::make_way(OwnerCore& owner, const Path& path, const Range& range) noexcept {
+  const auto next_of = [](const Node* node) {
+    return node->next(0).load(std::memory_order_acquire);
+  };
+  for (const Node* node = path.succ; node->begin < range.end;) {
+    const Link next = next_of(node);
+    if (!is_marked(next) && !is_signpost(*node)) return node;
+    node = node_of(next);
+  }
+  Signposts& signposts = *signposts_.load(std::memory_order_acquire);
+  for (Node* node = path.succ; node->begin < range.end; node = node_of(next_of(node))) {
+    if (is_marked(next_of(node))) continue;
+    if (!is_signpost(*node)) break;  // it has just come; the next search finds it
+    remove(signposts, node);
+  }
+  if (owner.draws_one_in(kMoveApart)) signposts.move_apart();
+  return nullptr;
+}
+
+inline void OrderedList::remove(Signposts& signposts, Node* signpost) noexcept {
+  signposts.withdraw(signpost);
+  hook(Hook::signpost_withdrawn);
+  mark(signpost);
 }
 
 Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
                                  Blocker& blocker) {
+  // acquire: pairs with note_meeting().
+  if (Signposts* const signposts = signposts_.load(std::memory_order_acquire)) [[unlikely]]
+    return link_nearby(owner, *signposts, range, state, path, blocker);
+  return link_from_head(owner, range, state, path, blocker);
+}
+
+[[gnu::always_inline]] inline Node* OrderedList::link_from_head(OwnerCore& owner,
+                                                                const Range& range, NodeState state,
+                                                                Path& path, Blocker& blocker) {
   const unsigned height = draw_height(owner, path);
   if (!try_search(owner, range.begin, path)) [[unlikely]]
     search(owner, range.begin, path);
-  if (const Node* const overlap = overlap_on(path, range)) {
-    refuse(owner, path, *overlap, blocker);
-    return nullptr;
-  }
+  const Gap gap = look_into_gap(owner, path, range, blocker);
+  if (gap == Gap::taken) return nullptr;
   Node* const node = make_node(owner, range, RangeMode::exclusive, state, height);
-  if (link_bottom(owner, node, path)) [[likely]]
-    return node;
-  return link_disjoint_again(owner, node, path, blocker);
+  if (gap == Gap::free) [[likely]] {
+    if (link_bottom(owner, node, path)) [[likely]]
+      return node;
+    note_meeting(owner, range);
+  }
+  return link_again(owner, node, path, blocker);
 }
 
-[[gnu::noinline]] Node* OrderedList::link_disjoint_again(OwnerCore& owner, Node* node, Path& path,
-                                                         Blocker& blocker) {
-  do {
+[[gnu::noinline]] Node* OrderedList::link_again(OwnerCore& owner, Node* node, Path& path,
+                                                Blocker& blocker) {
+  for (;;) {
     search(owner, node->begin, path);
-    if (const Node* const overlap = overlap_on(path, node->range())) {
-      refuse(owner, path, *overlap, blocker);
+    const Gap gap = look_into_gap(owner, path, node->range(), blocker);
+    if (gap == Gap::free && link_bottom(owner, node, path)) return node;
+    if (gap == Gap::taken) break;
+  }
+  owner.pool.free(node);
+  return nullptr;
+}
+
+// The same from a signpost, with a search that has no levels but the bottom one; from the head
+// where there is none, or ranges lie so densely that towers are needed.
+[[gnu::noinline]] Node* OrderedList::link_nearby(OwnerCore& owner, Signposts& signposts,
+                                                 const Range& range, NodeState state, Path& path,
+                                                 Blocker& blocker) {
+  Node* node = nullptr;
+  path.levels = 1;
+  for (;;) {
+    Node* const signpost = signpost_before(owner, signposts, range.begin);
+    if (signpost == nullptr) [[unlikely]]
+      break;
+    const Walk walked = walk<true>(owner, signpost, range.begin, path);
+    if (walked == Walk::lost) [[unlikely]]
+      continue;
+    if (walked == Walk::too_long) [[unlikely]] {
+      if (owner.draws_one_in(kMoveCloser)) signposts.move_closer(range);
+      break;
+    }
+    const Gap gap = look_into_gap(owner, path, range, blocker);
+    if (gap == Gap::moved) [[unlikely]]
+      continue;
+    if (gap == Gap::taken) [[unlikely]] {
+      if (node != nullptr) owner.pool.free(node);
+      return nullptr;
+    }
+    if (node == nullptr) node = make_node(owner, range, RangeMode::exclusive, state, 1);
+    if (link_bottom(owner, node, path)) [[likely]]
+      return node;
+    note_meeting(owner, range);
+  }
+  if (node != nullptr) owner.pool.free(node);
+  return link_from_head(owner, range, state, path, blocker);
+}
+
+// The signpost from which to look for the address; null if there is none nearby.
+inline Node* OrderedList::signpost_before(OwnerCore& owner, Signposts& signposts,
+                                          std::uint64_t address) noexcept {
+  const std::uint64_t place = signposts.place_before(address);
+  if (Node* const signpost = signposts.find(place)) [[likely]]
+    return signpost;
+  Node* const signpost = plant(owner, signposts, place);
+  return signpost != nullptr ? signpost : signposts.find_before(place);
+}
+
+// A new signpost at the place; null if there is none, for whatever reason. Not each who misses one
+// plants it: where wide ranges remove them again and again that would be in vain.
+[[gnu::noinline]] Node* OrderedList::plant(OwnerCore& owner, Signposts& signposts,
+                                           std::uint64_t place) noexcept try {
+  if (!owner.draws_one_in(kPlant)) return nullptr;
+  if (Node* const other = signposts.occupant(place)) {
+    if (owner.draws_one_in(kReplace)) replace(owner, signposts, other);
+    return nullptr;
+  }
+  Node* const node = make_node(owner, {place, place}, RangeMode::exclusive, NodeState::held, 1);
+  if (!signposts.reserve(node)) {
+    owner.pool.free(node);
+    return nullptr;
+  }
+  Path path;
+  do {
+    Node* const before = signposts.find_before(place);
+    if (before == nullptr || walk<true>(owner, before, place, path) != Walk::arrived) {
+      path.levels = levels_.load(std::memory_order_relaxed);
+      search(owner, place, path);
+    }
+    if (path.pred[0]->end > place) {  // a range lies across it, or begins there
+      signposts.withdraw(node);
+      tidy(owner, path);
       owner.pool.free(node);
       return nullptr;
     }
   } while (!link_bottom(owner, node, path));
-  return node;
+  hook(Hook::signpost_linked);
+  return signposts.publish(node) ? node : nullptr;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+// Makes room in the table. What is at a place where none would be planted now is left from when
+// they were closer to each other; otherwise there are more places than the table has.
+void OrderedList::replace(OwnerCore& owner, Signposts& signposts, Node* other) noexcept {
+  if (signposts.is_place(other->begin) && owner.draws_one_in(kMoveApart)) signposts.move_apart();
+  remove(signposts, other);
+}
+
+// Two acquisitions wanted the same link. If they were for ranges far from each other, they shall
+// not meet again.
+[[gnu::noinline]] void OrderedList::note_meeting(OwnerCore& owner, const Range& range) noexcept {
+  const std::uint64_t now = owner.acquired.get();
+  const bool often = now - owner.last_meeting < kOften;
+  owner.last_meeting = now;
+  Signposts* signposts = signposts_.load(std::memory_order_acquire);
+  if (signposts != nullptr) {
+    if (often && owner.draws_one_in(kMoveCloser)) signposts->move_closer(range);
+    return;
+  }
+  std::unique_ptr<Signposts> made(new (std::nothrow) Signposts(range));
+  // release: the table is made before link_disjoint() finds it. Without memory it goes without.
+  if (made != nullptr &&
+      signposts_.compare_exchange_strong(signposts, made.get(), std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+    made.release();
+  }
+}
+
+// Whoever comes next would have to take its line from us to pass the node. That it is linked
+// directly behind the signpost is what makes this cheap: to search for its predecessor is not.
+[[gnu::noinline]] void OrderedList::release_nearby(OwnerCore& owner, const Signposts& signposts,
+                                                   Node* node) noexcept {
+  const Pin pin(owner);  // once it is marked it may be anybody's
+  Node* const signpost = signposts.find(signposts.place_before(node->begin));
+  // (1), as in mark().
+  const Link succ = node->next(0).fetch_or(kMark, std::memory_order_seq_cst);
+  hook(Hook::before_unlink);
+  Link expected = link_to(node);
+  if (signpost != nullptr && signpost->next(0).load(std::memory_order_relaxed) == expected &&
+      signpost->next(0).compare_exchange_strong(expected, succ, std::memory_order_acq_rel,
+                                                std::memory_order_relaxed)) {
+    owner.pool.retire(node);
+  }
 }
 
 Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
@@ -283,10 +487,22 @@ void OrderedList::retreat(Node* node) noexcept {
   node->next(0).fetch_or(kMark, std::memory_order_seq_cst);
 }
 
+// A search that changes no signposts; false if it did not arrive.
+inline bool OrderedList::search_nearby(OwnerCore& owner, std::uint64_t begin, Path& path) {
+  const Signposts* const signposts = signposts_.load(std::memory_order_acquire);
+  if (signposts == nullptr) [[likely]]
+    return false;
+  Node* const signpost = signposts->find(signposts->place_before(begin));
+  return signpost != nullptr && walk<true>(owner, signpost, begin, path) == Walk::arrived;
+}
+
 Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach) {
   Path path;
-  path.levels = levels_.load(std::memory_order_relaxed);
-  search(owner, range.begin > reach ? range.begin - reach : 0, path);
+  const std::uint64_t from = range.begin > reach ? range.begin - reach : 0;
+  if (!search_nearby(owner, from, path)) {
+    path.levels = levels_.load(std::memory_order_relaxed);
+    search(owner, from, path);
+  }
   tidy(owner, path);
   Node* pred = path.pred[0];
   if (pred != &head_.node && pred->end > range.begin) return pred;
@@ -307,7 +523,7 @@ Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint6
       node = end;
       continue;
     }
-    if (node->end > range.begin) return node;
+    if (node->end > range.begin && !is_signpost(*node)) return node;
     pred = node;
     node = unmarked_node_of(next);
   }

@@ -5,29 +5,34 @@
 //   - A search treats a run of marked nodes as not there. One CAS on the link of the live node
 //     before the run unlinks all of it; on the bottom level the CAS that links a new node does that
 //     too. So what is unlocked is walked over once, whatever comes next.
-//   - A node is unlinked by whoever comes next, never by its unlocker, and retired by whoever takes
-//     it off its last level.
+//   - A node is unlinked by whoever comes next, or by its unlocker if it is next to a signpost, and
+//     retired by whoever takes it off its last level.
 //   - Towers are as high as the number of nodes calls for: whoever draws a height above the top
 //     level looks at it, adds a level if there are many nodes on it, and drops it if there are
 //     none.
 //   - All levels end in one node that begins behind every range, so that no step of a search has to
 //     ask whether there is a next node.
+//   - Once acquisitions have met at a link, searches begin at signposts (signposts.h), where there
+//     are any. What is linked from there has no tower.
 //
 // Thread safety: all members but the destructor by any thread; callers are pinned wherever `Pin` is
 // REQUIRED. Reclamation: epochs; a node is retired when it is off all its levels.
 // Invariants:
-//   1. On each level, begins ascend along the links (equal ones only where overlaps are allowed).
+//   1. On each level, begins ascend along the links. Equal ones: only where overlaps are allowed,
+//      and of signposts and a range, which is the last.
 //   2. A node on level i is on all levels below, unless its bottom link is marked.
 //   3. A marked link never changes again.
-//   4. Without overlaps: the ranges of unmarked nodes are disjoint.
+//   4. Without overlaps: the ranges of unmarked nodes are disjoint, and none has a signpost inside.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "rangelock/domain.h"
 #include "rangelock/node.h"
+#include "rangelock/signposts.h"
 
 namespace sp3::rangelock {
 
@@ -35,6 +40,7 @@ class OrderedList {
  public:
   // REQUIRES: 1 <= max_height <= kMaxHeight.
   explicit OrderedList(unsigned max_height);
+  ~OrderedList();
   OrderedList(const OrderedList&) = delete;
   OrderedList& operator=(const OrderedList&) = delete;
   // Gives all nodes to the pool. REQUIRES: nobody else uses the list, now or later.
@@ -64,6 +70,13 @@ class OrderedList {
   static void retreat(Node* node) noexcept;
 
   // Unlocks: from now on the node is not there. REQUIRES: the node is live, its tower built.
+  // release: no Pin of this owner, who holds the node.
+  void release(OwnerCore& owner, Node* node) noexcept {
+    const Signposts* const signposts = signposts_.load(std::memory_order_acquire);
+    if (signposts == nullptr || node->height != 1) [[likely]]
+      return mark(node);
+    release_nearby(owner, *signposts, node);
+  }
   static void mark(Node* node) noexcept {
     for (unsigned level = node->height; level-- > 1;) {
       // relaxed: only tells others not to link behind it; the bottom level decides.
@@ -81,13 +94,13 @@ class OrderedList {
   [[nodiscard]] bool is_empty() const noexcept {
     return head_.next(0).load(std::memory_order_acquire) == end_link();
   }
-  // Calls visit(const Node&) for each live node. REQUIRES: Pin.
+  // Calls visit(const Node&) for each live node that holds a range. REQUIRES: Pin.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const Node* node = node_of(head_.next(0).load(std::memory_order_acquire));
          node != &end_.node;) {
       const Link link = node->next(0).load(std::memory_order_acquire);
-      if (!is_marked(link)) visit(*node);
+      if (!is_marked(link) && !is_signpost(*node)) visit(*node);
       node = node_of(link);
     }
   }
@@ -109,6 +122,10 @@ class OrderedList {
   void search(OwnerCore& owner, std::uint64_t begin, Path& path);
   bool try_search(OwnerCore& owner, std::uint64_t begin, Path& path);
   Node* descend(OwnerCore& owner, std::uint64_t begin, Path& path);
+  enum class Walk : std::uint8_t { arrived, lost, too_long };
+  template <bool limited>
+  Walk walk(OwnerCore& owner, Node* pred, std::uint64_t begin, Path& path);
+  bool search_nearby(OwnerCore& owner, std::uint64_t begin, Path& path);
   static Node* end_of_run(Node* node, unsigned level) noexcept;
   Node* skip_run(OwnerCore& owner, unsigned level, Node* pred, Node* first) noexcept;
   bool unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link link, Node* end) noexcept;
@@ -117,8 +134,22 @@ class OrderedList {
                          unsigned height);
   static const Node* overlap_on(const Path& path, const Range& range) noexcept;
   void tidy(OwnerCore& owner, const Path& path) noexcept;
-  void refuse(OwnerCore& owner, const Path& path, const Node& overlap, Blocker& blocker) noexcept;
-  Node* link_disjoint_again(OwnerCore& owner, Node* node, Path& path, Blocker& blocker);
+  enum class Gap : std::uint8_t { free, moved, taken };
+  Gap look_into_gap(OwnerCore& owner, const Path& path, const Range& range, Blocker& blocker);
+  Gap look_into_full_gap(OwnerCore& owner, const Path& path, const Range& range,
+                         const Node* overlap, Blocker& blocker) noexcept;
+  const Node* make_way(OwnerCore& owner, const Path& path, const Range& range) noexcept;
+  Node* link_from_head(OwnerCore& owner, const Range& range, NodeState state, Path& path,
+                       Blocker& blocker);
+  Node* link_again(OwnerCore& owner, Node* node, Path& path, Blocker& blocker);
+  Node* link_nearby(OwnerCore& owner, Signposts& signposts, const Range& range, NodeState state,
+                    Path& path, Blocker& blocker);
+  Node* signpost_before(OwnerCore& owner, Signposts& signposts, std::uint64_t address) noexcept;
+  Node* plant(OwnerCore& owner, Signposts& signposts, std::uint64_t place) noexcept;
+  static void replace(OwnerCore& owner, Signposts& signposts, Node* other) noexcept;
+  static void remove(Signposts& signposts, Node* signpost) noexcept;
+  static void release_nearby(OwnerCore& owner, const Signposts& signposts, Node* node) noexcept;
+  void note_meeting(OwnerCore& owner, const Range& range) noexcept;
   bool link_bottom(OwnerCore& owner, Node* node, Path& path);
   void build_upper_levels(OwnerCore& owner, Node* node, Path& path);
   void retire_run(OwnerCore& owner, unsigned level, Link first, const Node* end) noexcept;
@@ -128,11 +159,15 @@ class OrderedList {
   // the nodes on each next level, that one will have one or two.
   static constexpr unsigned kLongWalk = 4;
 
+  // From a signpost a search passes no more live nodes than this: then towers are the better way.
+  static constexpr unsigned kShortWalk = 8;
+
   static Sentinel end_;
 
   Sentinel head_{};
   const unsigned max_height_;
   alignas(base::kCacheLine) std::atomic<unsigned> levels_{1};  // that searches visit
+  std::atomic<Signposts*> signposts_{nullptr};                 // null until they are needed
 };
 
 }  // namespace sp3::rangelock

@@ -3,49 +3,12 @@
 
 #include <semaphore>
 
-#include "rangelock/hook.h"
+#include "tests/rangelock/stop.h"
 #include "tests/rangelock/support.h"
 
 using namespace sp3;
 using namespace sp3::tests;
 using rangelock::Hook;
-
-namespace {
-
-// Stops one chosen thread at one chosen hook, once, until it is told to go on.
-class Stop {
- public:
-  explicit Stop(Hook at) {
-    at_ = at;
-    armed_ = false;
-    rangelock::install_hook(&Stop::reached);
-  }
-  ~Stop() { rangelock::install_hook(nullptr); }
-  Stop(const Stop&) = delete;
-  Stop& operator=(const Stop&) = delete;
-
-  // From the thread that is to stop.
-  static void arm_me() {
-    chosen_ = std::this_thread::get_id();
-    armed_ = true;
-  }
-  static void wait_until_stopped() { stopped_.acquire(); }
-  static void go_on() { resumed_.release(); }
-
- private:
-  static void reached(Hook at) {
-    if (at != at_ || !armed_.load() || chosen_.load() != std::this_thread::get_id()) return;
-    armed_ = false;
-    stopped_.release();
-    resumed_.acquire();
-  }
-  static inline Hook at_{};
-  static inline std::atomic<bool> armed_{false};
-  static inline std::atomic<std::thread::id> chosen_{};
-  static inline std::binary_semaphore stopped_{0}, resumed_{0};
-};
-
-}  // namespace
 
 // T1 finds the gap between P and X for [35, 45) and stops. X is unlocked, and its memory would be
 // the first to be used again: for [30, 40), so that P leads to the same address as before. T1's CAS

@@ -1,0 +1,312 @@
+// Signposts: that they are where acquisitions met, in nobody's way, and gone when they should be.
+#include <catch2/catch.hpp>
+
+#include <semaphore>
+
+#include "rangelock/domain.h"
+#include "rangelock/signposts.h"
+#include "tests/rangelock/stop.h"
+#include "tests/rangelock/support.h"
+
+using namespace sp3;
+using namespace sp3::tests;
+using rangelock::Hook;
+
+namespace {
+
+// Two acquisitions want the same link, and one has to try again: from now on the lock has
+// signposts. Nothing is held afterwards.
+void meet(SkiplistRangeLock& lock) {
+  const Stop stop(Hook::before_link);
+  std::thread other([&] {
+    Stop::arm_me();
+    lock.unlock(lock.lock(100, 101));
+  });
+  Stop::wait_until_stopped();
+  lock.unlock(lock.lock(90, 91));
+  Stop::go_on();
+  other.join();
+}
+
+// Where the signpost before a range of one address is, since meet().
+constexpr std::uint64_t kApart = 64;
+constexpr std::uint64_t kAddress = 1000;
+constexpr std::uint64_t kPlace = kAddress / kApart * kApart;
+
+// Acquires until the calling thread has planted a signpost. REQUIRES: a Stop.
+void plant(SkiplistRangeLock& lock, std::uint64_t address) {
+  const std::uint64_t before = Stop::count(Hook::signpost_linked);
+  for (int i = 0; i < 1000 && Stop::count(Hook::signpost_linked) == before; ++i)
+    REQUIRE(is_free(lock, address, address + 1));
+  REQUIRE(Stop::count(Hook::signpost_linked) == before + 1);
+}
+
+// Nodes come round, and every one of them holds one range.
+void check_nodes(SkiplistRangeLock& lock) {
+  std::vector<RangeHandle> handles;
+  for (std::uint64_t i = 0; i < 600; ++i) {
+    handles.push_back(try_lock(lock, 2 * i, 2 * i + 1));
+    REQUIRE(handles.back());
+  }
+  CHECK(lock.holders().size() == handles.size());
+  for (std::uint64_t i = 0; i < 600; ++i) CHECK_FALSE(is_free(lock, 2 * i, 2 * i + 2));
+  lock.unlock_all(handles);
+  CHECK(lock.holders().empty());
+}
+
+}  // namespace
+
+TEST_CASE("neighbouring signposts never share a place of the table, however far apart") {
+  for (unsigned shift = 0; shift < 56; ++shift) {
+    rangelock::Signposts signposts({0, 1});
+    std::array<rangelock::Node, 256> nodes{};
+    for (std::uint64_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].begin = nodes[i].end = (i + 256 * 3) << shift;
+      INFO(i << " at distances of 2^" << shift);
+      REQUIRE(signposts.reserve(&nodes[i]));
+      CHECK(signposts.find(nodes[i].begin) == nullptr);
+      CHECK(signposts.occupant(nodes[i].begin) == nullptr);
+      REQUIRE(signposts.publish(&nodes[i]));
+      CHECK(signposts.find(nodes[i].begin) == &nodes[i]);
+      CHECK(signposts.occupant(nodes[i].begin) == &nodes[i]);
+    }
+    CHECK_FALSE(signposts.reserve(&nodes[7]));
+    signposts.withdraw(&nodes[7]);
+    CHECK(signposts.find(nodes[7].begin) == nullptr);
+    REQUIRE(signposts.reserve(&nodes[7]));
+    signposts.withdraw(&nodes[7]);  // by one who has met it in the list
+    CHECK_FALSE(signposts.publish(&nodes[7]));
+    CHECK(signposts.find(nodes[7].begin) == nullptr);
+  }
+}
+
+TEST_CASE("signposts stay far enough from each other for the ranges between them") {
+  for (const std::uint64_t length :
+       {std::uint64_t{1}, std::uint64_t{1000}, std::uint64_t{1} << 40, kRangeMax}) {
+    const Range range{0, length};
+    rangelock::Signposts signposts(range);
+    const auto distance = [&] { return ~signposts.place_before(~std::uint64_t{0}) + 1; };
+    for (int i = 0; i < 100; ++i) signposts.move_closer(range);
+    const std::uint64_t most = std::uint64_t{1} << 63;
+    CHECK(distance() / 16 >= std::min(length, most / 16));
+    CHECK(distance() / 32 <= length);
+    for (int i = 0; i < 100; ++i) signposts.move_apart();
+    CHECK(distance() == most);
+    CHECK(signposts.is_place(0));
+    CHECK_FALSE(signposts.is_place(kPlace));
+    CHECK(signposts.find_before(kPlace) == nullptr);
+  }
+}
+
+TEST_CASE("a signpost is in nobody's way, and no range") {
+  SkiplistRangeLock lock;
+  meet(lock);
+  const Stop stop(Hook::before_sleep);
+  plant(lock, kAddress);
+  plant(lock, kAddress + kApart);
+  CHECK(lock.holders().empty());
+  {
+    // One that begins where a signpost is goes behind it.
+    RangeHandle at = lock.try_lock(kPlace, kAddress + 1);
+    REQUIRE(at);
+    CHECK_FALSE(is_free(lock, kAddress, kAddress + 1));
+    CHECK_FALSE(is_free(lock, kPlace, kPlace + 1));
+    CHECK(is_free(lock, kPlace - 1, kPlace));
+    CHECK(is_free(lock, kAddress + 1, kAddress + 2));
+    lock.unlock(at);
+  }
+  CHECK(is_free(lock, kAddress, kAddress + 2 * kApart, RangeMode::shared));
+  CHECK(Stop::count(Hook::signpost_withdrawn) == 0);
+  RangeHandle shared = lock.try_lock_shared(kPlace - 10, kPlace + 10);
+  REQUIRE(shared);
+  CHECK_FALSE(is_free(lock, kPlace + 5, kPlace + 6));
+  CHECK(is_free(lock, kPlace + 5, kPlace + 6, RangeMode::shared));
+  lock.unlock(shared);
+  RangeHandle full = lock.try_lock(0, kRangeMax);
+  REQUIRE(full);
+  CHECK(Stop::count(Hook::signpost_withdrawn) >= 2);
+  CHECK(lock.holders().size() == 1);
+  CHECK_FALSE(is_free(lock, kAddress, kAddress + 1));
+  CHECK_FALSE(is_free(lock, kPlace, kPlace + 1, RangeMode::shared));
+  lock.unlock(full);
+  check_nodes(lock);
+}
+
+TEST_CASE("a range that is refused removes no signpost") {
+  SkiplistRangeLock lock;
+  meet(lock);
+  const Stop stop(Hook::before_sleep);
+  plant(lock, kAddress);
+  RangeHandle held = lock.lock(5000, 5001);
+  CHECK_FALSE(is_free(lock, 0, kRangeMax));
+  CHECK_FALSE(is_free(lock, kPlace - 1, 5001));
+  CHECK(Stop::count(Hook::signpost_withdrawn) == 0);
+  CHECK(is_free(lock, kPlace - 1, 5000));
+  CHECK(Stop::count(Hook::signpost_withdrawn) > 0);
+  lock.unlock(held);
+}
+
+// The planter stops when its signpost is linked and not yet in the table, and a full range removes
+// it. Were it published all the same, the table would lead to a node that is used for something
+// else.
+TEST_CASE("a signpost that was removed before it was in the table never gets there") {
+  SkiplistRangeLock lock;
+  meet(lock);
+  const Stop stop(Hook::signpost_linked);
+  bool has_it = false;
+  std::thread planter([&] {
+    Stop::arm_me();
+    while (Stop::count(Hook::signpost_linked) == 0) is_free(lock, kAddress, kAddress + 1);
+    RangeHandle handle = try_lock(lock, kAddress, kAddress + 1);
+    has_it = static_cast<bool>(handle);
+    if (handle) lock.unlock(handle);
+  });
+  Stop::wait_until_stopped();
+  CHECK(is_free(lock, 0, kRangeMax));
+  CHECK(Stop::count(Hook::signpost_withdrawn) == 1);
+  Stop::go_on();
+  planter.join();
+  CHECK(has_it);
+  check_nodes(lock);
+}
+
+// A search has begun at a signpost, and its range is about to be linked behind it, when the
+// signpost is removed for a range that contains both.
+TEST_CASE("nothing is linked behind a signpost that was removed meanwhile") {
+  SkiplistRangeLock lock;
+  meet(lock);
+  {
+    const Stop stop(Hook::before_sleep);
+    plant(lock, kAddress);
+  }
+  const Stop stop(Hook::before_link);
+  bool has_it = true;
+  std::thread other([&] {
+    Stop::arm_me();
+    RangeHandle handle = try_lock(lock, kAddress, kAddress + 1);
+    has_it = static_cast<bool>(handle);
+    if (handle) lock.unlock(handle);
+  });
+  Stop::wait_until_stopped();
+  RangeHandle full = lock.try_lock(0, kRangeMax);
+  REQUIRE(full);
+  CHECK(Stop::count(Hook::signpost_withdrawn) == 1);
+  Stop::go_on();
+  other.join();
+  CHECK_FALSE(has_it);
+  lock.unlock(full);
+  check_nodes(lock);
+}
+
+// A range directly behind a signpost is unlinked by its unlocker, while another is about to be
+// linked behind it.
+TEST_CASE("a neighbour linked behind a range that is unlinked by its unlocker is found") {
+  SkiplistRangeLock lock;
+  meet(lock);
+  {
+    const Stop stop(Hook::before_sleep);
+    plant(lock, kAddress);
+  }
+  const Stop stop(Hook::before_link);
+  RangeHandle held = lock.try_lock(kAddress, kAddress + 1);
+  std::binary_semaphore tried{0}, checked{0};
+  bool has_it = false;
+  std::thread other([&] {
+    Stop::arm_me();
+    RangeHandle neighbour = try_lock(lock, kAddress + 5, kAddress + 6);
+    has_it = static_cast<bool>(neighbour);
+    tried.release();
+    checked.acquire();
+    if (neighbour) lock.unlock(neighbour);
+  });
+  Stop::wait_until_stopped();
+  lock.unlock(held);
+  Stop::go_on();
+  tried.acquire();
+  CHECK(has_it);
+  CHECK(lock.holders().size() == 1);
+  CHECK_FALSE(is_free(lock, kAddress + 5, kAddress + 6));
+  CHECK_FALSE(is_free(lock, 0, kRangeMax));
+  CHECK(is_free(lock, kAddress, kAddress + 5));
+  checked.release();
+  other.join();
+  check_nodes(lock);
+}
+
+// The unlocker has marked its node when another unlinks and retires it. Were it retired again, two
+// ranges would get one node.
+TEST_CASE("what another has unlinked is not retired by its unlocker as well") {
+  SkiplistRangeLock lock;
+  meet(lock);
+  {
+    const Stop stop(Hook::before_sleep);
+    plant(lock, kAddress);
+  }
+  const Stop stop(Hook::before_unlink);
+  std::thread unlocker([&] {
+    RangeHandle held = try_lock(lock, kAddress, kAddress + 1);
+    Stop::arm_me();
+    lock.unlock(held);
+  });
+  Stop::wait_until_stopped();
+  RangeHandle before = lock.try_lock(kAddress - 5, kAddress - 4);
+  REQUIRE(before);
+  Stop::go_on();
+  unlocker.join();
+  lock.unlock(before);
+  check_nodes(lock);
+}
+
+TEST_CASE("where there are more places than the table has, signposts move apart") {
+  SkiplistRangeLock lock;
+  meet(lock);
+  const Stop stop(Hook::before_sleep);
+  for (int round = 0; round < 20; ++round) {
+    for (std::uint64_t i = 0; i < 4096; ++i) {
+      REQUIRE(is_free(lock, kApart * i + 1, kApart * i + 2));
+      REQUIRE(Stop::count(Hook::signpost_linked) <=
+              Stop::count(Hook::signpost_withdrawn) + (1U << rangelock::Signposts::kTableBits));
+    }
+  }
+  // By then there is one for each, and none is replaced any more.
+  const std::uint64_t withdrawn = Stop::count(Hook::signpost_withdrawn);
+  CHECK(withdrawn > 0);
+  for (int round = 0; round < 20; ++round) {
+    for (std::uint64_t i = 0; i < 4096; ++i) {
+      REQUIRE(is_free(lock, kApart * i + 1, kApart * i + 2));
+    }
+  }
+  CHECK(Stop::count(Hook::signpost_withdrawn) - withdrawn < 512);
+  CHECK(is_free(lock, 0, kRangeMax));
+}
+
+TEST_CASE("no two conflicting ranges are ever held at once, with signposts in their way") {
+  for (const unsigned threads : {2U, 4U, 16U}) {
+    SkiplistRangeLock lock;
+    meet(lock);
+    const Stop stop(Hook::before_sleep);
+    ExclusionOracle oracle;
+    run_threads(threads, [&](unsigned thread) {
+      workloads::Rng rng(7, thread);
+      for (unsigned i = 0; i < 60'000 / threads; ++i) {
+        const std::uint64_t shape = rng.below(256);
+        const std::uint64_t begin = shape == 0 ? 0 : rng.below(kSpace);
+        const std::uint64_t length = shape == 0 ? kSpace : shape < 40 ? 33 : 1;
+        const Range range{begin, std::min(kSpace, begin + length)};
+        const RangeMode mode = rng.below(16) == 0 ? RangeMode::shared : RangeMode::exclusive;
+        auto handle = try_lock(lock, range.begin, range.end, mode);
+        if (!handle) continue;
+        oracle.enter(range, mode);
+        if (rng.below(64) == 0) std::this_thread::yield();
+        oracle.leave(range, mode);
+        lock.unlock(handle);
+      }
+    });
+    INFO(threads << " threads");
+    CHECK(oracle.violations() == 0);
+    CHECK(Stop::count(Hook::signpost_linked) > 0);
+    CHECK(Stop::count(Hook::signpost_withdrawn) > 0);
+    CHECK(lock.holders().empty());
+    CHECK(is_free(lock, 0, kSpace));
+  }
+}

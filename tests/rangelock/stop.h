@@ -1,0 +1,52 @@
+// Stop: how tests step in between two threads of a range lock (rangelock/hook.h).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <semaphore>
+#include <thread>
+
+#include "rangelock/hook.h"
+
+namespace sp3::tests {
+
+// Stops one chosen thread at one chosen hook, once, until it is told to go on. Counts how often
+// each hook was reached, by whatever thread. One at a time.
+class Stop {
+ public:
+  explicit Stop(rangelock::Hook at) {
+    at_ = at;
+    armed_ = false;
+    for (auto& count : counts_) count = 0;
+    rangelock::install_hook(&Stop::reached);
+  }
+  ~Stop() { rangelock::install_hook(nullptr); }
+  Stop(const Stop&) = delete;
+  Stop& operator=(const Stop&) = delete;
+
+  // From the thread that is to stop.
+  static void arm_me() {
+    chosen_ = std::this_thread::get_id();
+    armed_ = true;
+  }
+  static void wait_until_stopped() { stopped_.acquire(); }
+  static void go_on() { resumed_.release(); }
+  static std::uint64_t count(rangelock::Hook at) { return counts_[static_cast<std::size_t>(at)]; }
+
+ private:
+  static void reached(rangelock::Hook at) {
+    counts_[static_cast<std::size_t>(at)].fetch_add(1, std::memory_order_relaxed);
+    if (at != at_ || !armed_.load() || chosen_.load() != std::this_thread::get_id()) return;
+    armed_ = false;
+    stopped_.release();
+    resumed_.acquire();
+  }
+  static inline rangelock::Hook at_{};
+  static inline std::atomic<bool> armed_{false};
+  static inline std::atomic<std::thread::id> chosen_{};
+  static inline std::binary_semaphore stopped_{0}, resumed_{0};
+  static inline std::array<std::atomic<std::uint64_t>, 16> counts_{};
+};
+
+}  // namespace sp3::tests
