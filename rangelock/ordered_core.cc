@@ -126,7 +126,7 @@ void OrderedCore::retreat_unbuilt(Node* node) noexcept {
 Node* OrderedCore::find_shared(OwnerCore& owner, const Range& range, std::uint64_t classes) {
   for (; classes != 0; classes &= classes - 1) {
     const auto length_class = static_cast<unsigned>(std::countr_zero(classes));
-    OrderedList& list = *shared_.lists[length_class].load(std::memory_order_acquire);
+    OrderedList& list = shared_.list_of(length_class);
     if (list.is_empty()) continue;
     if (Node* const node = list.find_overlap(owner, range, reach_of(length_class))) return node;
   }

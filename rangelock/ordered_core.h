@@ -36,11 +36,9 @@ class OrderedCore {
   // REQUIRES: the node holds the owner's range; no Pin of the owner. Once it is marked the node may
   // be anybody's.
   void release(OwnerCore& owner, Node* node, const Range& range) noexcept {
-    if (node->mode == RangeMode::exclusive) {
-      exclusive_.release(owner, node);
-    } else {
-      OrderedList::mark(node);
-    }
+    OrderedList& list =
+        node->mode == RangeMode::exclusive ? exclusive_ : shared_.list_of(class_of(range));
+    list.release(owner, node);
     queue_.released(range);
   }
   // The same, for a range that its owner could not have after all. Others may have taken the node
@@ -64,6 +62,10 @@ class OrderedCore {
     std::array<std::atomic<OrderedList*>, kClasses> lists{};
     ~Shared();
     OrderedList& list(unsigned length_class);
+    // REQUIRES: a range of the class has been linked.
+    [[nodiscard]] OrderedList& list_of(unsigned length_class) const noexcept {
+      return *lists[length_class].load(std::memory_order_acquire);
+    }
   };
   static unsigned class_of(const Range& range) noexcept;
   static std::uint64_t reach_of(unsigned length_class) noexcept;

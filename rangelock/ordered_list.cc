@@ -244,10 +244,12 @@ inline void OrderedList::tidy(OwnerCore& owner, const Path& path) noexcept {
 
 // Whether a node for the range can be linked where the path leads. `moved`: signposts were in its
 // way and are removed, so that another search is due. `taken`: `blocker` is.
+template <RangeMode mode>
 [[gnu::always_inline]] inline OrderedList::Gap OrderedList::look_into_gap(OwnerCore& owner,
                                                                           const Path& path,
                                                                           const Range& range,
                                                                           Blocker& blocker) {
+  if constexpr (mode == RangeMode::shared) return Gap::free;
   const Node* const overlap = overlap_on(path, range);
   if (overlap == nullptr) [[likely]]
     return Gap::free;
@@ -297,34 +299,48 @@ inline void OrderedList::remove(Signposts& signposts, Node* signpost) noexcept {
 
 Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
                                  Blocker& blocker) {
-  // acquire: pairs with note_meeting().
-  if (Signposts* const signposts = signposts_.load(std::memory_order_acquire)) [[unlikely]]
-    return link_nearby(owner, *signposts, range, state, path, blocker);
-  return link_from_head(owner, range, state, path, blocker);
+  return link<RangeMode::exclusive>(owner, range, state, path, blocker);
 }
 
+Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
+  Blocker nobody;
+  return link<RangeMode::shared>(owner, range, NodeState::held, path, nobody);
+}
+
+template <RangeMode mode>
+[[gnu::always_inline]] inline Node* OrderedList::link(OwnerCore& owner, const Range& range,
+                                                      NodeState state, Path& path,
+                                                      Blocker& blocker) {
+  // acquire: pairs with note_meeting().
+  if (Signposts* const signposts = signposts_.load(std::memory_order_acquire)) [[unlikely]]
+    return link_nearby<mode>(owner, *signposts, range, state, path, blocker);
+  return link_from_head<mode>(owner, range, state, path, blocker);
+}
+
+template <RangeMode mode>
 [[gnu::always_inline]] inline Node* OrderedList::link_from_head(OwnerCore& owner,
                                                                 const Range& range, NodeState state,
                                                                 Path& path, Blocker& blocker) {
   const unsigned height = draw_height(owner, path);
   if (!try_search(owner, range.begin, path)) [[unlikely]]
     search(owner, range.begin, path);
-  const Gap gap = look_into_gap(owner, path, range, blocker);
+  const Gap gap = look_into_gap<mode>(owner, path, range, blocker);
   if (gap == Gap::taken) return nullptr;
-  Node* const node = make_node(owner, range, RangeMode::exclusive, state, height);
+  Node* const node = make_node(owner, range, mode, state, height);
   if (gap == Gap::free) [[likely]] {
     if (link_bottom(owner, node, path)) [[likely]]
       return node;
     note_meeting(owner, range);
   }
-  return link_again(owner, node, path, blocker);
+  return link_again<mode>(owner, node, path, blocker);
 }
 
+template <RangeMode mode>
 [[gnu::noinline]] Node* OrderedList::link_again(OwnerCore& owner, Node* node, Path& path,
                                                 Blocker& blocker) {
   for (;;) {
     search(owner, node->begin, path);
-    const Gap gap = look_into_gap(owner, path, node->range(), blocker);
+    const Gap gap = look_into_gap<mode>(owner, path, node->range(), blocker);
     if (gap == Gap::free && link_bottom(owner, node, path)) return node;
     if (gap == Gap::taken) break;
   }
@@ -334,6 +350,7 @@ Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState
 
 // The same from a signpost, with a search that has no levels but the bottom one; from the head
 // where there is none, or ranges lie so densely that towers are needed.
+template <RangeMode mode>
 [[gnu::noinline]] Node* OrderedList::link_nearby(OwnerCore& owner, Signposts& signposts,
                                                  const Range& range, NodeState state, Path& path,
                                                  Blocker& blocker) {
@@ -350,20 +367,20 @@ Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState
       if (owner.draws_one_in(kMoveCloser)) signposts.move_closer(range);
       break;
     }
-    const Gap gap = look_into_gap(owner, path, range, blocker);
+    const Gap gap = look_into_gap<mode>(owner, path, range, blocker);
     if (gap == Gap::moved) [[unlikely]]
       continue;
     if (gap == Gap::taken) [[unlikely]] {
       if (node != nullptr) owner.pool.free(node);
       return nullptr;
     }
-    if (node == nullptr) node = make_node(owner, range, RangeMode::exclusive, state, 1);
+    if (node == nullptr) node = make_node(owner, range, mode, state, 1);
     if (link_bottom(owner, node, path)) [[likely]]
       return node;
     note_meeting(owner, range);
   }
   if (node != nullptr) owner.pool.free(node);
-  return link_from_head(owner, range, state, path, blocker);
+  return link_from_head<mode>(owner, range, state, path, blocker);
 }
 
 // The signpost from which to look for the address; null if there is none nearby.
@@ -454,15 +471,6 @@ void OrderedList::replace(OwnerCore& owner, Signposts& signposts, Node* other) n
   }
 }
 
-Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
-  const unsigned height = draw_height(owner, path);
-  Node* const node = make_node(owner, range, RangeMode::shared, NodeState::held, height);
-  do {
-    search(owner, range.begin, path);
-  } while (!link_bottom(owner, node, path));
-  return node;
-}
-
 // Level by level upwards. Nobody changes the node's own link on a level that it is not on yet, so
 // it is set afresh for each try: what a new search found must be what the node leads to.
 void OrderedList::build_upper_levels(OwnerCore& owner, Node* node, Path& path) {
@@ -487,22 +495,20 @@ void OrderedList::retreat(Node* node) noexcept {
   node->next(0).fetch_or(kMark, std::memory_order_seq_cst);
 }
 
-// A search that changes no signposts; false if it did not arrive.
-inline bool OrderedList::search_nearby(OwnerCore& owner, std::uint64_t begin, Path& path) {
-  const Signposts* const signposts = signposts_.load(std::memory_order_acquire);
-  if (signposts == nullptr) [[likely]]
-    return false;
-  Node* const signpost = signposts->find(signposts->place_before(begin));
-  return signpost != nullptr && walk<true>(owner, signpost, begin, path) == Walk::arrived;
+// Fills the path as a search does, from wherever that is best.
+inline void OrderedList::search_for(OwnerCore& owner, std::uint64_t begin, Path& path) {
+  // acquire: pairs with note_meeting().
+  if (Signposts* const signposts = signposts_.load(std::memory_order_acquire)) [[unlikely]] {
+    Node* const signpost = signpost_before(owner, *signposts, begin);
+    if (signpost != nullptr && walk<true>(owner, signpost, begin, path) == Walk::arrived) return;
+  }
+  path.levels = levels_.load(std::memory_order_relaxed);
+  search(owner, begin, path);
 }
 
 Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach) {
   Path path;
-  const std::uint64_t from = range.begin > reach ? range.begin - reach : 0;
-  if (!search_nearby(owner, from, path)) {
-    path.levels = levels_.load(std::memory_order_relaxed);
-    search(owner, from, path);
-  }
+  search_for(owner, range.begin > reach ? range.begin - reach : 0, path);
   tidy(owner, path);
   Node* pred = path.pred[0];
   if (pred != &head_.node && pred->end > range.begin) return pred;

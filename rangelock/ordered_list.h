@@ -125,7 +125,7 @@ class OrderedList {
   enum class Walk : std::uint8_t { arrived, lost, too_long };
   template <bool limited>
   Walk walk(OwnerCore& owner, Node* pred, std::uint64_t begin, Path& path);
-  bool search_nearby(OwnerCore& owner, std::uint64_t begin, Path& path);
+  void search_for(OwnerCore& owner, std::uint64_t begin, Path& path);
   static Node* end_of_run(Node* node, unsigned level) noexcept;
   Node* skip_run(OwnerCore& owner, unsigned level, Node* pred, Node* first) noexcept;
   bool unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link link, Node* end) noexcept;
@@ -135,13 +135,19 @@ class OrderedList {
   static const Node* overlap_on(const Path& path, const Range& range) noexcept;
   void tidy(OwnerCore& owner, const Path& path) noexcept;
   enum class Gap : std::uint8_t { free, moved, taken };
+  template <RangeMode mode>
   Gap look_into_gap(OwnerCore& owner, const Path& path, const Range& range, Blocker& blocker);
   Gap look_into_full_gap(OwnerCore& owner, const Path& path, const Range& range,
                          const Node* overlap, Blocker& blocker) noexcept;
   const Node* make_way(OwnerCore& owner, const Path& path, const Range& range) noexcept;
+  template <RangeMode mode>
+  Node* link(OwnerCore& owner, const Range& range, NodeState state, Path& path, Blocker& blocker);
+  template <RangeMode mode>
   Node* link_from_head(OwnerCore& owner, const Range& range, NodeState state, Path& path,
                        Blocker& blocker);
+  template <RangeMode mode>
   Node* link_again(OwnerCore& owner, Node* node, Path& path, Blocker& blocker);
+  template <RangeMode mode>
   Node* link_nearby(OwnerCore& owner, Signposts& signposts, const Range& range, NodeState state,
                     Path& path, Blocker& blocker);
   Node* signpost_before(OwnerCore& owner, Signposts& signposts, std::uint64_t address) noexcept;

@@ -14,16 +14,17 @@ using rangelock::Hook;
 
 namespace {
 
-// Two acquisitions want the same link, and one has to try again: from now on the lock has
-// signposts. Nothing is held afterwards.
-void meet(SkiplistRangeLock& lock) {
+// Two acquisitions of ranges as long as that want the same link, and one has to try again: from now
+// on their list has signposts. Nothing is held afterwards.
+void meet(SkiplistRangeLock& lock, RangeMode mode = RangeMode::exclusive,
+          std::uint64_t length = 1) {
   const Stop stop(Hook::before_link);
   std::thread other([&] {
     Stop::arm_me();
-    lock.unlock(lock.lock(100, 101));
+    CHECK(is_free(lock, 10 * length, 11 * length, mode));
   });
   Stop::wait_until_stopped();
-  lock.unlock(lock.lock(90, 91));
+  CHECK(is_free(lock, 0, length, mode));
   Stop::go_on();
   other.join();
 }
@@ -257,6 +258,47 @@ TEST_CASE("what another has unlinked is not retired by its unlocker as well") {
   check_nodes(lock);
 }
 
+// One thread, whose acquisitions must succeed exactly if nothing that it holds is in their way.
+TEST_CASE("whatever signposts there are, a range is had if and only if it is free") {
+  SkiplistRangeLock lock;
+  meet(lock);
+  for (const std::uint64_t length : {1U, 2U, 30U, 200U}) meet(lock, RangeMode::shared, length);
+  const Stop stop(Hook::before_sleep);
+  workloads::Rng rng(11, 0);
+  struct Held {
+    RangeHandle handle;
+    Range range;
+    RangeMode mode;
+  };
+  std::vector<Held> held;
+  for (int i = 0; i < 100'000; ++i) {
+    if (held.size() > 40 || (!held.empty() && rng.below(3) == 0)) {
+      const std::size_t at = rng.below(held.size());
+      lock.unlock(held[at].handle);
+      std::swap(held[at], held.back());
+      held.pop_back();
+      continue;
+    }
+    const std::uint64_t begin = rng.below(16 * kSpace);
+    const std::uint64_t most = rng.below(200) == 0 ? kRangeMax - begin : 1 + rng.below(200);
+    const Range range{begin, begin + 1 + rng.below(most)};
+    const RangeMode mode = rng.below(2) == 0 ? RangeMode::shared : RangeMode::exclusive;
+    const bool is_taken = std::ranges::any_of(held, [&](const Held& other) {
+      return range.overlaps(other.range) &&
+             (mode == RangeMode::exclusive || other.mode == RangeMode::exclusive);
+    });
+    RangeHandle handle = try_lock(lock, range.begin, range.end, mode);
+    INFO("[" << range.begin << ", " << range.end << "), step " << i);
+    REQUIRE(static_cast<bool>(handle) == !is_taken);
+    if (handle) held.push_back({std::move(handle), range, mode});
+  }
+  CHECK(lock.holders().size() == held.size());
+  for (Held& each : held) lock.unlock(each.handle);
+  CHECK(Stop::count(Hook::signpost_linked) > 0);
+  CHECK(Stop::count(Hook::signpost_withdrawn) > 0);
+  CHECK(is_free(lock, 0, kRangeMax));
+}
+
 TEST_CASE("where there are more places than the table has, signposts move apart") {
   SkiplistRangeLock lock;
   meet(lock);
@@ -284,6 +326,7 @@ TEST_CASE("no two conflicting ranges are ever held at once, with signposts in th
   for (const unsigned threads : {2U, 4U, 16U}) {
     SkiplistRangeLock lock;
     meet(lock);
+    for (const std::uint64_t length : {1U, 30U}) meet(lock, RangeMode::shared, length);
     const Stop stop(Hook::before_sleep);
     ExclusionOracle oracle;
     run_threads(threads, [&](unsigned thread) {
@@ -293,7 +336,7 @@ TEST_CASE("no two conflicting ranges are ever held at once, with signposts in th
         const std::uint64_t begin = shape == 0 ? 0 : rng.below(kSpace);
         const std::uint64_t length = shape == 0 ? kSpace : shape < 40 ? 33 : 1;
         const Range range{begin, std::min(kSpace, begin + length)};
-        const RangeMode mode = rng.below(16) == 0 ? RangeMode::shared : RangeMode::exclusive;
+        const RangeMode mode = rng.below(3) == 0 ? RangeMode::shared : RangeMode::exclusive;
         auto handle = try_lock(lock, range.begin, range.end, mode);
         if (!handle) continue;
         oracle.enter(range, mode);
