@@ -70,9 +70,16 @@ class EpochDomain {
     }
   }
 
-  void unpin(std::size_t who) noexcept {
+  void unpin(std::size_t who) noexcept { unpin(announcement_of(who)); }
+
+  // Where `who` announces itself, for whoever unpins it soon after.
+  using Announcement = std::atomic<Epoch>;
+  [[nodiscard]] Announcement& announcement_of(std::size_t who) noexcept {
+    return slots_[who].pinned;
+  }
+  static void unpin(Announcement& announcement) noexcept {
     // release: what we read through shared pointers is read before (2) sees us gone.
-    slots_[who].pinned.store(kUnpinned, std::memory_order_release);
+    announcement.store(kUnpinned, std::memory_order_release);
   }
 
   [[nodiscard]] bool is_pinned(std::size_t who) const noexcept {

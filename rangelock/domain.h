@@ -20,7 +20,6 @@
 #include "base/counter.h"
 #include "base/epoch.h"
 #include "base/hash.h"
-#include "base/prefetch.h"
 #include "rangelock/node.h"
 #include "rangelock/node_chain.h"
 
@@ -79,7 +78,6 @@ class NodePool {
       refill(tall);
     Node* const node = free_[tall];
     free_[tall] = node->pool_next;
-    base::prefetch_for_write(free_[tall]);
     return node;
   }
   template <bool tall>
@@ -191,15 +189,16 @@ class Guest {
 // Keeps the owner pinned: no node that it can reach is used again meanwhile.
 class Pin {
  public:
-  explicit Pin(OwnerCore& owner) noexcept : owner_(owner) {
-    owner_.domain.epochs().pin(owner_.number);
+  explicit Pin(OwnerCore& owner) noexcept
+      : announcement_(owner.domain.epochs().announcement_of(owner.number)) {
+    owner.domain.epochs().pin(owner.number);
   }
-  ~Pin() { owner_.domain.epochs().unpin(owner_.number); }
+  ~Pin() { base::EpochDomain::unpin(announcement_); }
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
  private:
-  OwnerCore& owner_;
+  base::EpochDomain::Announcement& announcement_;
 };
 
 }  // namespace sp3::rangelock

@@ -116,6 +116,15 @@ Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Blocker&
   return node;
 }
 
+// Not inline, so that an unlock that only marks saves no registers.
+[[gnu::noinline]] void OrderedCore::release_elsewhere(OwnerCore& owner, Node* node,
+                                                      const Range& range) noexcept {
+  OrderedList& list =
+      node->mode == RangeMode::exclusive ? exclusive_ : shared_.list_of(class_of(range));
+  list.release(owner, node);
+  queue_.released(range);
+}
+
 // As retreat, for a node that has no tower yet.
 void OrderedCore::retreat_unbuilt(Node* node) noexcept {
   const Blocker seen = node->as_blocker();

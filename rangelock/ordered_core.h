@@ -36,9 +36,9 @@ class OrderedCore {
   // REQUIRES: the node holds the owner's range; no Pin of the owner. Once it is marked the node may
   // be anybody's.
   void release(OwnerCore& owner, Node* node, const Range& range) noexcept {
-    OrderedList& list =
-        node->mode == RangeMode::exclusive ? exclusive_ : shared_.list_of(class_of(range));
-    list.release(owner, node);
+    if (node->mode != RangeMode::exclusive || !exclusive_.is_released_by_mark()) [[unlikely]]
+      return release_elsewhere(owner, node, range);
+    OrderedList::mark(node);
     queue_.released(range);
   }
   // The same, for a range that its owner could not have after all. Others may have taken the node
@@ -74,6 +74,7 @@ class OrderedCore {
   Node* attempt_shared(OwnerCore& owner, const Range& range, Blocker& blocker);
   Node* find_shared(OwnerCore& owner, const Range& range, std::uint64_t classes);
   void retreat_unbuilt(Node* node) noexcept;
+  void release_elsewhere(OwnerCore& owner, Node* node, const Range& range) noexcept;
 
   WaitQueue& queue_;
   OrderedList exclusive_;

@@ -81,6 +81,8 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
 }
 
 // The upper levels of a search. A function of its own so that its loop has the registers to itself.
+// `noted`: the path is to be filled, for a tower or for another search.
+template <bool noted>
 [[gnu::noinline]] Node* OrderedList::descend(OwnerCore& owner, std::uint64_t begin, Path& path) {
   Node* pred = &head_.node;
   for (unsigned level = path.levels - 1; level > 0; --level) {
@@ -100,8 +102,10 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
       pred = node;
       node = unmarked_node_of(next);
     }
-    path.pred[level] = pred;
-    path.link[level] = link_to(node);
+    if constexpr (noted) {
+      path.pred[level] = pred;
+      path.link[level] = link_to(node);
+    }
   }
   return pred;
 }
@@ -110,7 +114,7 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
 // meanwhile, or its link changed. `limited`: to kShortWalk live nodes.
 template <bool limited>
 [[gnu::always_inline]] inline OrderedList::Walk OrderedList::walk(OwnerCore& owner, Node* pred,
-                                                                  std::uint64_t begin, Path& path) {
+                                                                  std::uint64_t begin, Gap& gap) {
   Link link = pred->next(0).load(std::memory_order_acquire);
   if (is_marked(link)) [[unlikely]]
     return Walk::lost;
@@ -132,28 +136,40 @@ template <bool limited>
     link = next;
     node = unmarked_node_of(next);
   }
-  path.pred[0] = pred;
-  path.link[0] = link;
-  path.succ = node;
+  gap = {pred, link, node};
   return Walk::arrived;
 }
 
-// Fills the path for `begin`: every pred was live, with the given link, when it was read, and on
-// the bottom level there were only marked nodes between it and succ. False: it was lost.
+// Finds the gap for `begin`, and fills the path if it is to be noted: every pred was live, with the
+// given link, when it was read, and on the bottom level there were only marked nodes between it and
+// succ. False: it was lost.
+template <bool noted>
 [[gnu::always_inline]] inline bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin,
-                                                           Path& path) {
+                                                           Path& path, Gap& gap) {
   Node* pred = &head_.node;
   if (path.levels > 1) {
-    pred = descend(owner, begin, path);
+    pred = descend<noted>(owner, begin, path);
     if (pred == nullptr) [[unlikely]]
       return false;
   }
-  return walk<false>(owner, pred, begin, path) == Walk::arrived;
+  return walk<false>(owner, pred, begin, gap) == Walk::arrived;
 }
 
-[[gnu::noinline]] void OrderedList::search(OwnerCore& owner, std::uint64_t begin, Path& path) {
-  while (!try_search(owner, begin, path)) [[unlikely]] {
+[[gnu::noinline]] OrderedList::Gap OrderedList::search(OwnerCore& owner, std::uint64_t begin,
+                                                       Path& path) {
+  Gap gap;
+  while (!try_search<true>(owner, begin, path, gap)) [[unlikely]] {
     }
+  return gap;
+}
+
+// A search that needs no path: from a signpost before `begin`, where there is one and it is near.
+OrderedList::Gap OrderedList::search_from(OwnerCore& owner, Node* signpost, std::uint64_t begin) {
+  Gap gap;
+  if (signpost != nullptr && walk<true>(owner, signpost, begin, gap) == Walk::arrived) return gap;
+  Path path;
+  path.levels = levels_.load(std::memory_order_relaxed);
+  return search(owner, begin, path);
 }
 
 // The first live node after a run of marked ones.
@@ -214,75 +230,74 @@ inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeM
 // it and the marked run that ends at succ, so the two neighbours that were compared are the two
 // neighbours.
 [[gnu::always_inline]] inline bool OrderedList::link_bottom(OwnerCore& owner, Node* node,
-                                                            Path& path) {
-  node->next(0).store(link_to(path.succ), std::memory_order_relaxed);
+                                                            const Gap& gap) {
+  node->next(0).store(link_to(gap.succ), std::memory_order_relaxed);
   hook(Hook::before_link);
-  Link expected = path.link[0];
+  Link expected = gap.link;
   // (3) release: the node is made before (2) finds it. seq_cst, store buffering: an exclusive range
   // is linked before it looks for shared ones, and the other way round (ordered_core.cc).
-  if (!path.pred[0]->next(0).compare_exchange_strong(
-          expected, link_to(node), std::memory_order_seq_cst, std::memory_order_relaxed)) {
+  if (!gap.pred->next(0).compare_exchange_strong(expected, link_to(node), std::memory_order_seq_cst,
+                                                 std::memory_order_relaxed)) {
     return false;
   }
-  retire_run(owner, 0, path.link[0], path.succ);
+  retire_run(owner, 0, gap.link, gap.succ);
   return true;
 }
 
 // Of the two neighbours, the one that overlaps. The head ends at 0, the end begins at kRangeMax.
-inline const Node* OrderedList::overlap_on(const Path& path, const Range& range) noexcept {
-  if (path.pred[0]->end > range.begin) return path.pred[0];
-  return path.succ->begin < range.end ? path.succ : nullptr;
+inline const Node* OrderedList::overlap_on(const Gap& gap, const Range& range) noexcept {
+  if (gap.pred->end > range.begin) return gap.pred;
+  return gap.succ->begin < range.end ? gap.succ : nullptr;
 }
 
 // Unlinks the marked nodes between pred and succ, if there are any, for a search that links nothing
 // there. Otherwise every search would walk over them again, as long as none links a node. That
 // pred's link has changed, or pred was unlocked, does not matter: the next search tries again.
-inline void OrderedList::tidy(OwnerCore& owner, const Path& path) noexcept {
-  if (path.link[0] != link_to(path.succ)) [[unlikely]]
-    unlink_run(owner, 0, path.pred[0], path.link[0], path.succ);
+inline void OrderedList::tidy(OwnerCore& owner, const Gap& gap) noexcept {
+  if (gap.link != link_to(gap.succ)) [[unlikely]]
+    unlink_run(owner, 0, gap.pred, gap.link, gap.succ);
 }
 
 // Whether a node for the range can be linked where the path leads. `moved`: signposts were in its
 // way and are removed, so that another search is due. `taken`: `blocker` is.
 template <RangeMode mode>
-[[gnu::always_inline]] inline OrderedList::Gap OrderedList::look_into_gap(OwnerCore& owner,
-                                                                          const Path& path,
-                                                                          const Range& range,
-                                                                          Blocker& blocker) {
-  if constexpr (mode == RangeMode::shared) return Gap::free;
-  const Node* const overlap = overlap_on(path, range);
+[[gnu::always_inline]] inline OrderedList::Look OrderedList::look_into(OwnerCore& owner,
+                                                                       const Gap& gap,
+                                                                       const Range& range,
+                                                                       Blocker& blocker) {
+  if constexpr (mode == RangeMode::shared) return Look::free;
+  const Node* const overlap = overlap_on(gap, range);
   if (overlap == nullptr) [[likely]]
-    return Gap::free;
-  return look_into_full_gap(owner, path, range, overlap, blocker);
+    return Look::free;
+  return look_into_full(owner, gap, range, overlap, blocker);
 }
 
-[[gnu::noinline]] OrderedList::Gap OrderedList::look_into_full_gap(OwnerCore& owner,
-                                                                   const Path& path,
-                                                                   const Range& range,
-                                                                   const Node* overlap,
-                                                                   Blocker& blocker) noexcept {
+[[gnu::noinline]] OrderedList::Look OrderedList::look_into_full(OwnerCore& owner, const Gap& gap,
+                                                                const Range& range,
+                                                                const Node* overlap,
+                                                                Blocker& blocker) noexcept {
   if (is_signpost(*overlap)) {
-    overlap = make_way(owner, path, range);
-    if (overlap == nullptr) return Gap::moved;
+    overlap = make_way(owner, gap.succ, range);
+    if (overlap == nullptr) return Look::cleared;
   }
   blocker = overlap->as_blocker();
-  tidy(owner, path);
-  return Gap::taken;
+  tidy(owner, gap);
+  return Look::taken;
 }
 
-// Removes the signposts inside the range, the first of which is succ; unless a held range is in its
+// Removes the signposts inside the range, from `first` on; unless a held range is in its
 // way behind them: then that is the result.
-const Node* OrderedList::make_way(OwnerCore& owner, const Path& path, const Range& range) noexcept {
+const Node* OrderedList::make_way(OwnerCore& owner, Node* first, const Range& range) noexcept {
   const auto next_of = [](const Node* node) {
     return node->next(0).load(std::memory_order_acquire);
   };
-  for (const Node* node = path.succ; node->begin < range.end;) {
+  for (const Node* node = first; node->begin < range.end;) {
     const Link next = next_of(node);
     if (!is_marked(next) && !is_signpost(*node)) return node;
     node = node_of(next);
   }
   Signposts& signposts = *signposts_.load(std::memory_order_acquire);
-  for (Node* node = path.succ; node->begin < range.end; node = node_of(next_of(node))) {
+  for (Node* node = first; node->begin < range.end; node = node_of(next_of(node))) {
     if (is_marked(next_of(node))) continue;
     if (!is_signpost(*node)) break;  // it has just come; the next search finds it
     remove(signposts, node);
@@ -297,52 +312,42 @@ inline void OrderedList::remove(Signposts& signposts, Node* signpost) noexcept {
   mark(signpost);
 }
 
-Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
-                                 Blocker& blocker) {
-  return link<RangeMode::exclusive>(owner, range, state, path, blocker);
-}
-
-Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
-  Blocker nobody;
-  return link<RangeMode::shared>(owner, range, NodeState::held, path, nobody);
-}
-
-template <RangeMode mode>
-[[gnu::always_inline]] inline Node* OrderedList::link(OwnerCore& owner, const Range& range,
-                                                      NodeState state, Path& path,
-                                                      Blocker& blocker) {
-  // acquire: pairs with note_meeting().
-  if (Signposts* const signposts = signposts_.load(std::memory_order_acquire)) [[unlikely]]
-    return link_nearby<mode>(owner, *signposts, range, state, path, blocker);
-  return link_from_head<mode>(owner, range, state, path, blocker);
-}
-
 template <RangeMode mode>
 [[gnu::always_inline]] inline Node* OrderedList::link_from_head(OwnerCore& owner,
                                                                 const Range& range, NodeState state,
                                                                 Path& path, Blocker& blocker) {
   const unsigned height = draw_height(owner, path);
-  if (!try_search(owner, range.begin, path)) [[unlikely]]
-    search(owner, range.begin, path);
-  const Gap gap = look_into_gap<mode>(owner, path, range, blocker);
-  if (gap == Gap::taken) return nullptr;
+  Gap gap;
+  const bool found = height == 1 ? try_search<false>(owner, range.begin, path, gap)
+                                 : try_search<true>(owner, range.begin, path, gap);
+  if (!found) [[unlikely]]
+    gap = search(owner, range.begin, path);
+  if (mode == RangeMode::exclusive && overlap_on(gap, range) != nullptr) [[unlikely]]
+    return link_elsewhere<mode>(owner, range, state, height, gap, path, blocker);
   Node* const node = make_node(owner, range, mode, state, height);
-  if (gap == Gap::free) [[likely]] {
-    if (link_bottom(owner, node, path)) [[likely]]
-      return node;
-    note_meeting(owner, range);
-  }
+  if (link_bottom(owner, node, gap)) [[likely]]
+    return node;
+  note_meeting(owner, range);
   return link_again<mode>(owner, node, path, blocker);
+}
+
+// What the search found is in the way.
+template <RangeMode mode>
+[[gnu::noinline]] Node* OrderedList::link_elsewhere(OwnerCore& owner, const Range& range,
+                                                    NodeState state, unsigned height, Gap gap,
+                                                    Path& path, Blocker& blocker) {
+  if (look_into<mode>(owner, gap, range, blocker) == Look::taken) return nullptr;
+  return link_again<mode>(owner, make_node(owner, range, mode, state, height), path, blocker);
 }
 
 template <RangeMode mode>
 [[gnu::noinline]] Node* OrderedList::link_again(OwnerCore& owner, Node* node, Path& path,
                                                 Blocker& blocker) {
   for (;;) {
-    search(owner, node->begin, path);
-    const Gap gap = look_into_gap<mode>(owner, path, node->range(), blocker);
-    if (gap == Gap::free && link_bottom(owner, node, path)) return node;
-    if (gap == Gap::taken) break;
+    const Gap gap = search(owner, node->begin, path);
+    const Look look = look_into<mode>(owner, gap, node->range(), blocker);
+    if (look == Look::free && link_bottom(owner, node, gap)) return node;
+    if (look == Look::taken) break;
   }
   owner.pool.free(node);
   return nullptr;
@@ -355,32 +360,52 @@ template <RangeMode mode>
                                                  const Range& range, NodeState state, Path& path,
                                                  Blocker& blocker) {
   Node* node = nullptr;
-  path.levels = 1;
+  Gap gap;
   for (;;) {
     Node* const signpost = signpost_before(owner, signposts, range.begin);
     if (signpost == nullptr) [[unlikely]]
       break;
-    const Walk walked = walk<true>(owner, signpost, range.begin, path);
+    const Walk walked = walk<true>(owner, signpost, range.begin, gap);
     if (walked == Walk::lost) [[unlikely]]
       continue;
     if (walked == Walk::too_long) [[unlikely]] {
       if (owner.draws_one_in(kMoveCloser)) signposts.move_closer(range);
       break;
     }
-    const Gap gap = look_into_gap<mode>(owner, path, range, blocker);
-    if (gap == Gap::moved) [[unlikely]]
+    const Look look = look_into<mode>(owner, gap, range, blocker);
+    if (look == Look::cleared) [[unlikely]]
       continue;
-    if (gap == Gap::taken) [[unlikely]] {
+    if (look == Look::taken) [[unlikely]] {
       if (node != nullptr) owner.pool.free(node);
       return nullptr;
     }
     if (node == nullptr) node = make_node(owner, range, mode, state, 1);
-    if (link_bottom(owner, node, path)) [[likely]]
+    if (link_bottom(owner, node, gap)) [[likely]]
       return node;
     note_meeting(owner, range);
   }
   if (node != nullptr) owner.pool.free(node);
   return link_from_head<mode>(owner, range, state, path, blocker);
+}
+
+template <RangeMode mode>
+[[gnu::always_inline]] inline Node* OrderedList::link(OwnerCore& owner, const Range& range,
+                                                      NodeState state, Path& path,
+                                                      Blocker& blocker) {
+  // acquire: pairs with note_meeting().
+  if (Signposts* const signposts = signposts_.load(std::memory_order_acquire)) [[unlikely]]
+    return link_nearby<mode>(owner, *signposts, range, state, path, blocker);
+  return link_from_head<mode>(owner, range, state, path, blocker);
+}
+
+Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
+                                 Blocker& blocker) {
+  return link<RangeMode::exclusive>(owner, range, state, path, blocker);
+}
+
+Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
+  Blocker nobody;
+  return link<RangeMode::shared>(owner, range, NodeState::held, path, nobody);
 }
 
 // The signpost from which to look for the address; null if there is none nearby.
@@ -407,20 +432,16 @@ inline Node* OrderedList::signpost_before(OwnerCore& owner, Signposts& signposts
     owner.pool.free(node);
     return nullptr;
   }
-  Path path;
+  Gap gap;
   do {
-    Node* const before = signposts.find_before(place);
-    if (before == nullptr || walk<true>(owner, before, place, path) != Walk::arrived) {
-      path.levels = levels_.load(std::memory_order_relaxed);
-      search(owner, place, path);
-    }
-    if (path.pred[0]->end > place) {  // a range lies across it, or begins there
+    gap = search_from(owner, signposts.find_before(place), place);
+    if (gap.pred->end > place) {  // a range lies across it, or begins there
       signposts.withdraw(node);
-      tidy(owner, path);
+      tidy(owner, gap);
       owner.pool.free(node);
       return nullptr;
     }
-  } while (!link_bottom(owner, node, path));
+  } while (!link_bottom(owner, node, gap));
   hook(Hook::signpost_linked);
   return signposts.publish(node) ? node : nullptr;
 } catch (const std::bad_alloc&) {
@@ -454,14 +475,19 @@ void OrderedList::replace(OwnerCore& owner, Signposts& signposts, Node* other) n
   }
 }
 
+void OrderedList::release(OwnerCore& owner, Node* node) noexcept {
+  const Signposts* const signposts = signposts_.load(std::memory_order_acquire);
+  if (signposts == nullptr || node->height != 1) return mark(node);
+  release_nearby(owner, *signposts, node);
+}
+
 // Whoever comes next would have to take its line from us to pass the node. That it is linked
 // directly behind the signpost is what makes this cheap: to search for its predecessor is not.
-[[gnu::noinline]] void OrderedList::release_nearby(OwnerCore& owner, const Signposts& signposts,
-                                                   Node* node) noexcept {
+void OrderedList::release_nearby(OwnerCore& owner, const Signposts& signposts,
+                                 Node* node) noexcept {
   const Pin pin(owner);  // once it is marked it may be anybody's
   Node* const signpost = signposts.find(signposts.place_before(node->begin));
-  // (1), as in mark().
-  const Link succ = node->next(0).fetch_or(kMark, std::memory_order_seq_cst);
+  const Link succ = mark_bottom(node);
   hook(Hook::before_unlink);
   Link expected = link_to(node);
   if (signpost != nullptr && signpost->next(0).load(std::memory_order_relaxed) == expected &&
@@ -492,27 +518,19 @@ void OrderedList::retreat(Node* node) noexcept {
   // its height it goes back to the pool that it came from.
   node->height = is_tall(node->height) ? node->height : 1;
   node->links.store(1, std::memory_order_relaxed);
-  node->next(0).fetch_or(kMark, std::memory_order_seq_cst);
-}
-
-// Fills the path as a search does, from wherever that is best.
-inline void OrderedList::search_for(OwnerCore& owner, std::uint64_t begin, Path& path) {
-  // acquire: pairs with note_meeting().
-  if (Signposts* const signposts = signposts_.load(std::memory_order_acquire)) [[unlikely]] {
-    Node* const signpost = signpost_before(owner, *signposts, begin);
-    if (signpost != nullptr && walk<true>(owner, signpost, begin, path) == Walk::arrived) return;
-  }
-  path.levels = levels_.load(std::memory_order_relaxed);
-  search(owner, begin, path);
+  mark_bottom(node);
 }
 
 Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach) {
-  Path path;
-  search_for(owner, range.begin > reach ? range.begin - reach : 0, path);
-  tidy(owner, path);
-  Node* pred = path.pred[0];
+  const std::uint64_t from = range.begin > reach ? range.begin - reach : 0;
+  // acquire: pairs with note_meeting().
+  Signposts* const signposts = signposts_.load(std::memory_order_acquire);
+  const Gap gap = search_from(
+      owner, signposts == nullptr ? nullptr : signpost_before(owner, *signposts, from), from);
+  tidy(owner, gap);
+  Node* pred = gap.pred;
   if (pred != &head_.node && pred->end > range.begin) return pred;
-  Node* node = path.succ;
+  Node* node = gap.succ;
   // Several may begin at 0, and the search has passed all but the last of them.
   if (range.begin <= reach) {
     pred = &head_.node;

@@ -46,13 +46,12 @@ class OrderedList {
   // Gives all nodes to the pool. REQUIRES: nobody else uses the list, now or later.
   void clear(NodePool& pool) noexcept;
 
-  // Where a search went: on each level the last live node at or before the begin sought, and the
-  // link it had; and the first live node behind on the bottom level.
+  // Where a search went above the bottom level: on each the last live node at or before the begin
+  // sought, and the link it had.
   struct Path {
     Node* pred[kMaxHeight];
     Link link[kMaxHeight];
-    Node* succ;
-    unsigned levels;  // that are searched and noted
+    unsigned levels;  // that are searched, the bottom one included
   };
 
   // Links a node for the range on the bottom level, unless a live node overlaps it: then the result
@@ -70,22 +69,25 @@ class OrderedList {
   static void retreat(Node* node) noexcept;
 
   // Unlocks: from now on the node is not there. REQUIRES: the node is live, its tower built.
-  // release: no Pin of this owner, who holds the node.
-  void release(OwnerCore& owner, Node* node) noexcept {
-    const Signposts* const signposts = signposts_.load(std::memory_order_acquire);
-    if (signposts == nullptr || node->height != 1) [[likely]]
-      return mark(node);
-    release_nearby(owner, *signposts, node);
-  }
   static void mark(Node* node) noexcept {
     for (unsigned level = node->height; level-- > 1;) {
       // relaxed: only tells others not to link behind it; the bottom level decides.
       node->next(level).fetch_or(kMark, std::memory_order_relaxed);
     }
+    mark_bottom(node);
+  }
+
+  // Whether to unlock is to mark the node, and no more.
+  [[nodiscard]] bool is_released_by_mark() const noexcept {
+    return signposts_.load(std::memory_order_acquire) == nullptr;
+  }
+  static Link mark_bottom(Node* node) noexcept {
     // (1) release: the critical section happens before whoever finds the mark (2). seq_cst, store
     // buffering: before the look for waiters.
-    node->next(0).fetch_or(kMark, std::memory_order_seq_cst);
+    return node->next(0).fetch_or(kMark, std::memory_order_seq_cst);
   }
+  // Unlocks whatever node it is. REQUIRES: as mark; no Pin of the owner, who holds it.
+  void release(OwnerCore& owner, Node* node) noexcept;
 
   // The first live node that overlaps the range; null if there is none.
   // `reach`: no node is longer. For a list without overlaps 0 will do. REQUIRES: Pin.
@@ -119,32 +121,44 @@ class OrderedList {
   };
   static Link end_link() noexcept { return link_to(&end_.node); }
 
-  void search(OwnerCore& owner, std::uint64_t begin, Path& path);
-  bool try_search(OwnerCore& owner, std::uint64_t begin, Path& path);
+  // Where it ended on the bottom level: the last live node at or before the begin sought, its link,
+  // and the first live node behind.
+  struct Gap {
+    Node* pred;
+    Link link;
+    Node* succ;
+  };
+  Gap search(OwnerCore& owner, std::uint64_t begin, Path& path);
+  template <bool noted>
+  bool try_search(OwnerCore& owner, std::uint64_t begin, Path& path, Gap& gap);
+  Gap search_from(OwnerCore& owner, Node* signpost, std::uint64_t begin);
+  template <bool noted>
   Node* descend(OwnerCore& owner, std::uint64_t begin, Path& path);
   enum class Walk : std::uint8_t { arrived, lost, too_long };
   template <bool limited>
-  Walk walk(OwnerCore& owner, Node* pred, std::uint64_t begin, Path& path);
-  void search_for(OwnerCore& owner, std::uint64_t begin, Path& path);
+  Walk walk(OwnerCore& owner, Node* pred, std::uint64_t begin, Gap& gap);
   static Node* end_of_run(Node* node, unsigned level) noexcept;
   Node* skip_run(OwnerCore& owner, unsigned level, Node* pred, Node* first) noexcept;
   bool unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link link, Node* end) noexcept;
   unsigned draw_height(OwnerCore& owner, Path& path) noexcept;
   static Node* make_node(OwnerCore& owner, const Range& range, RangeMode mode, NodeState state,
                          unsigned height);
-  static const Node* overlap_on(const Path& path, const Range& range) noexcept;
-  void tidy(OwnerCore& owner, const Path& path) noexcept;
-  enum class Gap : std::uint8_t { free, moved, taken };
+  static const Node* overlap_on(const Gap& gap, const Range& range) noexcept;
+  void tidy(OwnerCore& owner, const Gap& gap) noexcept;
+  enum class Look : std::uint8_t { free, cleared, taken };
   template <RangeMode mode>
-  Gap look_into_gap(OwnerCore& owner, const Path& path, const Range& range, Blocker& blocker);
-  Gap look_into_full_gap(OwnerCore& owner, const Path& path, const Range& range,
-                         const Node* overlap, Blocker& blocker) noexcept;
-  const Node* make_way(OwnerCore& owner, const Path& path, const Range& range) noexcept;
+  Look look_into(OwnerCore& owner, const Gap& gap, const Range& range, Blocker& blocker);
+  Look look_into_full(OwnerCore& owner, const Gap& gap, const Range& range, const Node* overlap,
+                      Blocker& blocker) noexcept;
+  const Node* make_way(OwnerCore& owner, Node* first, const Range& range) noexcept;
   template <RangeMode mode>
   Node* link(OwnerCore& owner, const Range& range, NodeState state, Path& path, Blocker& blocker);
   template <RangeMode mode>
   Node* link_from_head(OwnerCore& owner, const Range& range, NodeState state, Path& path,
                        Blocker& blocker);
+  template <RangeMode mode>
+  Node* link_elsewhere(OwnerCore& owner, const Range& range, NodeState state, unsigned height,
+                       Gap gap, Path& path, Blocker& blocker);
   template <RangeMode mode>
   Node* link_again(OwnerCore& owner, Node* node, Path& path, Blocker& blocker);
   template <RangeMode mode>
@@ -156,7 +170,7 @@ class OrderedList {
   static void remove(Signposts& signposts, Node* signpost) noexcept;
   static void release_nearby(OwnerCore& owner, const Signposts& signposts, Node* node) noexcept;
   void note_meeting(OwnerCore& owner, const Range& range) noexcept;
-  bool link_bottom(OwnerCore& owner, Node* node, Path& path);
+  bool link_bottom(OwnerCore& owner, Node* node, const Gap& gap);
   void build_upper_levels(OwnerCore& owner, Node* node, Path& path);
   void retire_run(OwnerCore& owner, unsigned level, Link first, const Node* end) noexcept;
   unsigned adapt(unsigned levels) noexcept;
