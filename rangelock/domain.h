@@ -49,6 +49,8 @@ class NodePool {
     node->pool_next = free;
     free = node;
   }
+  // Whether to retire a low node is to note it, and no more.
+  [[nodiscard]] bool retires_at_once() const noexcept { return retired_[false].size + 1 < kBatch; }
   // A node that can no longer be reached, but that pinned threads may hold.
   void retire(Node* node) noexcept {
     is_tall(node->height) ? retire_to<true>(node) : retire_to<false>(node);
@@ -107,15 +109,19 @@ struct OwnerCore {
   const std::uint32_t number;
   std::atomic<std::uint64_t> token;  // introspection by other threads
   NodePool pool;
-  std::uint64_t random;            // state of next_random
-  std::uint64_t last_meeting = 0;  // how many were acquired then (ordered_list.cc)
+  std::uint64_t random;  // state of next_random
+  // Of this owner's acquisitions, in whatever lists, for how close signposts should be
+  // (ordered_list.cc): how many there were when it last met another, and whether signposts are
+  // missed often, from 0 to kMostMisses.
+  std::uint64_t last_meeting = 0;
+  std::uint32_t misses = 0;
   base::Counter acquired, released, contended, waited_ns;
 
   [[nodiscard]] std::size_t held() const noexcept { return acquired.get() - released.get(); }
 
   std::uint64_t next_random() noexcept { return random = base::next_random(random); }
   // Whether to do now what is to be done one time in 2^bits.
-  bool draws_one_in(unsigned bits) noexcept { return next_random() >> (64 - bits) == 0; }
+  bool draws_one_in_2_to(unsigned bits) noexcept { return next_random() >> (64 - bits) == 0; }
 };
 
 class Domain {

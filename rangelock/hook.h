@@ -15,6 +15,7 @@ enum class Hook : std::uint8_t {
   before_unlink,       // a marked node is about to be unlinked
   before_resolve,      // an exclusive range is linked, and shared ranges not yet looked for
   before_sleep,        // queued, and about to sleep
+  unlocked_nearby,     // a node is marked, and its unlocker looks whether to unlink it
   signpost_linked,     // a signpost is in the list, and not yet in the table
   signpost_withdrawn,  // it is no longer in the table, and still in the list
   inside_bucket,       // inside a bucket of the grid, the first time since its bit was cleared

@@ -12,11 +12,16 @@ namespace {
 
 // How often, one time in 2^bits, an acquisition changes what the next ones will find.
 constexpr unsigned kPlant = 2;    // a signpost, where it misses one
-constexpr unsigned kReplace = 3;  // instead, if the table's place is taken: what is there goes
+constexpr unsigned kReplace = 3;  // instead, if the table's entry is taken: what is there goes
 constexpr unsigned kMoveCloser = 4;
 constexpr unsigned kMoveApart = 3;
 // Acquisitions of an owner from one meeting to the next, below which it meets others too often.
 constexpr std::uint64_t kOften = 32;
+// A miss counts as so many hits. With more than a tenth of misses signposts come no closer: there
+// are about as many places as the table can hold.
+constexpr std::uint32_t kMiss = 9;
+constexpr std::uint32_t kManyMisses = 32;
+constexpr std::uint32_t kMostMisses = 64;
 
 }  // namespace
 
@@ -230,14 +235,16 @@ inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeM
 // it and the marked run that ends at succ, so the two neighbours that were compared are the two
 // neighbours.
 [[gnu::always_inline]] inline bool OrderedList::link_bottom(OwnerCore& owner, Node* node,
-                                                            const Gap& gap) {
+                                                            Gap& gap) {
   node->next(0).store(link_to(gap.succ), std::memory_order_relaxed);
   hook(Hook::before_link);
   Link expected = gap.link;
   // (3) release: the node is made before (2) finds it. seq_cst, store buffering: an exclusive range
   // is linked before it looks for shared ones, and the other way round (ordered_core.cc).
+  // acquire: note_meeting() looks at what was found.
   if (!gap.pred->next(0).compare_exchange_strong(expected, link_to(node), std::memory_order_seq_cst,
-                                                 std::memory_order_relaxed)) {
+                                                 std::memory_order_acquire)) {
+    gap.link = expected;  // what there is instead
     return false;
   }
   retire_run(owner, 0, gap.link, gap.succ);
@@ -258,8 +265,8 @@ inline void OrderedList::tidy(OwnerCore& owner, const Gap& gap) noexcept {
     unlink_run(owner, 0, gap.pred, gap.link, gap.succ);
 }
 
-// Whether a node for the range can be linked where the path leads. `moved`: signposts were in its
-// way and are removed, so that another search is due. `taken`: `blocker` is.
+// Whether a node for the range can be linked into the gap. `cleared`: signposts were in its way and
+// are removed, so that another search is due. `taken`: `blocker` is.
 template <RangeMode mode>
 [[gnu::always_inline]] inline OrderedList::Look OrderedList::look_into(OwnerCore& owner,
                                                                        const Gap& gap,
@@ -302,7 +309,7 @@ const Node* OrderedList::make_way(OwnerCore& owner, Node* first, const Range& ra
     if (!is_signpost(*node)) break;  // it has just come; the next search finds it
     remove(signposts, node);
   }
-  if (owner.draws_one_in(kMoveApart)) signposts.move_apart();
+  if (owner.draws_one_in_2_to(kMoveApart)) signposts.move_apart();
   return nullptr;
 }
 
@@ -323,19 +330,19 @@ template <RangeMode mode>
   if (!found) [[unlikely]]
     gap = search(owner, range.begin, path);
   if (mode == RangeMode::exclusive && overlap_on(gap, range) != nullptr) [[unlikely]]
-    return link_elsewhere<mode>(owner, range, state, height, gap, path, blocker);
+    return link_past_overlap<mode>(owner, range, state, height, gap, path, blocker);
   Node* const node = make_node(owner, range, mode, state, height);
   if (link_bottom(owner, node, gap)) [[likely]]
     return node;
-  note_meeting(owner, range);
+  note_meeting(owner, range, gap.link);
   return link_again<mode>(owner, node, path, blocker);
 }
 
 // What the search found is in the way.
 template <RangeMode mode>
-[[gnu::noinline]] Node* OrderedList::link_elsewhere(OwnerCore& owner, const Range& range,
-                                                    NodeState state, unsigned height, Gap gap,
-                                                    Path& path, Blocker& blocker) {
+[[gnu::noinline]] Node* OrderedList::link_past_overlap(OwnerCore& owner, const Range& range,
+                                                       NodeState state, unsigned height, Gap gap,
+                                                       Path& path, Blocker& blocker) {
   if (look_into<mode>(owner, gap, range, blocker) == Look::taken) return nullptr;
   return link_again<mode>(owner, make_node(owner, range, mode, state, height), path, blocker);
 }
@@ -344,7 +351,7 @@ template <RangeMode mode>
 [[gnu::noinline]] Node* OrderedList::link_again(OwnerCore& owner, Node* node, Path& path,
                                                 Blocker& blocker) {
   for (;;) {
-    const Gap gap = search(owner, node->begin, path);
+    Gap gap = search(owner, node->begin, path);
     const Look look = look_into<mode>(owner, gap, node->range(), blocker);
     if (look == Look::free && link_bottom(owner, node, gap)) return node;
     if (look == Look::taken) break;
@@ -353,8 +360,8 @@ template <RangeMode mode>
   return nullptr;
 }
 
-// The same from a signpost, with a search that has no levels but the bottom one; from the head
-// where there is none, or ranges lie so densely that towers are needed.
+// As link_from_head, from a signpost, with a search that has no levels but the bottom one; from the
+// head where there is none, or ranges lie so densely that towers are needed.
 template <RangeMode mode>
 [[gnu::noinline]] Node* OrderedList::link_nearby(OwnerCore& owner, Signposts& signposts,
                                                  const Range& range, NodeState state, Path& path,
@@ -369,7 +376,8 @@ template <RangeMode mode>
     if (walked == Walk::lost) [[unlikely]]
       continue;
     if (walked == Walk::too_long) [[unlikely]] {
-      if (owner.draws_one_in(kMoveCloser)) signposts.move_closer(range);
+      if (remove_stale(signposts, signpost)) continue;
+      if (owner.draws_one_in_2_to(kMoveCloser)) move_closer(owner, signposts, range);
       break;
     }
     const Look look = look_into<mode>(owner, gap, range, blocker);
@@ -382,7 +390,7 @@ template <RangeMode mode>
     if (node == nullptr) node = make_node(owner, range, mode, state, 1);
     if (link_bottom(owner, node, gap)) [[likely]]
       return node;
-    note_meeting(owner, range);
+    note_meeting(owner, range, gap.link);
   }
   if (node != nullptr) owner.pool.free(node);
   return link_from_head<mode>(owner, range, state, path, blocker);
@@ -412,8 +420,11 @@ Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
 inline Node* OrderedList::signpost_before(OwnerCore& owner, Signposts& signposts,
                                           std::uint64_t address) noexcept {
   const std::uint64_t place = signposts.place_before(address);
-  if (Node* const signpost = signposts.find(place)) [[likely]]
+  if (Node* const signpost = signposts.find(place)) [[likely]] {
+    if (owner.misses != 0) --owner.misses;
     return signpost;
+  }
+  owner.misses = std::min(owner.misses + kMiss, kMostMisses);
   Node* const signpost = plant(owner, signposts, place);
   return signpost != nullptr ? signpost : signposts.find_before(place);
 }
@@ -422,26 +433,31 @@ inline Node* OrderedList::signpost_before(OwnerCore& owner, Signposts& signposts
 // plants it: where wide ranges remove them again and again that would be in vain.
 [[gnu::noinline]] Node* OrderedList::plant(OwnerCore& owner, Signposts& signposts,
                                            std::uint64_t place) noexcept try {
-  if (!owner.draws_one_in(kPlant)) return nullptr;
-  if (Node* const other = signposts.occupant(place)) {
-    if (owner.draws_one_in(kReplace)) replace(owner, signposts, other);
-    return nullptr;
-  }
-  Node* const node = make_node(owner, {place, place}, RangeMode::exclusive, NodeState::held, 1);
-  if (!signposts.reserve(node)) {
-    owner.pool.free(node);
+  if (!owner.draws_one_in_2_to(kPlant)) return nullptr;
+  if (!signposts.is_vacant(place)) {
+    if (owner.draws_one_in_2_to(kReplace)) replace(owner, signposts, place);
     return nullptr;
   }
   Gap gap;
-  do {
+  // Not where a range lies across the place, or begins there.
+  const auto find_gap = [&] {
     gap = search_from(owner, signposts.find_before(place), place);
-    if (gap.pred->end > place) {  // a range lies across it, or begins there
-      signposts.withdraw(node);
-      tidy(owner, gap);
-      owner.pool.free(node);
-      return nullptr;
-    }
-  } while (!link_bottom(owner, node, gap));
+    if (gap.pred->end <= place) return true;
+    tidy(owner, gap);
+    return false;
+  };
+  if (!find_gap()) return nullptr;
+  Node* const node = make_node(owner, {place, place}, RangeMode::exclusive, NodeState::held, 1);
+  bool is_mine = signposts.reserve(node);
+  while (is_mine && !link_bottom(owner, node, gap)) {
+    if (find_gap()) continue;
+    signposts.withdraw(node);
+    is_mine = false;
+  }
+  if (!is_mine) {
+    owner.pool.free(node);
+    return nullptr;
+  }
   hook(Hook::signpost_linked);
   return signposts.publish(node) ? node : nullptr;
 } catch (const std::bad_alloc&) {
@@ -449,25 +465,57 @@ inline Node* OrderedList::signpost_before(OwnerCore& owner, Signposts& signposts
 }
 
 // Makes room in the table. What is at a place where none would be planted now is left from when
-// they were closer to each other; otherwise there are more places than the table has.
-void OrderedList::replace(OwnerCore& owner, Signposts& signposts, Node* other) noexcept {
-  if (signposts.is_place(other->begin) && owner.draws_one_in(kMoveApart)) signposts.move_apart();
+// they were closer to each other; otherwise there are more places than the table has entries.
+void OrderedList::replace(OwnerCore& owner, Signposts& signposts, std::uint64_t place) noexcept {
+  Node* const other = signposts.occupant(place);
+  if (other == nullptr) return;
+  if (signposts.is_place(other->begin) && owner.draws_one_in_2_to(kMoveApart))
+    signposts.move_apart();
   remove(signposts, other);
 }
 
-// Two acquisitions wanted the same link. If they were for ranges far from each other, they shall
-// not meet again.
-[[gnu::noinline]] void OrderedList::note_meeting(OwnerCore& owner, const Range& range) noexcept {
+// Of the nodes that a walk from there passes, removes the signposts at places where none would be
+// planted now. Returns whether there were any.
+bool OrderedList::remove_stale(Signposts& signposts, Node* from) noexcept {
+  bool any = false;
+  Node* node = from;
+  for (unsigned i = 0; i <= kShortWalk && node != &end_.node; ++i) {
+    const Link next = node->next(0).load(std::memory_order_acquire);
+    if (!is_marked(next) && is_signpost(*node) && !signposts.is_place(node->begin)) {
+      remove(signposts, node);
+      any = true;
+    }
+    node = node_of(next);
+  }
+  return any;
+}
+
+inline void OrderedList::move_closer(OwnerCore& owner, Signposts& signposts,
+                                     const Range& range) noexcept {
+  if (owner.misses < kManyMisses) signposts.move_closer(range);
+}
+
+// An acquisition has found another link than the one that it was about to replace. If that leads to
+// a range far from its own, the two shall not meet again.
+[[gnu::noinline]] void OrderedList::note_meeting(OwnerCore& owner, const Range& range,
+                                                 Link found) noexcept {
+  if (is_marked(found)) return;  // pred was unlocked
+  const Node& winner = *unmarked_node_of(found);
+  if (is_signpost(winner) || &winner == &end_.node ||
+      Signposts::are_neighbours(range, winner.range())) {
+    return;
+  }
   const std::uint64_t now = owner.acquired.get();
   const bool often = now - owner.last_meeting < kOften;
   owner.last_meeting = now;
   Signposts* signposts = signposts_.load(std::memory_order_acquire);
   if (signposts != nullptr) {
-    if (often && owner.draws_one_in(kMoveCloser)) signposts->move_closer(range);
+    if (often && owner.draws_one_in_2_to(kMoveCloser)) move_closer(owner, *signposts, range);
     return;
   }
   std::unique_ptr<Signposts> made(new (std::nothrow) Signposts(range));
-  // release: the table is made before link_disjoint() finds it. Without memory it goes without.
+  // release: the table is made before link() and find_overlap() find it. Without memory it goes
+  // without.
   if (made != nullptr &&
       signposts_.compare_exchange_strong(signposts, made.get(), std::memory_order_release,
                                          std::memory_order_relaxed)) {
@@ -477,7 +525,8 @@ void OrderedList::replace(OwnerCore& owner, Signposts& signposts, Node* other) n
 
 void OrderedList::release(OwnerCore& owner, Node* node) noexcept {
   const Signposts* const signposts = signposts_.load(std::memory_order_acquire);
-  if (signposts == nullptr || node->height != 1) return mark(node);
+  // An unlock waits for nobody, so it does not pass on what it has retired.
+  if (signposts == nullptr || node->height != 1 || !owner.pool.retires_at_once()) return mark(node);
   release_nearby(owner, *signposts, node);
 }
 
@@ -488,7 +537,7 @@ void OrderedList::release_nearby(OwnerCore& owner, const Signposts& signposts,
   const Pin pin(owner);  // once it is marked it may be anybody's
   Node* const signpost = signposts.find(signposts.place_before(node->begin));
   const Link succ = mark_bottom(node);
-  hook(Hook::before_unlink);
+  hook(Hook::unlocked_nearby);
   Link expected = link_to(node);
   if (signpost != nullptr && signpost->next(0).load(std::memory_order_relaxed) == expected &&
       signpost->next(0).compare_exchange_strong(expected, succ, std::memory_order_acq_rel,
@@ -536,6 +585,9 @@ Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint6
     pred = &head_.node;
     node = node_of(pred->next(0).load(std::memory_order_acquire));
   }
+  // A wide range does not walk over the same signposts again and again: each step that is long was
+  // paid for by who planted one.
+  unsigned passed = 0;
   // Not from pred's link as it is now: pred may have been unlocked, and then its link leads past
   // whatever came since. succ was its neighbour when the search saw it, and so on from there.
   while (node->begin < range.end) {
@@ -547,7 +599,11 @@ Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint6
       node = end;
       continue;
     }
-    if (node->end > range.begin && !is_signpost(*node)) return node;
+    if (is_signpost(*node)) {
+      if (++passed > kShortWalk) remove(*signposts_.load(std::memory_order_acquire), node);
+    } else if (node->end > range.begin) {
+      return node;
+    }
     pred = node;
     node = unmarked_node_of(next);
   }

@@ -157,8 +157,8 @@ class OrderedList {
   Node* link_from_head(OwnerCore& owner, const Range& range, NodeState state, Path& path,
                        Blocker& blocker);
   template <RangeMode mode>
-  Node* link_elsewhere(OwnerCore& owner, const Range& range, NodeState state, unsigned height,
-                       Gap gap, Path& path, Blocker& blocker);
+  Node* link_past_overlap(OwnerCore& owner, const Range& range, NodeState state, unsigned height,
+                          Gap gap, Path& path, Blocker& blocker);
   template <RangeMode mode>
   Node* link_again(OwnerCore& owner, Node* node, Path& path, Blocker& blocker);
   template <RangeMode mode>
@@ -166,11 +166,13 @@ class OrderedList {
                     Path& path, Blocker& blocker);
   Node* signpost_before(OwnerCore& owner, Signposts& signposts, std::uint64_t address) noexcept;
   Node* plant(OwnerCore& owner, Signposts& signposts, std::uint64_t place) noexcept;
-  static void replace(OwnerCore& owner, Signposts& signposts, Node* other) noexcept;
+  static void replace(OwnerCore& owner, Signposts& signposts, std::uint64_t place) noexcept;
+  static bool remove_stale(Signposts& signposts, Node* from) noexcept;
+  static void move_closer(OwnerCore& owner, Signposts& signposts, const Range& range) noexcept;
   static void remove(Signposts& signposts, Node* signpost) noexcept;
   static void release_nearby(OwnerCore& owner, const Signposts& signposts, Node* node) noexcept;
-  void note_meeting(OwnerCore& owner, const Range& range) noexcept;
-  bool link_bottom(OwnerCore& owner, Node* node, const Gap& gap);
+  void note_meeting(OwnerCore& owner, const Range& range, Link found) noexcept;
+  bool link_bottom(OwnerCore& owner, Node* node, Gap& gap);
   void build_upper_levels(OwnerCore& owner, Node* node, Path& path);
   void retire_run(OwnerCore& owner, unsigned level, Link first, const Node* end) noexcept;
   unsigned adapt(unsigned levels) noexcept;

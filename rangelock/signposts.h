@@ -4,19 +4,16 @@
 // meets lines that the others have just written, and each acquisition writes one that the others
 // are about to read. A signpost is a node with an empty range. It holds nothing and stays in the
 // list, in a line of its own, so that ranges far from each other are linked behind different
-// signposts. There is at most one for each 2^shift addresses; a table finds it by its place.
+// signposts. There is a place for one each 2^shift addresses; a table leads from a place to its
+// signpost. What is left from when they were closer to each other stays until it is in the way.
 //
-// A signpost is in nobody's way: who wants a range in which one lies removes it. It leaves the
-// table before it is marked, so that whoever finds it in the table is pinned before it can be
-// retired; and it comes into the table after it is linked, by a reservation that its remover can
-// see. A place in the table:
+// A signpost is in nobody's way: who wants an exclusive range in which one lies removes it. It
+// leaves the table before it is marked, so that whoever finds it in the table is pinned before it
+// can be retired; and it comes into the table after it is linked, by a reservation that its remover
+// can see. A place in the table:
 //
 //     0 --planter--> node | 1 --planter, when it is linked--> node
 //     node | 1, node --remover--> 0
-//
-// How far they are apart follows from what happens: closer, if acquisitions meet in spite of them;
-// further apart, if there are more places than the table has, or ranges are so long that they
-// often lie across one.
 //
 // Thread safety: any. Reclamation: epochs; a node found here is there as long as one is pinned.
 #pragma once
@@ -28,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/align.h"
 #include "rangelock/node.h"
 
 namespace sp3::rangelock {
@@ -75,10 +73,15 @@ class Signposts {
     }
     return nullptr;
   }
-  // Whatever signpost is where one at the place would be; null also if it is being planted.
+  // Whatever signpost has the table's entry for the place; null also if it is being planted.
   [[nodiscard]] Node* occupant(std::uint64_t place) const noexcept {
     const Link found = slot(place).load(std::memory_order_acquire);
     return is_marked(found) ? nullptr : node_of(found);
+  }
+
+  // Whether the table has nothing where a signpost at the place would be.
+  [[nodiscard]] bool is_vacant(std::uint64_t place) const noexcept {
+    return slot(place).load(std::memory_order_relaxed) == 0;
   }
 
   // The planter's: false if there is another.
@@ -105,6 +108,12 @@ class Signposts {
     }
   }
 
+  // Whether no spacing for ranges like this one puts them behind different signposts.
+  [[nodiscard]] static bool are_neighbours(const Range& range, const Range& other) noexcept {
+    const std::uint64_t apart =
+        std::max(range.begin, other.begin) - std::min(range.begin, other.begin);
+    return apart >> least_shift(range) == 0;
+  }
   // relaxed, in both: a lost update is harmless.
   void move_closer(const Range& for_ranges_like) noexcept {
     const unsigned shift = shift_.load(std::memory_order_relaxed);
@@ -139,8 +148,8 @@ class Signposts {
     return slots_[slot_of(place)];
   }
 
-  std::atomic<unsigned> shift_;
-  std::array<std::atomic<Link>, std::size_t{1} << kTableBits> slots_{};
+  std::atomic<unsigned> shift_;  // read by everybody, so not beside what planters write
+  alignas(base::kCacheLine) std::array<std::atomic<Link>, std::size_t{1} << kTableBits> slots_{};
 };
 
 }  // namespace sp3::rangelock

@@ -6,8 +6,8 @@
 //   }
 //   if (sp3::RangeHandle handle = lock.try_lock(0, sp3::kRangeMax)) lock.unlock(handle);
 //
-// Ranges are half-open, so [10,20) and [20,30) do not meet; [0, kRangeMax) is the widest and costs
-// no more than another. Two ranges conflict if they overlap and at least one is held exclusively.
+// Ranges are half-open, so [10,20) and [20,30) do not meet; [0, kRangeMax) is the widest, and an
+// ordinary one. Two ranges conflict if they overlap and at least one is held exclusively.
 //
 // Two implementations have the interface below: SkiplistRangeLock keeps the held ranges in a
 // lock-free skip list; GridRangeLock keeps narrow ranges in hashed cache lines and the others in a
@@ -28,8 +28,10 @@
 // has slots, for a search of the skip list. With Fairness::fifo, lock is starvation-free if every
 // holder unlocks.
 // Complexity: O(log n) for n held ranges; plus, for an exclusive range, the shared ones that begin
-// before its end by less than twice their length; plus, for a wide range on the grid, the buckets
-// used since the last such visit. Ranges unlocked since are passed once, by whoever comes first.
+// before its end by less than twice their length; plus, for a wide range, what acquisitions have
+// left for later ones to begin their searches at since the last such visit: at most 256 signposts
+// for each list (docs/RANGE_LOCKS.md), on the grid the buckets used. Ranges unlocked since are
+// passed once, by whoever comes first.
 #pragma once
 
 #include <chrono>

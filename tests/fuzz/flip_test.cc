@@ -1,5 +1,5 @@
 // Flipped bytes anywhere in a pool file: a typed error, or the data as it was. Homes carry no
-// checksums yet, so inside them a flip may change data, and nothing else may happen.
+// checksums, so inside them a flip may change data, and nothing else may happen.
 //
 // "As it was" for a pool that was not closed: the last records of a log may have been cut off by
 // the crash itself, so a state as of an earlier transaction is accepted there, a mixture never.

@@ -14,19 +14,27 @@ using rangelock::Hook;
 
 namespace {
 
-// Two acquisitions of ranges as long as that want the same link, and one has to try again: from now
-// on their list has signposts. Nothing is held afterwards.
+// Two acquisitions of ranges as long as that want the same link, though they are far from each
+// other, and one has to try again: from now on their list has signposts. Nothing is held
+// afterwards.
+// REQUIRES: lists of shared ranges first. (Readers plant signposts among the exclusive ranges, and
+// the thread that is to stop would do so there.)
 void meet(SkiplistRangeLock& lock, RangeMode mode = RangeMode::exclusive,
           std::uint64_t length = 1) {
   const Stop stop(Hook::before_link);
   std::thread other([&] {
     Stop::arm_me();
-    CHECK(is_free(lock, 10 * length, 11 * length, mode));
+    CHECK(is_free(lock, 100 * length, 101 * length, mode));
   });
   Stop::wait_until_stopped();
   CHECK(is_free(lock, 0, length, mode));
   Stop::go_on();
   other.join();
+}
+
+void meet_in_all_lists(SkiplistRangeLock& lock) {
+  for (const std::uint64_t length : {1U, 2U, 30U, 200U}) meet(lock, RangeMode::shared, length);
+  meet(lock);
 }
 
 // Where the signpost before a range of one address is, since meet().
@@ -243,7 +251,7 @@ TEST_CASE("what another has unlinked is not retired by its unlocker as well") {
     const Stop stop(Hook::before_sleep);
     plant(lock, kAddress);
   }
-  const Stop stop(Hook::before_unlink);
+  const Stop stop(Hook::unlocked_nearby);
   std::thread unlocker([&] {
     RangeHandle held = try_lock(lock, kAddress, kAddress + 1);
     Stop::arm_me();
@@ -258,11 +266,55 @@ TEST_CASE("what another has unlinked is not retired by its unlocker as well") {
   check_nodes(lock);
 }
 
+TEST_CASE("acquisitions that meet at one place get no signposts, however often") {
+  SkiplistRangeLock lock;
+  const Stop stop(Hook::before_link);
+  for (int i = 0; i < 100; ++i) {
+    std::thread other([&] {
+      Stop::arm_me();
+      is_free(lock, kAddress, kAddress + 10);
+    });
+    Stop::wait_until_stopped();
+    CHECK(is_free(lock, kAddress + 5, kAddress + 15));
+    Stop::go_on();
+    other.join();
+  }
+  for (int i = 0; i < 100; ++i) CHECK(is_free(lock, kAddress, kAddress + 1));
+  CHECK(Stop::count(Hook::signpost_linked) == 0);
+}
+
+TEST_CASE("where a range lies across its place no signpost is planted, and later one is") {
+  SkiplistRangeLock lock;
+  meet(lock);
+  const Stop stop(Hook::before_sleep);
+  RangeHandle across = lock.try_lock(kPlace - 1, kPlace + 1);
+  REQUIRE(across);
+  const std::uint64_t linked = Stop::count(Hook::signpost_linked);
+  for (int i = 0; i < 1000; ++i) REQUIRE(is_free(lock, kAddress, kAddress + 1));
+  CHECK(Stop::count(Hook::signpost_linked) == linked);
+  lock.unlock(across);
+  plant(lock, kAddress);
+}
+
+// A range that passes many signposts and removes none would do so each time.
+TEST_CASE("a shared range removes most of the signposts that it walks over") {
+  SkiplistRangeLock lock;
+  meet(lock);
+  const Stop stop(Hook::before_sleep);
+  constexpr std::uint64_t kSignposts = 100;
+  for (std::uint64_t i = 1; i <= kSignposts; ++i) plant(lock, kApart * i + 1);
+  CHECK(Stop::count(Hook::signpost_withdrawn) == 0);
+  CHECK(is_free(lock, 0, kRangeMax, RangeMode::shared));
+  const std::uint64_t withdrawn = Stop::count(Hook::signpost_withdrawn);
+  CHECK(withdrawn >= kSignposts - 20);
+  CHECK(withdrawn <= Stop::count(Hook::signpost_linked));
+  check_nodes(lock);
+}
+
 // One thread, whose acquisitions must succeed exactly if nothing that it holds is in their way.
 TEST_CASE("whatever signposts there are, a range is had if and only if it is free") {
   SkiplistRangeLock lock;
-  meet(lock);
-  for (const std::uint64_t length : {1U, 2U, 30U, 200U}) meet(lock, RangeMode::shared, length);
+  meet_in_all_lists(lock);
   const Stop stop(Hook::before_sleep);
   workloads::Rng rng(11, 0);
   struct Held {
@@ -325,8 +377,7 @@ TEST_CASE("where there are more places than the table has, signposts move apart"
 TEST_CASE("no two conflicting ranges are ever held at once, with signposts in their way") {
   for (const unsigned threads : {2U, 4U, 16U}) {
     SkiplistRangeLock lock;
-    meet(lock);
-    for (const std::uint64_t length : {1U, 30U}) meet(lock, RangeMode::shared, length);
+    meet_in_all_lists(lock);
     const Stop stop(Hook::before_sleep);
     ExclusionOracle oracle;
     run_threads(threads, [&](unsigned thread) {
