@@ -10,17 +10,11 @@ namespace sp3::rangelock {
 
 namespace {
 
-// How often, one time in 2^bits, an acquisition changes what the next ones will find.
+// How often, one time in 2^bits, an acquisition plants what the next ones will find.
 constexpr unsigned kPlant = 2;    // a signpost, where it misses one
 constexpr unsigned kReplace = 3;  // instead, if the table's entry is taken: what is there goes
-constexpr unsigned kMoveCloser = 4;
-constexpr unsigned kMoveApart = 3;
-// Acquisitions of an owner from one meeting to the next, below which it meets others too often.
-constexpr std::uint64_t kOften = 32;
-// A miss counts as so many hits. With more than a tenth of misses signposts come no closer: there
-// are about as many places as the table can hold.
+// A miss counts as so many hits.
 constexpr std::uint32_t kMiss = 9;
-constexpr std::uint32_t kManyMisses = 32;
 constexpr std::uint32_t kMostMisses = 64;
 
 }  // namespace
@@ -292,33 +286,6 @@ template <RangeMode mode>
   return Look::taken;
 }
 
-// Removes the signposts inside the range, from `first` on; unless a held range is in its
-// way behind them: then that is the result.
-const Node* OrderedList::make_way(OwnerCore& owner, Node* first, const Range& range) noexcept {
-  const auto next_of = [](const Node* node) {
-    return node->next(0).load(std::memory_order_acquire);
-  };
-  for (const Node* node = first; node->begin < range.end;) {
-    const Link next = next_of(node);
-    if (!is_marked(next) && !is_signpost(*node)) return node;
-    node = node_of(next);
-  }
-  Signposts& signposts = *signposts_.load(std::memory_order_acquire);
-  for (Node* node = first; node->begin < range.end; node = node_of(next_of(node))) {
-    if (is_marked(next_of(node))) continue;
-    if (!is_signpost(*node)) break;  // it has just come; the next search finds it
-    remove(signposts, node);
-  }
-  if (owner.draws_one_in_2_to(kMoveApart)) signposts.move_apart();
-  return nullptr;
-}
-
-inline void OrderedList::remove(Signposts& signposts, Node* signpost) noexcept {
-  signposts.withdraw(signpost);
-  hook(Hook::signpost_withdrawn);
-  mark(signpost);
-}
-
 template <RangeMode mode>
 [[gnu::always_inline]] inline Node* OrderedList::link_from_head(OwnerCore& owner,
                                                                 const Range& range, NodeState state,
@@ -377,7 +344,7 @@ template <RangeMode mode>
       continue;
     if (walked == Walk::too_long) [[unlikely]] {
       if (remove_stale(signposts, signpost)) continue;
-      if (owner.draws_one_in_2_to(kMoveCloser)) move_closer(owner, signposts, range);
+      move_closer(owner, signposts, range);
       break;
     }
     const Look look = look_into<mode>(owner, gap, range, blocker);
@@ -462,88 +429,6 @@ inline Node* OrderedList::signpost_before(OwnerCore& owner, Signposts& signposts
   return signposts.publish(node) ? node : nullptr;
 } catch (const std::bad_alloc&) {
   return nullptr;
-}
-
-// Makes room in the table. What is at a place where none would be planted now is left from when
-// they were closer to each other; otherwise there are more places than the table has entries.
-void OrderedList::replace(OwnerCore& owner, Signposts& signposts, std::uint64_t place) noexcept {
-  Node* const other = signposts.occupant(place);
-  if (other == nullptr) return;
-  if (signposts.is_place(other->begin) && owner.draws_one_in_2_to(kMoveApart))
-    signposts.move_apart();
-  remove(signposts, other);
-}
-
-// Of the nodes that a walk from there passes, removes the signposts at places where none would be
-// planted now. Returns whether there were any.
-bool OrderedList::remove_stale(Signposts& signposts, Node* from) noexcept {
-  bool any = false;
-  Node* node = from;
-  for (unsigned i = 0; i <= kShortWalk && node != &end_.node; ++i) {
-    const Link next = node->next(0).load(std::memory_order_acquire);
-    if (!is_marked(next) && is_signpost(*node) && !signposts.is_place(node->begin)) {
-      remove(signposts, node);
-      any = true;
-    }
-    node = node_of(next);
-  }
-  return any;
-}
-
-inline void OrderedList::move_closer(OwnerCore& owner, Signposts& signposts,
-                                     const Range& range) noexcept {
-  if (owner.misses < kManyMisses) signposts.move_closer(range);
-}
-
-// An acquisition has found another link than the one that it was about to replace. If that leads to
-// a range far from its own, the two shall not meet again.
-[[gnu::noinline]] void OrderedList::note_meeting(OwnerCore& owner, const Range& range,
-                                                 Link found) noexcept {
-  if (is_marked(found)) return;  // pred was unlocked
-  const Node& winner = *unmarked_node_of(found);
-  if (is_signpost(winner) || &winner == &end_.node ||
-      Signposts::are_neighbours(range, winner.range())) {
-    return;
-  }
-  const std::uint64_t now = owner.acquired.get();
-  const bool often = now - owner.last_meeting < kOften;
-  owner.last_meeting = now;
-  Signposts* signposts = signposts_.load(std::memory_order_acquire);
-  if (signposts != nullptr) {
-    if (often && owner.draws_one_in_2_to(kMoveCloser)) move_closer(owner, *signposts, range);
-    return;
-  }
-  std::unique_ptr<Signposts> made(new (std::nothrow) Signposts(range));
-  // release: the table is made before link() and find_overlap() find it. Without memory it goes
-  // without.
-  if (made != nullptr &&
-      signposts_.compare_exchange_strong(signposts, made.get(), std::memory_order_release,
-                                         std::memory_order_relaxed)) {
-    made.release();
-  }
-}
-
-void OrderedList::release(OwnerCore& owner, Node* node) noexcept {
-  const Signposts* const signposts = signposts_.load(std::memory_order_acquire);
-  // An unlock waits for nobody, so it does not pass on what it has retired.
-  if (signposts == nullptr || node->height != 1 || !owner.pool.retires_at_once()) return mark(node);
-  release_nearby(owner, *signposts, node);
-}
-
-// Whoever comes next would have to take its line from us to pass the node. That it is linked
-// directly behind the signpost is what makes this cheap: to search for its predecessor is not.
-void OrderedList::release_nearby(OwnerCore& owner, const Signposts& signposts,
-                                 Node* node) noexcept {
-  const Pin pin(owner);  // once it is marked it may be anybody's
-  Node* const signpost = signposts.find(signposts.place_before(node->begin));
-  const Link succ = mark_bottom(node);
-  hook(Hook::unlocked_nearby);
-  Link expected = link_to(node);
-  if (signpost != nullptr && signpost->next(0).load(std::memory_order_relaxed) == expected &&
-      signpost->next(0).compare_exchange_strong(expected, succ, std::memory_order_acq_rel,
-                                                std::memory_order_relaxed)) {
-    owner.pool.retire(node);
-  }
 }
 
 // Level by level upwards. Nobody changes the node's own link on a level that it is not on yet, so
