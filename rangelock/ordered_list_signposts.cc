@@ -1,5 +1,5 @@
-// What keeps an ordered list's signposts where they are of use: they are removed, and move closer to
-// each other and apart. Searches from them, and their planting, are in ordered_list.cc.
+// What keeps an ordered list's signposts where they are of use: they are removed, and move closer
+// to each other and apart. Searches from them, and their planting, are in ordered_list.cc.
 #include <memory>
 #include <new>
 
@@ -20,8 +20,8 @@ constexpr std::uint32_t kManyMisses = 32;
 
 }  // namespace
 
-// Removes the signposts inside the range, from `first` on; unless a held range is in its
-// way behind them: then that is the result.
+// Removes the signposts inside the range, from `first` on; unless a held range is in its way behind
+// them: then that is the result.
 const Node* OrderedList::make_way(OwnerCore& owner, Node* first, const Range& range) noexcept {
   const auto next_of = [](const Node* node) {
     return node->next(0).load(std::memory_order_acquire);
