@@ -102,7 +102,7 @@ void OrderedList::note_meeting(OwnerCore& owner, const Range& range, Link found)
   if (made != nullptr &&
       signposts_.compare_exchange_strong(signposts, made.get(), std::memory_order_release,
                                          std::memory_order_relaxed)) {
-    made.release();
+    static_cast<void>(made.release());  // the list has it
   }
 }
 
