@@ -296,8 +296,10 @@ template <RangeMode mode>
                                  : try_search<true>(owner, range.begin, path, gap);
   if (!found) [[unlikely]]
     gap = search(owner, range.begin, path);
-  if (mode == RangeMode::exclusive && overlap_on(gap, range) != nullptr) [[unlikely]]
-    return link_past_overlap<mode>(owner, range, state, height, gap, path, blocker);
+  if constexpr (mode == RangeMode::exclusive) {
+    if (const Node* const overlap = overlap_on(gap, range)) [[unlikely]]
+      return link_past_overlap(owner, range, state, height, gap, overlap, path, blocker);
+  }
   Node* const node = make_node(owner, range, mode, state, height);
   if (link_bottom(owner, node, gap)) [[likely]]
     return node;
@@ -305,13 +307,14 @@ template <RangeMode mode>
   return link_again<mode>(owner, node, path, blocker);
 }
 
-// What the search found is in the way.
-template <RangeMode mode>
+// What the search found is in the way of an exclusive range.
 [[gnu::noinline]] Node* OrderedList::link_past_overlap(OwnerCore& owner, const Range& range,
                                                        NodeState state, unsigned height, Gap gap,
-                                                       Path& path, Blocker& blocker) {
-  if (look_into<mode>(owner, gap, range, blocker) == Look::taken) return nullptr;
-  return link_again<mode>(owner, make_node(owner, range, mode, state, height), path, blocker);
+                                                       const Node* overlap, Path& path,
+                                                       Blocker& blocker) {
+  if (look_into_full(owner, gap, range, overlap, blocker) == Look::taken) return nullptr;
+  Node* const node = make_node(owner, range, RangeMode::exclusive, state, height);
+  return link_again<RangeMode::exclusive>(owner, node, path, blocker);
 }
 
 template <RangeMode mode>

@@ -155,9 +155,8 @@ class OrderedList {
   template <RangeMode mode>
   Node* link_from_head(OwnerCore& owner, const Range& range, NodeState state, Path& path,
                        Blocker& blocker);
-  template <RangeMode mode>
   Node* link_past_overlap(OwnerCore& owner, const Range& range, NodeState state, unsigned height,
-                          Gap gap, Path& path, Blocker& blocker);
+                          Gap gap, const Node* overlap, Path& path, Blocker& blocker);
   template <RangeMode mode>
   Node* link_again(OwnerCore& owner, Node* node, Path& path, Blocker& blocker);
   template <RangeMode mode>

@@ -54,13 +54,17 @@ class Signposts {
     return place_before(address) == address;
   }
 
-  // The signpost at the place; null if there is none. REQUIRES: Pin.
-  [[nodiscard]] Node* find(std::uint64_t place) const noexcept {
+  // Whatever signpost has the table's entry for the place; null also if it is being planted.
+  // REQUIRES: Pin.
+  [[nodiscard]] Node* occupant(std::uint64_t place) const noexcept {
     // acquire: pairs with publish().
     const Link found = slot(place).load(std::memory_order_acquire);
-    if (found == 0 || is_marked(found)) return nullptr;
-    Node* const node = unmarked_node_of(found);
-    return node->begin == place ? node : nullptr;
+    return is_marked(found) ? nullptr : unmarked_node_of(found);
+  }
+  // The signpost at the place; null if there is none. REQUIRES: Pin.
+  [[nodiscard]] Node* find(std::uint64_t place) const noexcept {
+    Node* const node = occupant(place);
+    return node != nullptr && node->begin == place ? node : nullptr;
   }
   // One before the place, not far away; null if there is none. REQUIRES: Pin.
   [[nodiscard]] Node* find_before(std::uint64_t place) const noexcept {
@@ -73,12 +77,6 @@ class Signposts {
     }
     return nullptr;
   }
-  // Whatever signpost has the table's entry for the place; null also if it is being planted.
-  [[nodiscard]] Node* occupant(std::uint64_t place) const noexcept {
-    const Link found = slot(place).load(std::memory_order_acquire);
-    return is_marked(found) ? nullptr : node_of(found);
-  }
-
   // Whether the table has nothing where a signpost at the place would be.
   [[nodiscard]] bool is_vacant(std::uint64_t place) const noexcept {
     return slot(place).load(std::memory_order_relaxed) == 0;

@@ -50,6 +50,13 @@ void plant(SkiplistRangeLock& lock, std::uint64_t address) {
   REQUIRE(Stop::count(Hook::signpost_linked) == before + 1);
 }
 
+// One signpost, at kPlace.
+void meet_and_plant(SkiplistRangeLock& lock) {
+  meet(lock);
+  const Stop stop(Hook::before_sleep);
+  plant(lock, kAddress);
+}
+
 // Nodes come round, and every one of them holds one range.
 void check_nodes(SkiplistRangeLock& lock) {
   std::vector<RangeHandle> handles;
@@ -183,11 +190,7 @@ TEST_CASE("a signpost that was removed before it was in the table never gets the
 // signpost is removed for a range that contains both.
 TEST_CASE("nothing is linked behind a signpost that was removed meanwhile") {
   SkiplistRangeLock lock;
-  meet(lock);
-  {
-    const Stop stop(Hook::before_sleep);
-    plant(lock, kAddress);
-  }
+  meet_and_plant(lock);
   const Stop stop(Hook::before_link);
   bool has_it = true;
   std::thread other([&] {
@@ -211,11 +214,7 @@ TEST_CASE("nothing is linked behind a signpost that was removed meanwhile") {
 // linked behind it.
 TEST_CASE("a neighbour linked behind a range that is unlinked by its unlocker is found") {
   SkiplistRangeLock lock;
-  meet(lock);
-  {
-    const Stop stop(Hook::before_sleep);
-    plant(lock, kAddress);
-  }
+  meet_and_plant(lock);
   const Stop stop(Hook::before_link);
   RangeHandle held = lock.try_lock(kAddress, kAddress + 1);
   std::binary_semaphore tried{0}, checked{0};
@@ -246,11 +245,7 @@ TEST_CASE("a neighbour linked behind a range that is unlinked by its unlocker is
 // ranges would get one node.
 TEST_CASE("what another has unlinked is not retired by its unlocker as well") {
   SkiplistRangeLock lock;
-  meet(lock);
-  {
-    const Stop stop(Hook::before_sleep);
-    plant(lock, kAddress);
-  }
+  meet_and_plant(lock);
   const Stop stop(Hook::unlocked_nearby);
   std::thread unlocker([&] {
     RangeHandle held = try_lock(lock, kAddress, kAddress + 1);
