@@ -21,6 +21,7 @@
 
 #include <fmt/format.h>
 
+#include "base/align.h"
 #include "emu/clock.h"
 #include "workloads/range_locks/baselines.h"
 #include "workloads/range_locks/blocks.h"
@@ -48,7 +49,7 @@ template <class Lock>
 constexpr bool kHasShared = requires(Lock& lock, RangeOwner& owner) {
   lock.try_lock_shared(owner, 0, 1);
 };
-struct Thread {
+struct alignas(base::kCacheLine) Thread {
   std::uint64_t pairs = 0;
   std::uint64_t conflicts = 0;
   workloads::Histogram latency;
