@@ -23,10 +23,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "base/align.h"
+#include "base/announcements.h"
 #include "base/assert.h"
+#include "base/fence.h"
 #include "base/mutant.h"
 
 namespace sp3::base {
@@ -35,31 +36,21 @@ class EpochDomain {
  public:
   using Epoch = std::uint64_t;
 
-  explicit EpochDomain(std::size_t participants)
-      : slots_(std::make_unique<Slot[]>(participants)), participants_(participants) {}
+  explicit EpochDomain(std::size_t participants) : announced_(participants) {}
 
-  // From now on `who` may pin. Participants below the highest one admitted are looked at by
-  // try_advance, so number them densely.
-  void admit(std::size_t who) noexcept {
-    SP3_CHECK(who < participants_);
-    std::size_t limit = limit_.load(std::memory_order_relaxed);
-    // seq_cst: before the first pin of `who`, so that try_advance cannot miss it.
-    while (limit <= who &&
-           !limit_.compare_exchange_weak(limit, who + 1, std::memory_order_seq_cst)) {
-    }
-  }
+  // From now on `who` may pin.
+  void admit(std::size_t who) noexcept { announced_.admit(who); }
 
   // REQUIRES: who is admitted and not pinned.
   void pin(std::size_t who) noexcept { pin_at(who, global_.load(std::memory_order_acquire)); }
 
   // The same for one that has read the epoch before; it may have lost its core since.
   void pin_at(std::size_t who, Epoch epoch) noexcept {
-    SP3_ASSERT(who < limit_.load(std::memory_order_relaxed) &&
-               slots_[who].pinned.load(std::memory_order_relaxed) == kUnpinned);
+    SP3_ASSERT(announced_.is_admitted(who) && !is_pinned(who));
     while (true) {
       // (1) seq_cst, store buffering: our announcement is visible before we read any shared
       // pointer, or try_advance (2) would miss us.
-      slots_[who].pinned.exchange(epoch, std::memory_order_seq_cst);
+      announced_.of(who).exchange(epoch, std::memory_order_seq_cst);
       // A stale epoch holds back all advances but one that had passed us already. But then we are
       // not pinned at an epoch that bounds the current one, and retirement_epoch_of would be too
       // old.
@@ -70,36 +61,26 @@ class EpochDomain {
     }
   }
 
-  void unpin(std::size_t who) noexcept { unpin(announcement_of(who)); }
-
-  // Where `who` announces itself, for whoever unpins it soon after.
-  using Announcement = std::atomic<Epoch>;
-  [[nodiscard]] Announcement& announcement_of(std::size_t who) noexcept {
-    return slots_[who].pinned;
-  }
-  static void unpin(Announcement& announcement) noexcept {
+  void unpin(std::size_t who) noexcept {
     // release: what we read through shared pointers is read before (2) sees us gone.
-    announcement.store(kUnpinned, std::memory_order_release);
+    announced_.of(who).store(kUnpinned, std::memory_order_release);
   }
 
   [[nodiscard]] bool is_pinned(std::size_t who) const noexcept {
-    return slots_[who].pinned.load(std::memory_order_relaxed) != kUnpinned;
+    return announced_.of(who).load(std::memory_order_relaxed) != kUnpinned;
   }
 
   [[nodiscard]] Epoch current() const noexcept { return global_.load(std::memory_order_seq_cst); }
 
   // The epoch to remember with something just made unreachable.
   [[nodiscard]] Epoch retirement_epoch() const noexcept {
-    // A locked instruction rather than std::atomic_thread_fence, which ThreadSanitizer does not
-    // know.
-    std::atomic<int> any{0};
-    any.exchange(1, std::memory_order_seq_cst);
+    full_fence();
     return current();
   }
   // REQUIRES: who is pinned, and stays so to the end of its stores.
   [[nodiscard]] Epoch retirement_epoch_of(std::size_t who) const noexcept {
     SP3_ASSERT(is_pinned(who));
-    return slots_[who].pinned.load(std::memory_order_relaxed) + 1;  // relaxed: our own store
+    return announced_.of(who).load(std::memory_order_relaxed) + 1;  // relaxed: our own store
   }
   [[nodiscard]] static bool may_free(Epoch retired, Epoch current) noexcept {
     return current >= retired + (mutant(Mutant::versions_freed_two_epochs_early) ? 0 : 2);
@@ -108,26 +89,19 @@ class EpochDomain {
   // Advances the epoch if every pinned participant has seen the current one.
   bool try_advance() noexcept {
     Epoch now = global_.load(std::memory_order_seq_cst);
-    const std::size_t limit = limit_.load(std::memory_order_seq_cst);
-    for (std::size_t i = 0; i < limit; ++i) {
-      // (2) pairs with (1).
-      const Epoch seen = slots_[i].pinned.load(std::memory_order_seq_cst);
-      if (mutant(Mutant::epoch_advances_past_readers)) continue;
-      if (seen != kUnpinned && seen != now) return false;
-    }
+    // (2) pairs with (1).
+    const bool is_held_back = announced_.any_of([now](Epoch seen) {
+      return seen != kUnpinned && seen != now && !mutant(Mutant::epoch_advances_past_readers);
+    });
+    if (is_held_back) return false;
     return global_.compare_exchange_strong(now, now + 1, std::memory_order_seq_cst);
   }
 
  private:
-  static constexpr Epoch kUnpinned = 0;
-  struct alignas(kCacheLine) Slot {
-    std::atomic<Epoch> pinned{kUnpinned};
-  };
+  static constexpr Epoch kUnpinned = Announcements::kNothing;
 
   alignas(kCacheLine) std::atomic<Epoch> global_{1};
-  std::unique_ptr<Slot[]> slots_;
-  const std::size_t participants_;
-  std::atomic<std::size_t> limit_{0};
+  Announcements announced_;
 };
 
 }  // namespace sp3::base

@@ -1,5 +1,6 @@
 #include "rangelock/domain.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -7,21 +8,22 @@
 
 namespace sp3::rangelock {
 
-NodeChain NodePool::Unlinked::chain() noexcept {
+RetiredChain NodePool::Unlinked::chain(Eras& eras) noexcept {
+  if (size == 0) return {};
   for (std::size_t i = 0; i < size; ++i) base::prefetch_for_write(nodes[i]);
-  NodeChain chain;
-  for (std::size_t i = 0; i < size; ++i) chain.push(nodes[i]);
+  RetiredChain chain{.nodes = {}, .born = ~Era{0}, .retired = eras.retire()};
+  for (std::size_t i = 0; i < size; ++i) {
+    chain.born = std::min(chain.born, nodes[i]->born);
+    chain.nodes.push(nodes[i]);
+  }
   size = 0;
   return chain;
 }
 
 void NodePool::give_back() noexcept {
   for (const bool tall : {false, true}) {
-    newest_->batches[tall].push(retired_[tall].chain());
-    for (Bag& bag : limbo_) {
-      domain_.adopt(tall, bag.batches[tall]);
-      bag.epoch = 0;
-    }
+    limbo_[tall].add(retired_[tall].chain(domain_.eras()));
+    domain_.adopt(tall, limbo_[tall]);
     NodeChain rest;
     while (free_[tall] != nullptr) {
       rest.push(std::exchange(free_[tall], free_[tall]->pool_next));
@@ -34,34 +36,19 @@ void NodePool::give_back() noexcept {
 
 void NodePool::refill(bool tall) {
   // Own limbo first: the working set stays small, and in this core's cache.
-  if (more_[tall].empty()) {
-    for (Bag& bag : limbo_) {
-      if (bag.epoch != 0 && bag.epoch + 2 <= domain_.epochs().current()) empty(bag);
-    }
-  }
+  if (more_[tall].empty()) reclaim(tall);
   free_[tall] = (more_[tall].empty() ? domain_.take(tall) : more_[tall].pop()).first;
 }
 
-// Puts the batch into the newest bag, closes that and opens the next. If even the oldest is still
-// watched, the newest just grows: a pinned thread that does not run holds up memory, not us.
 void NodePool::turn(bool tall) noexcept {
-  base::EpochDomain& epochs = domain_.epochs();
-  newest_->batches[tall].push(retired_[tall].chain());
-  epochs.try_advance();
-  Bag* const oldest = newest_ == &limbo_.back() ? limbo_.data() : newest_ + 1;
-  if (oldest->epoch != 0 && oldest->epoch + 2 > epochs.current()) return;
-  empty(*oldest);
-  newest_->epoch = epochs.retirement_epoch();  // not before the last node in it was unlinked
-  newest_ = oldest;
+  limbo_[tall].add(retired_[tall].chain(domain_.eras()));
+  reclaim(tall);
 }
 
-void NodePool::empty(Bag& bag) noexcept {
-  for (const bool tall : {false, true}) {
-    NodeBatches& more = more_[tall];
-    more.push_all(bag.batches[tall]);
-    if (more.size() > kSurplus) domain_.give(tall, more, more.size() - kSurplus);
-  }
-  bag.epoch = 0;
+void NodePool::reclaim(bool tall) noexcept {
+  NodeBatches& more = more_[tall];
+  limbo_[tall].release_to(more, domain_.eras());
+  if (more.size() > kSurplus) domain_.give(tall, more, more.size() - kSurplus);
 }
 
 namespace {
@@ -78,11 +65,11 @@ void Domain::Free::operator()(std::byte* bytes) const noexcept {
   ::operator delete[](bytes, std::align_val_t{base::kCacheLine});
 }
 
-// Number 0 is the guest's: epochs look at all numbers up to the highest one in use.
+// Number 0 is the guest's: whoever reclaims looks at all numbers up to the highest one in use.
 Domain::Domain(std::size_t owners)
-    : epochs_(checked_owners(owners) + 1), owners_(owners + 1), guest_(*this, 0, 0) {
+    : eras_(checked_owners(owners) + 1), owners_(owners + 1), guest_(*this, 0, 0) {
   owners_[0] = &guest_;
-  epochs_.admit(0);
+  eras_.admit(0);
 }
 
 Domain::~Domain() { SP3_CHECK(live_owners_ == 0); }
@@ -94,7 +81,7 @@ std::unique_ptr<OwnerCore> Domain::admit(std::uint64_t token) {
     auto owner = std::make_unique<OwnerCore>(*this, static_cast<std::uint32_t>(i), token);
     owners_[i] = owner.get();
     ++live_owners_;
-    epochs_.admit(i);
+    eras_.admit(i);
     return owner;
   }
   throw Error(ErrorCode::invalid_argument, "a range-lock domain has no room for another owner",
@@ -126,14 +113,7 @@ std::size_t Domain::owners() const {
 
 NodeChain Domain::take(bool tall) {
   const std::lock_guard hold(mutex_);
-  if (orphans_.newest != 0) epochs_.try_advance();
-  if (orphans_.newest != 0 && orphans_.newest + 2 <= epochs_.current()) {
-    for (const bool each : {false, true}) {
-      depot_[each].push_all(orphans_.nodes[each]);
-      orphans_.nodes[each].push_all(later_orphans_.nodes[each]);
-    }
-    orphans_.newest = std::exchange(later_orphans_.newest, 0);
-  }
+  if (depot_[tall].empty()) orphans_[tall].release_to(depot_[tall], eras_);
   if (!depot_[tall].empty()) return depot_[tall].pop();
 
   const std::size_t each = rangelock::node_bytes(tall);
@@ -154,12 +134,9 @@ void Domain::give(bool tall, NodeBatches& batches, std::size_t count) noexcept {
   depot_[tall].push_oldest(batches, count);
 }
 
-void Domain::adopt(bool tall, NodeBatches& batches) noexcept {
-  if (batches.empty()) return;
+void Domain::adopt(bool tall, Limbo& limbo) noexcept {
   const std::lock_guard hold(mutex_);
-  Orphans& orphans = orphans_.newest == 0 ? orphans_ : later_orphans_;
-  orphans.nodes[tall].push_all(batches);
-  orphans.newest = epochs_.retirement_epoch();
+  orphans_[tall].add_all(limbo);
 }
 
 }  // namespace sp3::rangelock

@@ -1,9 +1,10 @@
-// Domain: what range locks share: owners' numbers, epochs, and memory for nodes.
+// Domain: what range locks share: owners' numbers, eras, and memory for nodes.
 //
 // Each owner has a pool of free nodes, and a limbo of nodes that it unlinked and that pinned
-// threads may still look at. Limbo is emptied by epochs (base/epoch.h). Nodes travel: who unlinks a
-// node is often not who made it. Surplus goes to the domain's depot in batches, and comes from
-// there; what was used last is used again first.
+// threads may still look at. Limbo is emptied by eras (eras.h). Nodes travel: who unlinks a node is
+// often not who made it. Surplus goes to the domain's depot in batches, and comes from there; what
+// was used last is used again first. Memory for low nodes is never used for tall ones, nor for
+// anything else before the domain ends: a search may read a node that was used again.
 //
 // Thread safety: NodePool, OwnerCore: one thread at a time; Domain: any.
 #pragma once
@@ -18,8 +19,9 @@
 
 #include "base/assert.h"
 #include "base/counter.h"
-#include "base/epoch.h"
 #include "base/hash.h"
+#include "rangelock/eras.h"
+#include "rangelock/limbo.h"
 #include "rangelock/node.h"
 #include "rangelock/node_chain.h"
 
@@ -39,9 +41,11 @@ class NodePool {
   // Leaves everything to the domain.
   void give_back() noexcept;
 
-  // Errors: std::bad_alloc.
-  Node* allocate(unsigned height) {
-    return is_tall(height) ? allocate_from<true>() : allocate_from<false>();
+  // `born`: no later than the era in which the node will be linked. Errors: std::bad_alloc.
+  Node* allocate(unsigned height, Era born) {
+    Node* const node = is_tall(height) ? allocate_from<true>() : allocate_from<false>();
+    node->born = born;
+    return node;
   }
   // A node that no other thread has seen.
   void free(Node* node) noexcept {
@@ -64,14 +68,8 @@ class NodePool {
     std::array<Node*, kBatch> nodes;
     std::size_t size = 0;
 
-    NodeChain chain() noexcept;
+    RetiredChain chain(Eras& eras) noexcept;
   };
-  // What was retired together; free two epochs later.
-  struct Bag {
-    std::array<NodeBatches, 2> batches;
-    base::EpochDomain::Epoch epoch = 0;  // 0: the newest, or empty
-  };
-  static constexpr std::size_t kBags = 3;
   static constexpr std::size_t kSurplus = 8;  // batches of free nodes to keep
 
   template <bool tall>
@@ -91,23 +89,22 @@ class NodePool {
   }
   void refill(bool tall);
   void turn(bool tall) noexcept;
-  void empty(Bag& bag) noexcept;
+  void reclaim(bool tall) noexcept;
 
   Domain& domain_;
   std::array<Node*, 2> free_{};      // chained by pool_next; low nodes, tall nodes
-  std::array<Unlinked, 2> retired_;  // for the newest bag, when they are a batch
+  std::array<Unlinked, 2> retired_;  // for limbo, when they are a batch
+  std::array<Limbo, 2> limbo_;
   std::array<NodeBatches, 2> more_;  // free
-  std::array<Bag, kBags> limbo_;
-  Bag* newest_ = limbo_.data();
 };
 
-struct OwnerCore {
-  OwnerCore(Domain& in, std::uint32_t with_number, std::uint64_t with_token)
-      : domain(in), number(with_number), token(with_token), pool(in), random(with_number - 1) {}
+struct alignas(base::kCacheLine) OwnerCore {
+  OwnerCore(Domain& in, std::uint32_t with_number, std::uint64_t with_token);
 
   Domain& domain;
   const std::uint32_t number;
   std::atomic<std::uint64_t> token;  // introspection by other threads
+  Eras::Participant participant;
   NodePool pool;
   std::uint64_t random;  // state of next_random
   // Of this owner's acquisitions, in whatever lists, for how close signposts should be
@@ -115,6 +112,13 @@ struct OwnerCore {
   // missed often, from 0 to kMostMisses.
   std::uint64_t last_meeting = 0;
   std::uint32_t misses = 0;
+  // Where its last search that was noted went above the bottom level: on each the last live node at
+  // or before the begin sought, and the link it had.
+  struct Path {
+    std::array<Node*, kMaxHeight> pred;
+    std::array<Link, kMaxHeight> link;
+  };
+  Path path;
   base::Counter acquired, released, contended, waited_ns;
 
   [[nodiscard]] std::size_t held() const noexcept { return acquired.get() - released.get(); }
@@ -137,7 +141,7 @@ class Domain {
   void dismiss(OwnerCore& owner) noexcept;
   [[nodiscard]] std::uint64_t token_of(std::uint32_t number) const;
 
-  [[nodiscard]] base::EpochDomain& epochs() noexcept { return epochs_; }
+  [[nodiscard]] Eras& eras() noexcept { return eras_; }
   [[nodiscard]] std::uint64_t node_bytes() const;
   [[nodiscard]] std::size_t owners() const;
 
@@ -145,8 +149,8 @@ class Domain {
   NodeChain take(bool tall);
   // The lowest `count` of the batches. REQUIRES: there are so many.
   void give(bool tall, NodeBatches& batches, std::size_t count) noexcept;
-  // Nodes whose retirer goes away before they are old enough.
-  void adopt(bool tall, NodeBatches& batches) noexcept;
+  // Nodes whose retirer goes away before they can be used again.
+  void adopt(bool tall, Limbo& limbo) noexcept;
 
   // Their numbers go up to here, in 16 bits (grid_core.h); number 0 is the guest's.
   static constexpr std::size_t kMaxOwners = (1 << 16) - 1;
@@ -157,19 +161,12 @@ class Domain {
     void operator()(std::byte* bytes) const noexcept;
   };
 
-  base::EpochDomain epochs_;
+  Eras eras_;
   mutable std::mutex mutex_;  // guards all below
   std::vector<OwnerCore*> owners_;
   std::size_t live_owners_ = 0;
   std::array<NodeBatches, 2> depot_;
-  // Of owners that went away: what waits, and what came since, which waits afterwards. Were they
-  // one, none would ever be old enough where owners come and go all the time.
-  struct Orphans {
-    std::array<NodeBatches, 2> nodes;
-    base::EpochDomain::Epoch newest = 0;  // 0: there are none
-  };
-  Orphans orphans_;
-  Orphans later_orphans_;
+  std::array<Limbo, 2> orphans_;  // of owners that went away
   std::vector<std::unique_ptr<std::byte, Free>> chunks_;
   std::uint64_t bytes_ = 0;
 
@@ -192,19 +189,31 @@ class Guest {
   OwnerCore& core_;
 };
 
-// Keeps the owner pinned: no node that it can reach is used again meanwhile.
+inline OwnerCore::OwnerCore(Domain& in, std::uint32_t with_number, std::uint64_t with_token)
+    : domain(in),
+      number(with_number),
+      token(with_token),
+      participant(in.eras(), with_number),
+      pool(in),
+      random(with_number - 1) {}
+
+// Keeps the owner pinned.
 class Pin {
  public:
-  explicit Pin(OwnerCore& owner) noexcept
-      : announcement_(owner.domain.epochs().announcement_of(owner.number)) {
-    owner.domain.epochs().pin(owner.number);
+  enum class Keeps : std::uint8_t {
+    all,      // no node that it can reach is used again meanwhile
+    of_then,  // the same of those that were born by now; see Participant::keeps_what_it_reached
+  };
+  explicit Pin(OwnerCore& owner, Keeps keeps) noexcept : owner_(owner) {
+    owner.participant.pin();
+    if (keeps == Keeps::all) owner.participant.keep_all();
   }
-  ~Pin() { base::EpochDomain::unpin(announcement_); }
+  ~Pin() { owner_.participant.unpin(); }
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
  private:
-  base::EpochDomain::Announcement& announcement_;
+  OwnerCore& owner_;
 };
 
 }  // namespace sp3::rangelock

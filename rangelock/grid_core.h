@@ -28,7 +28,7 @@
 // memory for a node and, shared, wait for the decision of an exclusive one, for a bounded time
 // (ordered_core.h); who comes to the bucket meanwhile waits for as long.
 //
-// Thread safety: any thread. Reclamation: none of its own; the lists use epochs.
+// Thread safety: any thread. Reclamation: none of its own; the lists use eras.
 #pragma once
 
 #include <atomic>
@@ -64,10 +64,9 @@ class GridCore {
   GridCore(const RangeLockOptions& options, WaitQueue& queue);
 
   bool attempt(Claim& claim, Blocker& blocker);
-  bool attempt(Claim& claim);  // if nobody asks for the blocker
   // Takes the range if that needs one bucket only; false if it is not as simple as that.
   bool attempt_alone(const OwnerCore& owner, Range range, RangeMode mode,
-                     std::uintptr_t (&place)[2]) noexcept;
+                     std::uintptr_t& place) noexcept;
   void release(const Claim& claim) noexcept;
   void list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const;
   // REQUIRES: nobody else uses the lock, now or later.

@@ -10,6 +10,7 @@
 namespace sp3::rangelock {
 
 enum class Hook : std::uint8_t {
+  gap_found,           // a search has arrived, and may have passed nodes that are used again
   before_link,         // the gap is found; the next instruction links the node into it
   before_unlock,       // the next instruction marks the node
   before_unlink,       // a marked node is about to be unlinked
@@ -17,6 +18,7 @@ enum class Hook : std::uint8_t {
   before_sleep,        // queued, and about to sleep
   unlocked_nearby,     // a node is marked, and its unlocker looks whether to unlink it
   signpost_linked,     // a signpost is in the list, and not yet in the table
+  before_removal,      // a signpost is about to be removed
   signpost_withdrawn,  // it is no longer in the table, and still in the list
   inside_bucket,       // inside a bucket of the grid, the first time since its bit was cleared
 };

@@ -1,10 +1,11 @@
 // Node: a range in an ordered list, with its tower of forward links inline.
 //
-//   byte  0  begin                     the range; does not change while the node is linked
-//         8  end
+//   byte  0  begin                     the range; does not change while the node is kept for anyone
+//         8  end                       who reaches it (eras.h)
 //        16  owner                     number in the domain
 //        20  height | mode | state | links
-//        24  pool_next                 chains nodes that no list can reach
+//        24  born                      the era in which it was made
+//            pool_next                 chains nodes that no list can reach
 //        32  next[0] next[1] next[2] next[3]                          end of the first cache line
 //        64  next[4] ... next[15]      only in tall nodes, of four lines
 //
@@ -19,17 +20,24 @@
 #include <sp3/range_lock.h>
 
 #include "base/align.h"
+#include "rangelock/eras.h"
 
 namespace sp3::rangelock {
 
 inline constexpr unsigned kMaxHeight = 16;
 inline constexpr unsigned kInlineHeight = 4;
 
-// What an attempt has met.
+// What an attempt has met. Has no value before, which would be stores for each acquisition.
 struct Blocker {
-  Range range;
-  RangeMode mode = RangeMode::exclusive;
+  Blocker() = default;
+  Blocker(const Range& range, RangeMode in_mode)
+      : begin(range.begin), end(range.end), mode(in_mode) {}
 
+  std::uint64_t begin;
+  std::uint64_t end;
+  RangeMode mode;
+
+  [[nodiscard]] Range range() const noexcept { return {begin, end}; }
   friend constexpr bool operator==(const Blocker&, const Blocker&) = default;
 };
 
@@ -44,14 +52,18 @@ enum class NodeState : std::uint8_t {
 };
 
 struct alignas(base::kCacheLine) Node {
-  std::uint64_t begin;
-  std::uint64_t end;
+  // Atomic, as are the links: a search may read them while the node is made anew.
+  std::atomic<std::uint64_t> begin_word;
+  std::atomic<std::uint64_t> end_word;
   std::uint32_t owner;
   std::uint8_t height;
   RangeMode mode;
   std::atomic<NodeState> state;
   std::atomic<std::uint8_t> links;  // levels from which the node is still to be unlinked
-  Node* pool_next;
+  union {
+    Era born;
+    Node* pool_next;
+  };
   std::atomic<Link> tower[kInlineHeight];
 
   [[nodiscard]] std::atomic<Link>& next(unsigned level) noexcept {
@@ -63,7 +75,18 @@ struct alignas(base::kCacheLine) Node {
     const auto* const bytes = reinterpret_cast<const std::byte*>(this) + kTowerOffset;
     return *reinterpret_cast<const std::atomic<Link>*>(bytes + level * sizeof(Link));
   }
-  [[nodiscard]] Range range() const noexcept { return {begin, end}; }
+  // relaxed: whoever found the link to the node has seen what it was made with (3).
+  [[nodiscard]] std::uint64_t begin() const noexcept {
+    return begin_word.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t end() const noexcept {
+    return end_word.load(std::memory_order_relaxed);
+  }
+  void set_range(const Range& range) noexcept {
+    begin_word.store(range.begin, std::memory_order_relaxed);
+    end_word.store(range.end, std::memory_order_relaxed);
+  }
+  [[nodiscard]] Range range() const noexcept { return {begin(), end()}; }
   [[nodiscard]] Blocker as_blocker() const noexcept { return {range(), mode}; }
 
   static constexpr std::size_t kTowerOffset = 32;

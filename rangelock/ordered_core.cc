@@ -47,34 +47,39 @@ void OrderedCore::clear(OwnerCore& owner) noexcept {
 [[gnu::always_inline]] inline Node* OrderedCore::attempt_exclusive(OwnerCore& owner,
                                                                    const Range& range,
                                                                    Blocker& blocker) {
-  OrderedList::Path path;
   // relaxed: a guess, only for the state; a shared range that takes us for held retreats early.
   const NodeState state =
       classes_.load(std::memory_order_relaxed) != 0 ? NodeState::tentative : NodeState::held;
-  Node* const node = exclusive_.link_disjoint(owner, range, state, path, blocker);
+  Node* const node = exclusive_.link_disjoint(owner, range, state, blocker);
   if (node == nullptr) return nullptr;
   hook(Hook::before_resolve);
   // (4) seq_cst, store buffering: we link, then look for shared ranges; attempt_shared sets the
   // class and links, then looks for exclusive ones (5).
   const std::uint64_t classes = classes_.load(std::memory_order_seq_cst);
-  if (classes != 0) [[unlikely]] {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (const Node* const reader = find_shared(owner, range, classes)) {
-      blocker = reader->as_blocker();
-      retreat_unbuilt(node);
-      return nullptr;
-    }
-    // release: a shared range that waits for this decision (5).
-    node->state.store(NodeState::held, std::memory_order_release);
-  }
-  exclusive_.build_tower(owner, node, path);
+  if (classes != 0 && !is_clear_of_shared(owner, node, classes, blocker)) [[unlikely]]
+    return nullptr;
+  exclusive_.build_tower(owner, node);
   return node;
+}
+
+// Decides about an exclusive range that is linked. If it has to retreat the result is false.
+[[gnu::noinline]] bool OrderedCore::is_clear_of_shared(OwnerCore& owner, Node* node,
+                                                       std::uint64_t classes, Blocker& blocker) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (const Node* const reader = find_shared(owner, node->range(), classes)) {
+    blocker = reader->as_blocker();
+    retreat_unbuilt(node);
+    return false;
+  }
+  // release: a shared range that waits for this decision (5).
+  node->state.store(NodeState::held, std::memory_order_release);
+  return true;
 }
 
 [[gnu::always_inline]] inline Node* OrderedCore::attempt_inline(OwnerCore& owner,
                                                                 const Range& range, RangeMode mode,
                                                                 Blocker& blocker) {
-  const Pin pin(owner);
+  const Pin pin(owner, Pin::Keeps::of_then);
   return mode == RangeMode::exclusive ? attempt_exclusive(owner, range, blocker)
                                       : attempt_shared(owner, range, blocker);
 }
@@ -97,8 +102,7 @@ Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Blocker&
   if ((classes_.load(std::memory_order_seq_cst) & bit) == 0) {
     classes_.fetch_or(bit, std::memory_order_seq_cst);
   }
-  OrderedList::Path path;
-  Node* const node = list.link_any(owner, range, path);
+  Node* const node = list.link_any(owner, range);
   // (5) seq_cst, store buffering: pairs with (4).
   std::atomic_thread_fence(std::memory_order_seq_cst);
   constexpr std::uint32_t kPatience = 1000;  // then it has lost its core, and we fail without need
@@ -112,13 +116,13 @@ Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Blocker&
       return nullptr;
     }
   }
-  list.build_tower(owner, node, path);
+  list.build_tower(owner, node);
   return node;
 }
 
 // Not inline, so that an unlock that only marks saves no registers.
-[[gnu::noinline]] void OrderedCore::release_elsewhere(OwnerCore& owner, Node* node,
-                                                      const Range& range) noexcept {
+[[gnu::noinline, gnu::flatten]] void OrderedCore::release_elsewhere(OwnerCore& owner, Node* node,
+                                                                    const Range& range) noexcept {
   OrderedList& list =
       node->mode == RangeMode::exclusive ? exclusive_ : shared_.list_of(class_of(range));
   list.release(owner, node);
@@ -144,7 +148,7 @@ Node* OrderedCore::find_shared(OwnerCore& owner, const Range& range, std::uint64
 
 bool OrderedCore::find_conflict(OwnerCore& owner, const Range& range, RangeMode mode,
                                 Blocker& blocker) {
-  const Pin pin(owner);
+  const Pin pin(owner, Pin::Keeps::of_then);
   // seq_cst fence, store buffering: callers have announced themselves elsewhere (grid_core.cc).
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const Node* node = exclusive_.find_overlap(owner, range, 0);
@@ -160,7 +164,7 @@ void OrderedCore::list_holders(OwnerCore& owner, std::vector<RangeHolder>& holde
   const auto add = [&](const Node& node) {
     holders.push_back({node.range(), node.mode, owner.domain.token_of(node.owner)});
   };
-  const Pin pin(owner);
+  const Pin pin(owner, Pin::Keeps::all);
   exclusive_.for_each(add);
   for (const auto& place : shared_.lists) {
     if (const OrderedList* const list = place.load(std::memory_order_acquire)) list->for_each(add);

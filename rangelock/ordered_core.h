@@ -10,7 +10,7 @@
 // has looked, then retreats if it is still there; an exclusive one that sees a shared one retreats.
 // So a pair of them never makes both fail.
 //
-// Thread safety: any thread. Reclamation: epochs (ordered_list.h).
+// Thread safety: any thread. Reclamation: eras (ordered_list.h).
 #pragma once
 
 #include <array>
@@ -71,6 +71,7 @@ class OrderedCore {
   static std::uint64_t reach_of(unsigned length_class) noexcept;
 
   Node* attempt_exclusive(OwnerCore& owner, const Range& range, Blocker& blocker);
+  bool is_clear_of_shared(OwnerCore& owner, Node* node, std::uint64_t classes, Blocker& blocker);
   Node* attempt_shared(OwnerCore& owner, const Range& range, Blocker& blocker);
   Node* find_shared(OwnerCore& owner, const Range& range, std::uint64_t classes);
   void retreat_unbuilt(Node* node) noexcept;

@@ -20,7 +20,7 @@ constexpr std::uint32_t kMostMisses = 64;
 }  // namespace
 
 // Its links lead nowhere, and nobody follows them: searches stop at its begin.
-constinit OrderedList::Sentinel OrderedList::end_{.node = {.begin = kRangeMax}};
+constinit OrderedList::Sentinel OrderedList::end_{.node = {.begin_word = kRangeMax}};
 
 OrderedList::OrderedList(unsigned max_height) : max_height_(max_height) {
   SP3_CHECK(max_height >= 1 && max_height <= kMaxHeight);
@@ -79,21 +79,23 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
   return levels;
 }
 
-// The upper levels of a search. A function of its own so that its loop has the registers to itself.
-// `noted`: the path is to be filled, for a tower or for another search.
-template <bool noted>
-[[gnu::noinline]] Node* OrderedList::descend(OwnerCore& owner, std::uint64_t begin, Path& path) {
-  Node* pred = &head_.node;
-  for (unsigned level = path.levels - 1; level > 0; --level) {
+// The upper levels of a search, from a node's link on the level on. Where a run of marked nodes is
+// in its way the function that unlinks them goes on: one that calls nothing has no registers to
+// save. `noted`: the owner's path is to be filled, for a tower or for another search.
+template <bool noted, bool tidying>
+[[gnu::noinline]] Node* OrderedList::descend(OwnerCore& owner, std::uint64_t begin, unsigned level,
+                                             Node* pred) {
+  for (; level > 0; --level) {
     // (2) acquire: pairs with the release of (3), which made the node, and of (1), which unlocked
     // it.
     const Link first = pred->next(level).load(std::memory_order_acquire);
     if (is_marked(first)) [[unlikely]]
       return nullptr;
     Node* node = unmarked_node_of(first);  // what pred's link leads to
-    while (node->begin <= begin) {
+    while (node->begin() <= begin) {
       const Link next = node->next(level).load(std::memory_order_acquire);
       if (is_marked(next)) [[unlikely]] {
+        if constexpr (!tidying) return descend<noted, true>(owner, begin, level, pred);
         node = skip_run(owner, level, pred, node);
         if (node == nullptr) return nullptr;
         continue;
@@ -102,15 +104,16 @@ template <bool noted>
       node = unmarked_node_of(next);
     }
     if constexpr (noted) {
-      path.pred[level] = pred;
-      path.link[level] = link_to(node);
+      owner.path.pred[level] = pred;
+      owner.path.link[level] = link_to(node);
     }
   }
   return pred;
 }
 
 // The bottom level of a search, from a node at or before `begin`. Lost: a pred was unlocked
-// meanwhile, or its link changed. `limited`: to kShortWalk live nodes.
+// meanwhile, or its link changed, or what was reached is not kept. `limited`: to kShortWalk live
+// nodes.
 template <bool limited>
 [[gnu::always_inline]] inline OrderedList::Walk OrderedList::walk(OwnerCore& owner, Node* pred,
                                                                   std::uint64_t begin, Gap& gap) {
@@ -125,7 +128,7 @@ template <bool limited>
       node = node_of(next);
       continue;
     }
-    if (node->begin > begin) break;
+    if (node->begin() > begin) break;
     if (link != link_to(node) && !unlink_run(owner, 0, pred, link, node)) [[unlikely]]
       return Walk::lost;
     if constexpr (limited) {
@@ -136,39 +139,40 @@ template <bool limited>
     node = unmarked_node_of(next);
   }
   gap = {pred, link, node};
-  return Walk::arrived;
+  hook(Hook::gap_found);
+  return owner.participant.keeps_what_it_reached() ? Walk::arrived : Walk::lost;
 }
 
-// Finds the gap for `begin`, and fills the path if it is to be noted: every pred was live, with the
-// given link, when it was read, and on the bottom level there were only marked nodes between it and
-// succ. False: it was lost.
-template <bool noted>
+// Finds the gap for `begin`, and fills the owner's path if it is to be noted: every pred was live,
+// with the given link, when it was read, and on the bottom level there were only marked nodes
+// between it and succ. False: it was lost.
 [[gnu::always_inline]] inline bool OrderedList::try_search(OwnerCore& owner, std::uint64_t begin,
-                                                           Path& path, Gap& gap) {
+                                                           unsigned levels, bool noted, Gap& gap) {
   Node* pred = &head_.node;
-  if (path.levels > 1) {
-    pred = descend<noted>(owner, begin, path);
+  if (levels > 1) {
+    pred = noted ? descend<true, false>(owner, begin, levels - 1, pred)
+                 : descend<false, false>(owner, begin, levels - 1, pred);
     if (pred == nullptr) [[unlikely]]
       return false;
   }
   return walk<false>(owner, pred, begin, gap) == Walk::arrived;
 }
 
+// Until it has found it. For a node of the height: a path is noted for what is above the bottom.
 [[gnu::noinline]] OrderedList::Gap OrderedList::search(OwnerCore& owner, std::uint64_t begin,
-                                                       Path& path) {
+                                                       unsigned height) {
+  const unsigned levels = std::max(levels_.load(std::memory_order_relaxed), height);
   Gap gap;
-  while (!try_search<true>(owner, begin, path, gap)) [[unlikely]] {
-    }
+  while (!try_search(owner, begin, levels, height > 1, gap))
+    [[unlikely]] owner.participant.search_again();
   return gap;
 }
 
-// A search that needs no path: from a signpost before `begin`, where there is one and it is near.
+// From a signpost before `begin`, where there is one and it is near.
 OrderedList::Gap OrderedList::search_from(OwnerCore& owner, Node* signpost, std::uint64_t begin) {
   Gap gap;
   if (signpost != nullptr && walk<true>(owner, signpost, begin, gap) == Walk::arrived) return gap;
-  Path path;
-  path.levels = levels_.load(std::memory_order_relaxed);
-  return search(owner, begin, path);
+  return search(owner, begin, 1);
 }
 
 // The first live node after a run of marked ones.
@@ -181,17 +185,19 @@ inline Node* OrderedList::end_of_run(Node* node, unsigned level) noexcept {
 }
 
 // Unlinks the run that begins at `first`, where pred's link leads, and returns the node after it;
-// null if pred's link changed.
+// null if that did not succeed.
 [[gnu::noinline]] Node* OrderedList::skip_run(OwnerCore& owner, unsigned level, Node* pred,
                                               Node* first) noexcept {
   Node* const end = end_of_run(first, level);
   return unlink_run(owner, level, pred, link_to(first), end) ? end : nullptr;
 }
 
-// Unlinks the marked nodes that pred's link leads to, up to `end`, in one go.
+// Unlinks the marked nodes that pred's link leads to, up to `end`, in one go. Not if pred's link
+// has changed, nor if one of these nodes may have been used again since it was reached.
 [[gnu::noinline]] bool OrderedList::unlink_run(OwnerCore& owner, unsigned level, Node* pred,
                                                Link link, Node* end) noexcept {
   hook(Hook::before_unlink);
+  if (!owner.participant.keeps_what_it_reached()) return false;
   Link expected = link;
   if (!pred->next(level).compare_exchange_strong(expected, link_to(end), std::memory_order_acq_rel,
                                                  std::memory_order_relaxed)) {
@@ -201,22 +207,21 @@ inline Node* OrderedList::end_of_run(Node* node, unsigned level) noexcept {
   return true;
 }
 
-// Of a node that will be linked where the path will lead; says how many levels the path has.
 // A quarter of the nodes on each level go on to the next.
-inline unsigned OrderedList::draw_height(OwnerCore& owner, Path& path) noexcept {
-  path.levels = levels_.load(std::memory_order_relaxed);  // relaxed: see adapt
+inline OrderedList::Draw OrderedList::draw_height(OwnerCore& owner) noexcept {
+  const unsigned levels = levels_.load(std::memory_order_relaxed);  // relaxed: see adapt
   const auto zeros = static_cast<unsigned>(std::countl_zero(owner.next_random()));
   const unsigned height = 1 + zeros / 2;
-  if (height <= path.levels) [[likely]]
-    return height;
-  return path.levels = adapt(path.levels);
+  if (height <= levels) [[likely]]
+    return {height, levels};
+  const unsigned adapted = adapt(levels);
+  return {adapted, adapted};
 }
 
 inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeMode mode,
                                     NodeState state, unsigned height) {
-  Node* const node = owner.pool.allocate(height);
-  node->begin = range.begin;
-  node->end = range.end;
+  Node* const node = owner.pool.allocate(height, owner.participant.era());
+  node->set_range(range);
   node->owner = owner.number;
   node->height = static_cast<std::uint8_t>(height);
   node->mode = mode;
@@ -247,8 +252,8 @@ inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeM
 
 // Of the two neighbours, the one that overlaps. The head ends at 0, the end begins at kRangeMax.
 inline const Node* OrderedList::overlap_on(const Gap& gap, const Range& range) noexcept {
-  if (gap.pred->end > range.begin) return gap.pred;
-  return gap.succ->begin < range.end ? gap.succ : nullptr;
+  if (gap.pred->end() > range.begin) return gap.pred;
+  return gap.succ->begin() < range.end ? gap.succ : nullptr;
 }
 
 // Unlinks the marked nodes between pred and succ, if there are any, for a search that links nothing
@@ -259,8 +264,8 @@ inline void OrderedList::tidy(OwnerCore& owner, const Gap& gap) noexcept {
     unlink_run(owner, 0, gap.pred, gap.link, gap.succ);
 }
 
-// Whether a node for the range can be linked into the gap. `cleared`: signposts were in its way and
-// are removed, so that another search is due. `taken`: `blocker` is.
+// Whether a node for the range can be linked into the gap. `cleared`: signposts were in its way,
+// and another search is due. `taken`: `blocker` is.
 template <RangeMode mode>
 [[gnu::always_inline]] inline OrderedList::Look OrderedList::look_into(OwnerCore& owner,
                                                                        const Gap& gap,
@@ -279,7 +284,7 @@ template <RangeMode mode>
                                                                 Blocker& blocker) noexcept {
   if (is_signpost(*overlap)) {
     overlap = make_way(owner, gap.succ, range);
-    if (overlap == nullptr) return Look::cleared;
+    if (overlap == nullptr || !owner.participant.keeps_what_it_reached()) return Look::cleared;
   }
   blocker = overlap->as_blocker();
   tidy(owner, gap);
@@ -287,41 +292,36 @@ template <RangeMode mode>
 }
 
 template <RangeMode mode>
-[[gnu::always_inline]] inline Node* OrderedList::link_from_head(OwnerCore& owner,
-                                                                const Range& range, NodeState state,
-                                                                Path& path, Blocker& blocker) {
-  const unsigned height = draw_height(owner, path);
+[[gnu::noinline]] Node* OrderedList::link_from_head(OwnerCore& owner, const Range& range,
+                                                    NodeState state, Blocker& blocker) {
+  const auto [height, levels] = draw_height(owner);
   Gap gap;
-  const bool found = height == 1 ? try_search<false>(owner, range.begin, path, gap)
-                                 : try_search<true>(owner, range.begin, path, gap);
-  if (!found) [[unlikely]]
-    gap = search(owner, range.begin, path);
+  if (!try_search(owner, range.begin, levels, height > 1, gap)) [[unlikely]]
+    gap = search(owner, range.begin, height);
   if constexpr (mode == RangeMode::exclusive) {
     if (const Node* const overlap = overlap_on(gap, range)) [[unlikely]]
-      return link_past_overlap(owner, range, state, height, gap, overlap, path, blocker);
+      return link_past_overlap(owner, range, state, height, gap, overlap, blocker);
   }
   Node* const node = make_node(owner, range, mode, state, height);
   if (link_bottom(owner, node, gap)) [[likely]]
     return node;
   note_meeting(owner, range, gap.link);
-  return link_again<mode>(owner, node, path, blocker);
+  return link_again<mode>(owner, node, blocker);
 }
 
 // What the search found is in the way of an exclusive range.
 [[gnu::noinline]] Node* OrderedList::link_past_overlap(OwnerCore& owner, const Range& range,
                                                        NodeState state, unsigned height, Gap gap,
-                                                       const Node* overlap, Path& path,
-                                                       Blocker& blocker) {
+                                                       const Node* overlap, Blocker& blocker) {
   if (look_into_full(owner, gap, range, overlap, blocker) == Look::taken) return nullptr;
   Node* const node = make_node(owner, range, RangeMode::exclusive, state, height);
-  return link_again<RangeMode::exclusive>(owner, node, path, blocker);
+  return link_again<RangeMode::exclusive>(owner, node, blocker);
 }
 
 template <RangeMode mode>
-[[gnu::noinline]] Node* OrderedList::link_again(OwnerCore& owner, Node* node, Path& path,
-                                                Blocker& blocker) {
+[[gnu::noinline]] Node* OrderedList::link_again(OwnerCore& owner, Node* node, Blocker& blocker) {
   for (;;) {
-    Gap gap = search(owner, node->begin, path);
+    Gap gap = search(owner, node->begin(), node->height);
     const Look look = look_into<mode>(owner, gap, node->range(), blocker);
     if (look == Look::free && link_bottom(owner, node, gap)) return node;
     if (look == Look::taken) break;
@@ -330,70 +330,92 @@ template <RangeMode mode>
   return nullptr;
 }
 
-// As link_from_head, from a signpost, with a search that has no levels but the bottom one; from the
-// head where there is none, or ranges lie so densely that towers are needed.
+// The signpost at the place; null if there is none.
+inline Node* OrderedList::find_signpost(OwnerCore& owner, const Signposts& signposts,
+                                        std::uint64_t place) noexcept {
+  Node* const signpost = signposts.find(place);
+  if (signpost != nullptr && owner.misses != 0) --owner.misses;
+  return signpost;
+}
+
+// One attempt to link a node from the signpost; null if that did not succeed, and why.
+template <RangeMode mode>
+[[gnu::always_inline]] inline Node* OrderedList::try_link_nearby(OwnerCore& owner, Node* signpost,
+                                                                 const Range& range,
+                                                                 NodeState state, Gap& gap,
+                                                                 Nearby& why) {
+  const Walk walked = walk<true>(owner, signpost, range.begin, gap);
+  if (walked != Walk::arrived) [[unlikely]] {
+    why = walked == Walk::lost ? Nearby::lost : Nearby::too_long;
+    return nullptr;
+  }
+  if (mode == RangeMode::exclusive && overlap_on(gap, range) != nullptr) [[unlikely]] {
+    why = Nearby::overlapped;
+    return nullptr;
+  }
+  Node* const node = make_node(owner, range, mode, state, 1);
+  if (link_bottom(owner, node, gap)) [[likely]]
+    return node;
+  note_meeting(owner, range, gap.link);
+  owner.pool.free(node);
+  why = Nearby::lost;
+  return nullptr;
+}
+
+// As link_from_head, from a signpost, with a search that has no levels but the bottom one; null if
+// it takes more than that. A function of its own, which knows of nothing else: each store to the
+// stack is one that the next locked instruction waits for, and that is in the way of what the core
+// would do meanwhile.
 template <RangeMode mode>
 [[gnu::noinline]] Node* OrderedList::link_nearby(OwnerCore& owner, Signposts& signposts,
-                                                 const Range& range, NodeState state, Path& path,
-                                                 Blocker& blocker) {
-  Node* node = nullptr;
+                                                 const Range& range, NodeState state) {
+  Node* const signpost = find_signpost(owner, signposts, signposts.place_before(range.begin));
+  if (signpost == nullptr) [[unlikely]]
+    return nullptr;
   Gap gap;
-  for (;;) {
-    Node* const signpost = signpost_before(owner, signposts, range.begin);
-    if (signpost == nullptr) [[unlikely]]
-      break;
-    const Walk walked = walk<true>(owner, signpost, range.begin, gap);
-    if (walked == Walk::lost) [[unlikely]]
-      continue;
-    if (walked == Walk::too_long) [[unlikely]] {
-      if (remove_stale(signposts, signpost)) continue;
+  Nearby why;
+  return try_link_nearby<mode>(owner, signpost, range, state, gap, why);
+}
+
+// From the head where there is no signpost, or ranges lie so densely that towers are needed.
+template <RangeMode mode>
+[[gnu::noinline]] Node* OrderedList::link_nearby_again(OwnerCore& owner, Signposts& signposts,
+                                                       const Range& range, NodeState state,
+                                                       Blocker& blocker) {
+  Gap gap;
+  Nearby why;
+  while (Node* const signpost = signpost_before(owner, signposts, range.begin)) {
+    if (Node* const node = try_link_nearby<mode>(owner, signpost, range, state, gap, why))
+      return node;
+    owner.participant.search_again();  // whatever it was: it may have been seen in the wrong node
+    if (why == Nearby::too_long && !remove_stale(owner, signposts, signpost)) {
       move_closer(owner, signposts, range);
       break;
     }
-    const Look look = look_into<mode>(owner, gap, range, blocker);
-    if (look == Look::cleared) [[unlikely]]
-      continue;
-    if (look == Look::taken) [[unlikely]] {
-      if (node != nullptr) owner.pool.free(node);
+    if (why == Nearby::overlapped &&
+        look_into_full(owner, gap, range, overlap_on(gap, range), blocker) == Look::taken) {
       return nullptr;
     }
-    if (node == nullptr) node = make_node(owner, range, mode, state, 1);
-    if (link_bottom(owner, node, gap)) [[likely]]
-      return node;
-    note_meeting(owner, range, gap.link);
   }
-  if (node != nullptr) owner.pool.free(node);
-  return link_from_head<mode>(owner, range, state, path, blocker);
+  return link_from_head<mode>(owner, range, state, blocker);
 }
 
-template <RangeMode mode>
-[[gnu::always_inline]] inline Node* OrderedList::link(OwnerCore& owner, const Range& range,
-                                                      NodeState state, Path& path,
-                                                      Blocker& blocker) {
-  // acquire: pairs with note_meeting().
-  if (Signposts* const signposts = signposts_.load(std::memory_order_acquire)) [[unlikely]]
-    return link_nearby<mode>(owner, *signposts, range, state, path, blocker);
-  return link_from_head<mode>(owner, range, state, path, blocker);
-}
-
-Node* OrderedList::link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
-                                 Blocker& blocker) {
-  return link<RangeMode::exclusive>(owner, range, state, path, blocker);
-}
-
-Node* OrderedList::link_any(OwnerCore& owner, const Range& range, Path& path) {
-  Blocker nobody;
-  return link<RangeMode::shared>(owner, range, NodeState::held, path, nobody);
-}
+// Called from other sources.
+#define SP3_LINK_FOR(mode)                                                                         \
+  template Node* OrderedList::link_from_head<mode>(OwnerCore&, const Range&, NodeState, Blocker&); \
+  template Node* OrderedList::link_nearby<mode>(OwnerCore&, Signposts&, const Range&, NodeState);  \
+  template Node* OrderedList::link_nearby_again<mode>(OwnerCore&, Signposts&, const Range&,        \
+                                                      NodeState, Blocker&)
+SP3_LINK_FOR(RangeMode::exclusive);
+SP3_LINK_FOR(RangeMode::shared);
+#undef SP3_LINK_FOR
 
 // The signpost from which to look for the address; null if there is none nearby.
 inline Node* OrderedList::signpost_before(OwnerCore& owner, Signposts& signposts,
                                           std::uint64_t address) noexcept {
   const std::uint64_t place = signposts.place_before(address);
-  if (Node* const signpost = signposts.find(place)) [[likely]] {
-    if (owner.misses != 0) --owner.misses;
+  if (Node* const signpost = find_signpost(owner, signposts, place)) [[likely]]
     return signpost;
-  }
   owner.misses = std::min(owner.misses + kMiss, kMostMisses);
   Node* const signpost = plant(owner, signposts, place);
   return signpost != nullptr ? signpost : signposts.find_before(place);
@@ -412,7 +434,7 @@ inline Node* OrderedList::signpost_before(OwnerCore& owner, Signposts& signposts
   // Not where a range lies across the place, or begins there.
   const auto find_gap = [&] {
     gap = search_from(owner, signposts.find_before(place), place);
-    if (gap.pred->end <= place) return true;
+    if (gap.pred->end() <= place) return true;
     tidy(owner, gap);
     return false;
   };
@@ -436,7 +458,8 @@ inline Node* OrderedList::signpost_before(OwnerCore& owner, Signposts& signposts
 
 // Level by level upwards. Nobody changes the node's own link on a level that it is not on yet, so
 // it is set afresh for each try: what a new search found must be what the node leads to.
-void OrderedList::build_upper_levels(OwnerCore& owner, Node* node, Path& path) {
+void OrderedList::build_upper_levels(OwnerCore& owner, Node* node) {
+  const OwnerCore::Path& path = owner.path;
   for (unsigned level = 1; level < node->height; ++level) {
     for (;;) {
       node->next(level).store(path.link[level], std::memory_order_relaxed);
@@ -445,7 +468,7 @@ void OrderedList::build_upper_levels(OwnerCore& owner, Node* node, Path& path) {
               expected, link_to(node), std::memory_order_release, std::memory_order_relaxed)) {
         break;
       }
-      search(owner, node->begin, path);
+      search(owner, node->begin(), node->height);
     }
   }
 }
@@ -459,6 +482,16 @@ void OrderedList::retreat(Node* node) noexcept {
 }
 
 Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach) {
+  for (;;) {
+    Node* const found = try_find_overlap(owner, range, reach);
+    if (owner.participant.keeps_what_it_reached()) [[likely]]
+      return found;
+    owner.participant.search_again();
+  }
+}
+
+// The result says nothing if what was reached is not kept.
+Node* OrderedList::try_find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach) {
   const std::uint64_t from = range.begin > reach ? range.begin - reach : 0;
   // acquire: pairs with note_meeting().
   Signposts* const signposts = signposts_.load(std::memory_order_acquire);
@@ -466,7 +499,7 @@ Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint6
       owner, signposts == nullptr ? nullptr : signpost_before(owner, *signposts, from), from);
   tidy(owner, gap);
   Node* pred = gap.pred;
-  if (pred != &head_.node && pred->end > range.begin) return pred;
+  if (pred != &head_.node && pred->end() > range.begin) return pred;
   Node* node = gap.succ;
   // Several may begin at 0, and the search has passed all but the last of them.
   if (range.begin <= reach) {
@@ -478,7 +511,7 @@ Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint6
   unsigned passed = 0;
   // Not from pred's link as it is now: pred may have been unlocked, and then its link leads past
   // whatever came since. succ was its neighbour when the search saw it, and so on from there.
-  while (node->begin < range.end) {
+  while (node->begin() < range.end) {
     const Link next = node->next(0).load(std::memory_order_acquire);
     if (is_marked(next)) [[unlikely]] {
       // As in tidy. pred's link did lead here: it is compared again when the run is unlinked.
@@ -488,8 +521,8 @@ Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint6
       continue;
     }
     if (is_signpost(*node)) {
-      if (++passed > kShortWalk) remove(*signposts_.load(std::memory_order_acquire), node);
-    } else if (node->end > range.begin) {
+      if (++passed > kShortWalk) remove(owner, *signposts_.load(std::memory_order_acquire), node);
+    } else if (node->end() > range.begin) {
       return node;
     }
     pred = node;

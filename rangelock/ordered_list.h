@@ -16,7 +16,9 @@
 //     are any. What is linked from there has no tower.
 //
 // Thread safety: all members but the destructor by any thread; callers are pinned wherever `Pin` is
-// REQUIRED. Reclamation: epochs; a node is retired when it is off all its levels.
+// REQUIRED. Reclamation: eras (eras.h); a node is retired when it is off all its levels. A search
+// may pass nodes that are used again meanwhile. Whoever acts on what it found, by a CAS, a mark or
+// an answer, has looked before whether all that was reached is kept, and searches again if not.
 // Invariants:
 //   1. On each level, begins ascend along the links. Equal ones: only where overlaps are allowed,
 //      and of signposts and a range, which is the last.
@@ -45,24 +47,21 @@ class OrderedList {
   // Gives all nodes to the pool. REQUIRES: nobody else uses the list, now or later.
   void clear(NodePool& pool) noexcept;
 
-  // Where a search went above the bottom level: on each the last live node at or before the begin
-  // sought, and the link it had.
-  struct Path {
-    Node* pred[kMaxHeight];
-    Link link[kMaxHeight];
-    unsigned levels;  // that are searched, the bottom one included
-  };
-
   // Links a node for the range on the bottom level, unless a live node overlaps it: then the result
   // is null and `blocker` that node. build_tower or retreat must follow.
   // REQUIRES: Pin. Errors: std::bad_alloc.
-  Node* link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Path& path,
-                      Blocker& blocker);
+  Node* link_disjoint(OwnerCore& owner, const Range& range, NodeState state, Blocker& blocker) {
+    return link<RangeMode::exclusive>(owner, range, state, blocker);
+  }
   // The same whatever overlaps.
-  Node* link_any(OwnerCore& owner, const Range& range, Path& path);
-  void build_tower(OwnerCore& owner, Node* node, Path& path) {
+  Node* link_any(OwnerCore& owner, const Range& range) {
+    Blocker nobody;
+    return link<RangeMode::shared>(owner, range, NodeState::held, nobody);
+  }
+  // REQUIRES: the owner has linked no other node since.
+  void build_tower(OwnerCore& owner, Node* node) {
     if (node->height > 1) [[unlikely]]
-      build_upper_levels(owner, node, path);
+      build_upper_levels(owner, node);
   }
   // Undoes link_*. REQUIRES: Pin, no build_tower.
   static void retreat(Node* node) noexcept;
@@ -127,23 +126,28 @@ class OrderedList {
     Link link;
     Node* succ;
   };
-  Gap search(OwnerCore& owner, std::uint64_t begin, Path& path);
-  template <bool noted>
-  bool try_search(OwnerCore& owner, std::uint64_t begin, Path& path, Gap& gap);
+  Gap search(OwnerCore& owner, std::uint64_t begin, unsigned height);
+  bool try_search(OwnerCore& owner, std::uint64_t begin, unsigned levels, bool noted, Gap& gap);
   Gap search_from(OwnerCore& owner, Node* signpost, std::uint64_t begin);
-  template <bool noted>
-  Node* descend(OwnerCore& owner, std::uint64_t begin, Path& path);
+  template <bool noted, bool tidying>
+  static Node* descend(OwnerCore& owner, std::uint64_t begin, unsigned level, Node* pred);
   enum class Walk : std::uint8_t { arrived, lost, too_long };
   template <bool limited>
-  Walk walk(OwnerCore& owner, Node* pred, std::uint64_t begin, Gap& gap);
+  static Walk walk(OwnerCore& owner, Node* pred, std::uint64_t begin, Gap& gap);
   static Node* end_of_run(Node* node, unsigned level) noexcept;
-  Node* skip_run(OwnerCore& owner, unsigned level, Node* pred, Node* first) noexcept;
-  bool unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link link, Node* end) noexcept;
-  unsigned draw_height(OwnerCore& owner, Path& path) noexcept;
+  static Node* skip_run(OwnerCore& owner, unsigned level, Node* pred, Node* first) noexcept;
+  static bool unlink_run(OwnerCore& owner, unsigned level, Node* pred, Link link,
+                         Node* end) noexcept;
+  // For a node that will be linked, and how many levels a search for its place goes through.
+  struct Draw {
+    unsigned height;
+    unsigned levels;
+  };
+  Draw draw_height(OwnerCore& owner) noexcept;
   static Node* make_node(OwnerCore& owner, const Range& range, RangeMode mode, NodeState state,
                          unsigned height);
   static const Node* overlap_on(const Gap& gap, const Range& range) noexcept;
-  void tidy(OwnerCore& owner, const Gap& gap) noexcept;
+  static void tidy(OwnerCore& owner, const Gap& gap) noexcept;
   enum class Look : std::uint8_t { free, cleared, taken };
   template <RangeMode mode>
   Look look_into(OwnerCore& owner, const Gap& gap, const Range& range, Blocker& blocker);
@@ -151,28 +155,44 @@ class OrderedList {
                       Blocker& blocker) noexcept;
   const Node* make_way(OwnerCore& owner, Node* first, const Range& range) noexcept;
   template <RangeMode mode>
-  Node* link(OwnerCore& owner, const Range& range, NodeState state, Path& path, Blocker& blocker);
+  Node* link(OwnerCore& owner, const Range& range, NodeState state, Blocker& blocker) {
+    // acquire: pairs with note_meeting().
+    if (Signposts* const signposts = signposts_.load(std::memory_order_acquire)) [[unlikely]] {
+      if (Node* const node = link_nearby<mode>(owner, *signposts, range, state)) [[likely]]
+        return node;
+      return link_nearby_again<mode>(owner, *signposts, range, state, blocker);
+    }
+    return link_from_head<mode>(owner, range, state, blocker);
+  }
   template <RangeMode mode>
-  Node* link_from_head(OwnerCore& owner, const Range& range, NodeState state, Path& path,
-                       Blocker& blocker);
+  Node* link_from_head(OwnerCore& owner, const Range& range, NodeState state, Blocker& blocker);
   Node* link_past_overlap(OwnerCore& owner, const Range& range, NodeState state, unsigned height,
-                          Gap gap, const Node* overlap, Path& path, Blocker& blocker);
+                          Gap gap, const Node* overlap, Blocker& blocker);
   template <RangeMode mode>
-  Node* link_again(OwnerCore& owner, Node* node, Path& path, Blocker& blocker);
+  Node* link_again(OwnerCore& owner, Node* node, Blocker& blocker);
+  enum class Nearby : std::uint8_t { lost, too_long, overlapped };
+  static Node* find_signpost(OwnerCore& owner, const Signposts& signposts,
+                             std::uint64_t place) noexcept;
   template <RangeMode mode>
-  Node* link_nearby(OwnerCore& owner, Signposts& signposts, const Range& range, NodeState state,
-                    Path& path, Blocker& blocker);
+  Node* try_link_nearby(OwnerCore& owner, Node* signpost, const Range& range, NodeState state,
+                        Gap& gap, Nearby& why);
+  template <RangeMode mode>
+  Node* link_nearby(OwnerCore& owner, Signposts& signposts, const Range& range, NodeState state);
+  template <RangeMode mode>
+  Node* link_nearby_again(OwnerCore& owner, Signposts& signposts, const Range& range,
+                          NodeState state, Blocker& blocker);
   Node* signpost_before(OwnerCore& owner, Signposts& signposts, std::uint64_t address) noexcept;
   Node* plant(OwnerCore& owner, Signposts& signposts, std::uint64_t place) noexcept;
   static void replace(OwnerCore& owner, Signposts& signposts, std::uint64_t place) noexcept;
-  static bool remove_stale(Signposts& signposts, Node* from) noexcept;
+  static bool remove_stale(OwnerCore& owner, Signposts& signposts, Node* from) noexcept;
   static void move_closer(OwnerCore& owner, Signposts& signposts, const Range& range) noexcept;
-  static void remove(Signposts& signposts, Node* signpost) noexcept;
+  static void remove(OwnerCore& owner, Signposts& signposts, Node* signpost) noexcept;
   static void release_nearby(OwnerCore& owner, const Signposts& signposts, Node* node) noexcept;
   void note_meeting(OwnerCore& owner, const Range& range, Link found) noexcept;
-  bool link_bottom(OwnerCore& owner, Node* node, Gap& gap);
-  void build_upper_levels(OwnerCore& owner, Node* node, Path& path);
-  void retire_run(OwnerCore& owner, unsigned level, Link first, const Node* end) noexcept;
+  static bool link_bottom(OwnerCore& owner, Node* node, Gap& gap);
+  Node* try_find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach);
+  void build_upper_levels(OwnerCore& owner, Node* node);
+  static void retire_run(OwnerCore& owner, unsigned level, Link first, const Node* end) noexcept;
   unsigned adapt(unsigned levels) noexcept;
 
   // More nodes than this on the top level, and there should be another above it. With a quarter of

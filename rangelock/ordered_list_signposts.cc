@@ -26,22 +26,25 @@ const Node* OrderedList::make_way(OwnerCore& owner, Node* first, const Range& ra
   const auto next_of = [](const Node* node) {
     return node->next(0).load(std::memory_order_acquire);
   };
-  for (const Node* node = first; node->begin < range.end;) {
+  for (const Node* node = first; node->begin() < range.end;) {
     const Link next = next_of(node);
     if (!is_marked(next) && !is_signpost(*node)) return node;
     node = node_of(next);
   }
   Signposts& signposts = *signposts_.load(std::memory_order_acquire);
-  for (Node* node = first; node->begin < range.end; node = node_of(next_of(node))) {
+  for (Node* node = first; node->begin() < range.end; node = node_of(next_of(node))) {
     if (is_marked(next_of(node))) continue;
     if (!is_signpost(*node)) break;  // it has just come; the next search finds it
-    remove(signposts, node);
+    remove(owner, signposts, node);
   }
   if (owner.draws_one_in_2_to(kMoveApart)) signposts.move_apart();
   return nullptr;
 }
 
-void OrderedList::remove(Signposts& signposts, Node* signpost) noexcept {
+// Unless the node may have been used again since it was reached.
+void OrderedList::remove(OwnerCore& owner, Signposts& signposts, Node* signpost) noexcept {
+  hook(Hook::before_removal);
+  if (!owner.participant.keeps_what_it_reached()) return;
   signposts.withdraw(signpost);
   hook(Hook::signpost_withdrawn);
   mark(signpost);
@@ -52,20 +55,20 @@ void OrderedList::remove(Signposts& signposts, Node* signpost) noexcept {
 void OrderedList::replace(OwnerCore& owner, Signposts& signposts, std::uint64_t place) noexcept {
   Node* const other = signposts.occupant(place);
   if (other == nullptr) return;
-  if (signposts.is_place(other->begin) && owner.draws_one_in_2_to(kMoveApart))
+  if (signposts.is_place(other->begin()) && owner.draws_one_in_2_to(kMoveApart))
     signposts.move_apart();
-  remove(signposts, other);
+  remove(owner, signposts, other);
 }
 
 // Of the nodes that a walk from there passes, removes the signposts at places where none would be
 // planted now. Returns whether there were any.
-bool OrderedList::remove_stale(Signposts& signposts, Node* from) noexcept {
+bool OrderedList::remove_stale(OwnerCore& owner, Signposts& signposts, Node* from) noexcept {
   bool any = false;
   Node* node = from;
   for (unsigned i = 0; i <= kShortWalk && node != &end_.node; ++i) {
     const Link next = node->next(0).load(std::memory_order_acquire);
-    if (!is_marked(next) && is_signpost(*node) && !signposts.is_place(node->begin)) {
-      remove(signposts, node);
+    if (!is_marked(next) && is_signpost(*node) && !signposts.is_place(node->begin())) {
+      remove(owner, signposts, node);
       any = true;
     }
     node = node_of(next);
@@ -117,12 +120,13 @@ void OrderedList::release(OwnerCore& owner, Node* node) noexcept {
 // directly behind the signpost is what makes this cheap: to search for its predecessor is not.
 void OrderedList::release_nearby(OwnerCore& owner, const Signposts& signposts,
                                  Node* node) noexcept {
-  const Pin pin(owner);  // once it is marked it may be anybody's
-  Node* const signpost = signposts.find(signposts.place_before(node->begin));
+  const Pin pin(owner, Pin::Keeps::of_then);  // once it is marked it may be anybody's
+  Node* const signpost = signposts.find(signposts.place_before(node->begin()));
   const Link succ = mark_bottom(node);
   hook(Hook::unlocked_nearby);
   Link expected = link_to(node);
-  if (signpost != nullptr && signpost->next(0).load(std::memory_order_relaxed) == expected &&
+  if (signpost != nullptr && owner.participant.keeps_what_it_reached() &&
+      signpost->next(0).load(std::memory_order_relaxed) == expected &&
       signpost->next(0).compare_exchange_strong(expected, succ, std::memory_order_acq_rel,
                                                 std::memory_order_relaxed)) {
     owner.pool.retire(node);

@@ -15,7 +15,7 @@
 //     0 --planter--> node | 1 --planter, when it is linked--> node
 //     node | 1, node --remover--> 0
 //
-// Thread safety: any. Reclamation: epochs; a node found here is there as long as one is pinned.
+// Thread safety: any. Reclamation: eras; a node found here is kept like one found by a link.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@
 namespace sp3::rangelock {
 
 // No range that is held is empty.
-inline bool is_signpost(const Node& node) noexcept { return node.begin == node.end; }
+inline bool is_signpost(const Node& node) noexcept { return node.begin() == node.end(); }
 
 class Signposts {
  public:
@@ -64,7 +64,7 @@ class Signposts {
   // The signpost at the place; null if there is none. REQUIRES: Pin.
   [[nodiscard]] Node* find(std::uint64_t place) const noexcept {
     Node* const node = occupant(place);
-    return node != nullptr && node->begin == place ? node : nullptr;
+    return node != nullptr && node->begin() == place ? node : nullptr;
   }
   // One before the place, not far away; null if there is none. REQUIRES: Pin.
   [[nodiscard]] Node* find_before(std::uint64_t place) const noexcept {
@@ -85,20 +85,20 @@ class Signposts {
   // The planter's: false if there is another.
   bool reserve(Node* node) noexcept {
     Link none = 0;
-    return slot(node->begin)
+    return slot(node->begin())
         .compare_exchange_strong(none, reserved(node), std::memory_order_relaxed);
   }
   // False if it has been withdrawn. REQUIRES: reserved, and linked.
   bool publish(Node* node) noexcept {
     Link expected = reserved(node);
     // release: the node is linked before it is found.
-    return slot(node->begin)
+    return slot(node->begin())
         .compare_exchange_strong(expected, link_to(node), std::memory_order_release,
                                  std::memory_order_relaxed);
   }
   // Afterwards nobody finds it any more. Before it is marked, or in place of publish().
   void withdraw(Node* node) noexcept {
-    std::atomic<Link>& place = slot(node->begin);
+    std::atomic<Link>& place = slot(node->begin());
     // acq_rel: nobody marks it before.
     for (const Link value : {reserved(node), link_to(node)}) {
       Link expected = value;

@@ -119,7 +119,7 @@ void WaitQueue::wake_misled_by(const Blocker& seen) noexcept {
 
 void WaitQueue::wake_locked(const Range& range) noexcept {
   for (Waiter* waiter = first_; waiter != nullptr; waiter = waiter->next) {
-    if (waiter->blocker.range.overlaps(range)) wake_or_pass_over(*waiter);
+    if (waiter->blocker.range().overlaps(range)) wake_or_pass_over(*waiter);
   }
 }
 
@@ -146,7 +146,7 @@ std::vector<RangeWaiter> WaitQueue::list(const Domain& domain) const {
   for (const Waiter* waiter = first_; waiter != nullptr; waiter = waiter->next) {
     const std::chrono::nanoseconds waited = now - waiter->since;
     result.push_back({waiter->range, waiter->mode, domain.token_of(waiter->owner.number),
-                      waiter->blocker.range, static_cast<std::uint64_t>(waited.count())});
+                      waiter->blocker.range(), static_cast<std::uint64_t>(waited.count())});
   }
   return result;
 }

@@ -16,7 +16,7 @@
 // Thread safety: locks and domains by any thread; an owner, and the handles made for it, by one
 // thread at a time.
 // Ownership: a lock outlives its handles, an owner outlives what it holds, a domain outlives its
-// locks and owners. Reclamation: by epochs, in the domain; nodes are used again, by any of its
+// locks and owners. Reclamation: by eras, in the domain; nodes are used again, by any of its
 // locks, and freed with the domain.
 // Invariants:
 //   1. No two conflicting ranges are held at once.
@@ -75,7 +75,7 @@ constexpr bool conflict(const Range& a, RangeMode mode_a, const Range& b, RangeM
   return (mode_a == RangeMode::exclusive || mode_b == RangeMode::exclusive) && a.overlaps(b);
 }
 
-// What locks share: memory for their nodes, and the epochs by which it is reclaimed. Locks that one
+// What locks share: memory for their nodes, and the eras by which it is reclaimed. Locks that one
 // set of threads uses (all ranged objects of a pool) share a domain.
 class SP3_API RangeLockDomain {
  public:
@@ -343,6 +343,9 @@ class SP3_API BlockingRangeLock {
 
   // rangelock/fast_path.h
   template <class Attempt>
+  RangeHandle try_acquire_simply(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                                 RangeMode mode, Attempt&& attempt);
+  template <class Attempt>
   RangeHandle try_acquire_by(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
                              RangeMode mode, Attempt&& attempt);
   template <class Release>
@@ -361,6 +364,8 @@ class SP3_API BlockingRangeLock {
   std::vector<RangeHandle> acquire_all(RangeOwner& owner, std::span<const Range> ranges,
                                        RangeMode mode, const Clock::time_point* deadline,
                                        const std::stop_token& stop, bool wait);
+  RangeHandle try_acquire_otherwise(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                                    RangeMode mode);
   bool is_overtaking(std::span<const Range> ranges, RangeMode mode) const;
   void wait(RangeHandle& handle, std::span<const Range> wanted, const Patience& patience);
   void hold(RangeHandle& handle) noexcept;

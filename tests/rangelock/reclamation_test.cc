@@ -35,8 +35,8 @@ void check_no_growth(std::uint64_t pairs) {
   const std::uint64_t after_one = domain.statistics().node_bytes;
   churn(*lock, domain, 1, pairs / 2);
   CHECK(domain.statistics().node_bytes <= after_one + 64 * 1024);
-  // With two threads, one that loses its core while pinned holds up the other's limbo for as long,
-  // and that may be longer than ever before: but not in most rounds.
+  // With two threads, one that loses its core while pinned keeps some of the other's nodes for as
+  // long, and that may be longer than ever before: but not in most rounds.
   constexpr unsigned kRounds = 20;
   unsigned grew = 0;
   for (unsigned round = 0; round < kRounds; ++round) {
@@ -52,22 +52,20 @@ void check_no_growth(std::uint64_t pairs) {
 struct BareList {
   ~BareList() { list.clear(owner.core().pool); }
   rangelock::Node* link(const Range& range) {
-    rangelock::OrderedList::Path path;
     rangelock::Blocker blocker;
     rangelock::Node* const node =
-        list.link_disjoint(owner.core(), range, rangelock::NodeState::held, path, blocker);
-    if (node != nullptr) list.build_tower(owner.core(), node, path);
+        list.link_disjoint(owner.core(), range, rangelock::NodeState::held, blocker);
+    if (node != nullptr) list.build_tower(owner.core(), node);
     return node;
   }
   rangelock::Node* link_shared(const Range& range) {
-    rangelock::OrderedList::Path path;
-    rangelock::Node* const node = list.link_any(owner.core(), range, path);
-    list.build_tower(owner.core(), node, path);
+    rangelock::Node* const node = list.link_any(owner.core(), range);
+    list.build_tower(owner.core(), node);
     return node;
   }
   // Whether nothing is linked behind the node, marked or not.
   static bool is_last(const rangelock::Node* node) {
-    return rangelock::node_of(node->next(0).load())->begin == kRangeMax;
+    return rangelock::node_of(node->next(0).load())->begin() == kRangeMax;
   }
 
   rangelock::Domain domain{2};
@@ -80,7 +78,7 @@ struct BareList {
 // Each of these searches would otherwise walk over a thousand nodes again, and so would the next.
 TEST_CASE("whoever passes unlocked ranges unlinks them, even if it links nothing") {
   BareList bare;
-  const rangelock::Pin pin(bare.owner.core());
+  const rangelock::Pin pin(bare.owner.core(), rangelock::Pin::Keeps::of_then);
   std::vector<rangelock::Node*> nodes;
   const auto mark_all = [&] {
     for (rangelock::Node* node : nodes) rangelock::OrderedList::mark(node);
@@ -149,7 +147,7 @@ TEMPLATE_TEST_CASE("a lock that goes away gives its nodes to the next", "", SP3_
   CHECK(domain.statistics().node_bytes <= 2 * after_some);
 }
 
-// None of them retires enough to pass an epoch itself.
+// None of them retires a whole batch.
 TEMPLATE_TEST_CASE("owners that come and go use the same nodes again", "", SP3_OUR_RANGE_LOCKS) {
   for (const unsigned ranges : {1U, 4U, 200U}) {
     RangeLockDomain domain;
@@ -175,7 +173,7 @@ TEST_CASE("nodes that one owner makes and another retires go back to the first")
   for (const unsigned height : {1U, 6U}) {
     std::uint64_t after_some = 0;
     for (int i = 0; i < 100'000; ++i) {
-      rangelock::Node* const node = maker->pool.allocate(height);
+      rangelock::Node* const node = maker->pool.allocate(height, 0);
       node->height = static_cast<std::uint8_t>(height);
       retirer->pool.retire(node);
       if (i == 10'000) after_some = domain.node_bytes();

@@ -77,22 +77,23 @@ TEST_CASE("neighbouring signposts never share a place of the table, however far 
     rangelock::Signposts signposts({0, 1});
     std::array<rangelock::Node, 256> nodes{};
     for (std::uint64_t i = 0; i < nodes.size(); ++i) {
-      nodes[i].begin = nodes[i].end = (i + 256 * 3) << shift;
+      const std::uint64_t place = (i + 256 * 3) << shift;
+      nodes[i].set_range({place, place});
       INFO(i << " at distances of 2^" << shift);
       REQUIRE(signposts.reserve(&nodes[i]));
-      CHECK(signposts.find(nodes[i].begin) == nullptr);
-      CHECK(signposts.occupant(nodes[i].begin) == nullptr);
+      CHECK(signposts.find(place) == nullptr);
+      CHECK(signposts.occupant(place) == nullptr);
       REQUIRE(signposts.publish(&nodes[i]));
-      CHECK(signposts.find(nodes[i].begin) == &nodes[i]);
-      CHECK(signposts.occupant(nodes[i].begin) == &nodes[i]);
+      CHECK(signposts.find(place) == &nodes[i]);
+      CHECK(signposts.occupant(place) == &nodes[i]);
     }
     CHECK_FALSE(signposts.reserve(&nodes[7]));
     signposts.withdraw(&nodes[7]);
-    CHECK(signposts.find(nodes[7].begin) == nullptr);
+    CHECK(signposts.find(nodes[7].begin()) == nullptr);
     REQUIRE(signposts.reserve(&nodes[7]));
     signposts.withdraw(&nodes[7]);  // by one who has met it in the list
     CHECK_FALSE(signposts.publish(&nodes[7]));
-    CHECK(signposts.find(nodes[7].begin) == nullptr);
+    CHECK(signposts.find(nodes[7].begin()) == nullptr);
   }
 }
 
@@ -398,4 +399,46 @@ TEST_CASE("no two conflicting ranges are ever held at once, with signposts in th
     CHECK(lock.holders().empty());
     CHECK(is_free(lock, 0, kSpace));
   }
+}
+
+// T1 removes two signposts that are in its way and stops before each. Meanwhile the second is
+// planted, after T1 was pinned, and removed by another, and its node is used again for a range that
+// is held.
+TEST_CASE("a range that is held is not taken for the signpost that its node was") {
+  SkiplistRangeLock lock;
+  meet_and_plant(lock);
+  const Stop stop(Hook::signpost_withdrawn);
+  bool has_it = false;
+  std::thread t1([&] {
+    Stop::arm_me();
+    RangeHandle handle = try_lock(lock, kPlace - 20, kPlace + kApart + 20);
+    has_it = static_cast<bool>(handle);
+    if (handle) lock.unlock(handle);
+  });
+  Stop::wait_until_stopped();
+  const auto churn = [&] {
+    constexpr std::uint64_t kElsewhere = 1 << 20;
+    for (int i = 0; i < 3000; ++i) REQUIRE(is_free(lock, kElsewhere, kElsewhere + 1));
+  };
+  churn();
+  plant(lock, kAddress + kApart);
+  Stop::go_on_to(Hook::before_removal);
+  REQUIRE(is_free(lock, kPlace + 10, kPlace + 11));  // unlinks the first
+  churn();                                           // what is retired with it is kept as long
+  REQUIRE(is_free(lock, kPlace + kApart - 5, kPlace + kApart + 5));
+  REQUIRE(is_free(lock, kPlace + kApart + 10, kPlace + kApart + 11));
+  churn();
+  // Of all nodes that there are, or more, one is the signpost's.
+  const std::uint64_t nodes =
+      RangeLockDomain::process().statistics().node_bytes / base::kCacheLine + rangelock::kBatch;
+  std::vector<RangeHandle> held;
+  for (std::uint64_t i = 0; i < nodes; ++i) {
+    held.push_back(try_lock(lock, (2 << 20) + 2 * i, (2 << 20) + 2 * i + 1));
+    REQUIRE(held.back());
+  }
+  Stop::go_on();
+  t1.join();
+  CHECK(has_it);
+  CHECK(lock.holders().size() == held.size());
+  lock.unlock_all(held);
 }

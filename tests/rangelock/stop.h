@@ -11,7 +11,7 @@
 
 namespace sp3::tests {
 
-// Stops one chosen thread at one chosen hook, once, until it is told to go on. Counts how often
+// Stops one chosen thread at one chosen hook until it is told to go on. Counts how often
 // each hook was reached, by whatever thread. One at a time.
 class Stop {
  public:
@@ -32,6 +32,13 @@ class Stop {
   }
   static void wait_until_stopped() { stopped_.acquire(); }
   static void go_on() { resumed_.release(); }
+  // Until it is there, where it stops again.
+  static void go_on_to(rangelock::Hook at) {
+    at_ = at;
+    armed_ = true;
+    resumed_.release();
+    wait_until_stopped();
+  }
   static std::uint64_t count(rangelock::Hook at) { return counts_[static_cast<std::size_t>(at)]; }
 
  private:

@@ -18,12 +18,12 @@ namespace {
 // Readers that overlap are ordered by their begins.
 enum class Place { before, behind, conflict };
 Place place_of(const Node* node, const Node* at) {
-  if (at == nullptr || at->begin >= node->end) return Place::before;
-  if (node->begin >= at->end) return Place::behind;
+  if (at == nullptr || at->begin() >= node->end()) return Place::before;
+  if (node->begin() >= at->end()) return Place::behind;
   if (node->mode == RangeMode::exclusive || at->mode == RangeMode::exclusive) {
     return Place::conflict;
   }
-  return node->begin >= at->begin ? Place::behind : Place::before;
+  return node->begin() >= at->begin() ? Place::behind : Place::before;
 }
 
 // Takes a marked node off the list, if it is still where it was seen.
@@ -42,9 +42,8 @@ void mark(Node* node) { node->next(0).fetch_or(kMark, std::memory_order_acq_rel)
 }  // namespace
 
 RivalToken ListLock::acquire(OwnerCore& owner, const Range& range, RangeMode mode) {
-  Node* const node = owner.pool.allocate(1);
-  node->begin = range.begin;
-  node->end = range.end;
+  Node* const node = owner.pool.allocate(1, owner.participant.era());
+  node->set_range(range);
   node->owner = owner.number;
   node->height = 1;
   node->mode = mode;
@@ -56,7 +55,7 @@ RivalToken ListLock::acquire(OwnerCore& owner, const Range& range, RangeMode mod
                                     std::memory_order_relaxed)) {
     return token;
   }
-  const rangelock::Pin pin(owner);
+  const rangelock::Pin pin(owner, rangelock::Pin::Keeps::all);
   token.held = insert(owner, node);
   return token;
 }
@@ -111,7 +110,7 @@ restart:
 // Behind an overlapping reader there may be a writer that began later.
 bool ListLock::is_clear_for_reader(OwnerCore&, Node* node) {
   Node* at = node_of(node->next(0).load(std::memory_order_acquire));
-  while (at != nullptr && at->begin < node->end) {
+  while (at != nullptr && at->begin() < node->end()) {
     const Link next = at->next(0).load(std::memory_order_acquire);
     if (!is_marked(next) && at->mode == RangeMode::exclusive) return false;
     at = node_of(next);
@@ -124,7 +123,7 @@ bool ListLock::is_clear_for_writer(OwnerCore&, Node* node) {
   Node* at = node_of(head_.load(std::memory_order_acquire));
   while (at != nullptr && at != node) {
     const Link next = at->next(0).load(std::memory_order_acquire);
-    if (!is_marked(next) && at->end > node->begin) return false;
+    if (!is_marked(next) && at->end() > node->begin()) return false;
     at = node_of(next);
   }
   return true;

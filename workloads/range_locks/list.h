@@ -1,6 +1,6 @@
 // ListLock: a lock-free sorted list of ranges, after Kogan, Dice and Issa, "Scalable range locks
 // for scalable address spaces and beyond" (EuroSys 2020), with its fast path for an empty list and
-// its shared mode. Nodes and epochs are the library's; what is still linked when the lock goes away
+// its shared mode. Nodes and eras are the library's; what is still linked when the lock goes away
 // is freed with the domain.
 #pragma once
 
