@@ -74,9 +74,13 @@ class Eras {
     [[gnu::noinline, gnu::cold]] void keep_all() noexcept {
       announced_.exchange(since(era_), std::memory_order_seq_cst);  // as (1)
     }
-    // To be called before another search, when the last may have reached what is not kept.
-    void search_again() noexcept {
-      if (!keeps_what_it_reached()) keep_all();
+    // Keeps all from now on if what was reached may not be kept, and says whether that was so: then
+    // nothing that was reached must be used, and another search is due, from a list's head or its
+    // table.
+    bool widen() noexcept {
+      if (keeps_what_it_reached()) return false;
+      keep_all();
+      return true;
     }
 
    private:

@@ -163,8 +163,7 @@ template <bool limited>
                                                        unsigned height) {
   const unsigned levels = std::max(levels_.load(std::memory_order_relaxed), height);
   Gap gap;
-  while (!try_search(owner, begin, levels, height > 1, gap))
-    [[unlikely]] owner.participant.search_again();
+  while (!try_search(owner, begin, levels, height > 1, gap)) owner.participant.widen();
   return gap;
 }
 
@@ -387,7 +386,7 @@ template <RangeMode mode>
   while (Node* const signpost = signpost_before(owner, signposts, range.begin)) {
     if (Node* const node = try_link_nearby<mode>(owner, signpost, range, state, gap, why))
       return node;
-    owner.participant.search_again();  // whatever it was: it may have been seen in the wrong node
+    if (owner.participant.widen()) continue;
     if (why == Nearby::too_long && !remove_stale(owner, signposts, signpost)) {
       move_closer(owner, signposts, range);
       break;
@@ -484,9 +483,8 @@ void OrderedList::retreat(Node* node) noexcept {
 Node* OrderedList::find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach) {
   for (;;) {
     Node* const found = try_find_overlap(owner, range, reach);
-    if (owner.participant.keeps_what_it_reached()) [[likely]]
+    if (!owner.participant.widen()) [[likely]]
       return found;
-    owner.participant.search_again();
   }
 }
 

@@ -119,8 +119,9 @@ TEST_CASE("a participant keeps what lived in its era, or all since") {
   CHECK(eras.retire() == era);
   CHECK_FALSE(participant.keeps_what_it_reached());
   CHECK_FALSE(is_kept(era + 1, era + 5));
-  participant.search_again();
+  CHECK(participant.widen());
   CHECK(participant.keeps_what_it_reached());
+  CHECK_FALSE(participant.widen());
   CHECK(is_kept(0, era));
   CHECK(is_kept(era + 1, era + 5));
   CHECK_FALSE(is_kept(0, era - 1));
