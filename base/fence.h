@@ -27,10 +27,4 @@ inline void light_fence() noexcept {
 
 void heavy_fence() noexcept;
 
-// A locked instruction rather than std::atomic_thread_fence, which ThreadSanitizer does not know.
-inline void full_fence() noexcept {
-  std::atomic<int> any{0};
-  any.exchange(1, std::memory_order_seq_cst);
-}
-
 }  // namespace sp3::base

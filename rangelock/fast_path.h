@@ -43,26 +43,6 @@ template <class Attempt>
   return handle;
 }
 
-// `attempt(owner, range, mode, place)`: takes the range if there is nothing to it; false also if
-// another attempt may succeed. Only for that this function needs no registers that are to be saved:
-// whatever else there may be is another's, which begins anew.
-template <class Attempt>
-[[gnu::always_inline]] inline RangeHandle BlockingRangeLock::try_acquire_simply(
-    RangeOwner& by, std::uint64_t begin, std::uint64_t end, RangeMode mode, Attempt&& attempt) {
-  rangelock::OwnerCore& owner = by.core();
-  std::uintptr_t place;
-  if (begin < end && &owner.domain == domain_ && !fifo_ &&
-      attempt(owner, Range{begin, end}, mode, place)) [[likely]] {
-    RangeHandle handle(owner, begin, end, mode);
-    owner.acquired.add(1);
-    handle.claim_.place[0] = place;
-    handle.claim_.place[1] = 0;
-    handle.lock_ = this;
-    return handle;
-  }
-  return try_acquire_otherwise(by, begin, end, mode);
-}
-
 // `release(claim)`: unlocks what an attempt took.
 template <class Release>
 [[gnu::always_inline]] inline void BlockingRangeLock::release_by(RangeHandle& handle,

@@ -220,11 +220,16 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
   return granules == 1 ? attempt_in_two(claim, blocker) : attempt_wide(claim, blocker);
 }
 
+[[gnu::noinline]] bool GridCore::attempt(Claim& claim) {
+  Blocker blocker;
+  return attempt(claim, blocker);
+}
+
 // One granule, nobody in its bucket, no wide range, no overflow, a free slot: that is nearly
 // always. Everything else starts again in attempt.
 [[gnu::always_inline]] inline bool GridCore::attempt_alone(const OwnerCore& owner, Range range,
                                                            RangeMode mode,
-                                                           std::uintptr_t& place) noexcept {
+                                                           std::uintptr_t (&place)[2]) noexcept {
   const std::uint64_t granule = range.begin >> shift_;
   if ((range.end - 1) >> shift_ != granule) [[unlikely]]
     return false;
@@ -239,7 +244,8 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
     leave(bucket);
     return false;
   }
-  place = fill_slot(bucket, slot, owner, range, mode);
+  place[0] = fill_slot(bucket, slot, owner, range, mode);
+  place[1] = 0;
   leave(bucket);
   return true;
 }
@@ -353,12 +359,10 @@ bool GridRangeLock::attempt(rangelock::Claim& claim, rangelock::Blocker& blocker
 
 RangeHandle GridRangeLock::try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
                                        RangeMode mode) {
-  return try_acquire_simply(
-      owner, begin, end, mode,
-      [this](const rangelock::OwnerCore& by, const Range& range, RangeMode in_mode,
-             std::uintptr_t& place) __attribute__((always_inline)) {
-        return core_->attempt_alone(by, range, in_mode, place);
-      });
+  return try_acquire_by(owner, begin, end, mode, [&](rangelock::Claim& claim) {
+    return core_->attempt_alone(owner.core(), {begin, end}, mode, claim.place) ||
+           core_->attempt(claim);
+  });
 }
 
 void GridRangeLock::release_handle(RangeHandle& handle) {

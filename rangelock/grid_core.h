@@ -64,9 +64,10 @@ class GridCore {
   GridCore(const RangeLockOptions& options, WaitQueue& queue);
 
   bool attempt(Claim& claim, Blocker& blocker);
+  bool attempt(Claim& claim);  // if nobody asks for the blocker
   // Takes the range if that needs one bucket only; false if it is not as simple as that.
   bool attempt_alone(const OwnerCore& owner, Range range, RangeMode mode,
-                     std::uintptr_t& place) noexcept;
+                     std::uintptr_t (&place)[2]) noexcept;
   void release(const Claim& claim) noexcept;
   void list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const;
   // REQUIRES: nobody else uses the lock, now or later.

@@ -120,7 +120,8 @@ Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Blocker&
   return node;
 }
 
-// Not inline, so that an unlock that only marks saves no registers.
+// Not inline, so that an unlock that only marks saves no registers; whatever it calls is, so that
+// registers are saved once (0021).
 [[gnu::noinline, gnu::flatten]] void OrderedCore::release_elsewhere(OwnerCore& owner, Node* node,
                                                                     const Range& range) noexcept {
   OrderedList& list =

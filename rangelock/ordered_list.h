@@ -58,7 +58,7 @@ class OrderedList {
     Blocker nobody;
     return link<RangeMode::shared>(owner, range, NodeState::held, nobody);
   }
-  // REQUIRES: the owner has linked no other node since.
+  // REQUIRES: the owner has linked no other node that is to have a tower since.
   void build_tower(OwnerCore& owner, Node* node) {
     if (node->height > 1) [[unlikely]]
       build_upper_levels(owner, node);

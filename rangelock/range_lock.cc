@@ -148,16 +148,6 @@ inline void BlockingRangeLock::hold(RangeHandle& handle) noexcept {
 }
 
 // Whether one of the ranges conflicts with one that is waited for.
-[[gnu::noinline]] RangeHandle BlockingRangeLock::try_acquire_otherwise(RangeOwner& owner,
-                                                                       std::uint64_t begin,
-                                                                       std::uint64_t end,
-                                                                       RangeMode mode) {
-  return try_acquire_by(owner, begin, end, mode, [this](rangelock::Claim& claim) {
-    rangelock::Blocker nobody_asks;
-    return attempt(claim, nobody_asks);
-  });
-}
-
 [[gnu::noinline]] bool BlockingRangeLock::is_overtaking(std::span<const Range> ranges,
                                                         RangeMode mode) const {
   rangelock::Blocker elder;

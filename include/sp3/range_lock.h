@@ -343,9 +343,6 @@ class SP3_API BlockingRangeLock {
 
   // rangelock/fast_path.h
   template <class Attempt>
-  RangeHandle try_acquire_simply(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
-                                 RangeMode mode, Attempt&& attempt);
-  template <class Attempt>
   RangeHandle try_acquire_by(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
                              RangeMode mode, Attempt&& attempt);
   template <class Release>
@@ -364,8 +361,6 @@ class SP3_API BlockingRangeLock {
   std::vector<RangeHandle> acquire_all(RangeOwner& owner, std::span<const Range> ranges,
                                        RangeMode mode, const Clock::time_point* deadline,
                                        const std::stop_token& stop, bool wait);
-  RangeHandle try_acquire_otherwise(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
-                                    RangeMode mode);
   bool is_overtaking(std::span<const Range> ranges, RangeMode mode) const;
   void wait(RangeHandle& handle, std::span<const Range> wanted, const Patience& patience);
   void hold(RangeHandle& handle) noexcept;

@@ -11,8 +11,8 @@
 
 namespace sp3::tests {
 
-// Stops one chosen thread at one chosen hook until it is told to go on. Counts how often
-// each hook was reached, by whatever thread. One at a time.
+// Stops one chosen thread at one chosen hook until it is told to go on. Counts how often each hook
+// was reached, by whatever thread. One at a time.
 class Stop {
  public:
   explicit Stop(rangelock::Hook at) {
