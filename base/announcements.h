@@ -5,6 +5,7 @@
 // word; everything else by any thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -45,11 +46,15 @@ class Announcements {
   // before sees the word of each participant that may still have met it.
   template <class Condition>
   bool any_of(Condition&& condition) const noexcept {
+    return any_word_of(
+        [&](const Word& word) { return condition(word.load(std::memory_order_seq_cst)); });
+  }
+  // The same for the words themselves.
+  template <class Condition>
+  bool any_word_of(Condition&& condition) const noexcept {
     const std::size_t limit = limit_.load(std::memory_order_seq_cst);
-    for (std::size_t i = 0; i < limit; ++i) {
-      if (condition(slots_[i].word.load(std::memory_order_seq_cst))) return true;
-    }
-    return false;
+    return std::any_of(slots_.get(), slots_.get() + limit,
+                       [&](Slot& slot) { return condition(slot.word); });
   }
 
  private:

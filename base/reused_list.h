@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/assert.h"
+
 namespace sp3::base {
 
 template <class T>
@@ -23,9 +25,18 @@ class ReusedList {
   // The new last item, with any contents. Invalidates references to items. Errors: std::bad_alloc,
   // and then there is none.
   T& append() {
-    if (end_ == limit_) [[unlikely]]
+    if (!has_room()) [[unlikely]]
       grow(1);
+    return append_in_room();
+  }
+  // The same where there is room.
+  T& append_in_room() noexcept {
+    SP3_ASSERT(has_room());
     return *end_++;
+  }
+  void drop_last() noexcept {
+    SP3_ASSERT(!empty());
+    --end_;
   }
   void clear() noexcept { end_ = items_.get(); }
   // Makes room for `count` more, so that appending them cannot fail. Errors: std::bad_alloc.
@@ -36,6 +47,7 @@ class ReusedList {
   // Forgets the first `count`; the others move up.
   void drop_front(std::size_t count) noexcept { end_ = std::copy(begin() + count, end_, begin()); }
 
+  [[nodiscard]] bool has_room() const noexcept { return end_ != limit_; }  // for one more
   [[nodiscard]] bool empty() const noexcept { return end_ == items_.get(); }
   [[nodiscard]] std::size_t size() const noexcept {
     return static_cast<std::size_t>(end_ - items_.get());

@@ -85,4 +85,14 @@ inline void step(Step at) noexcept {
 #endif
 }
 
+// The same for code that must not call a function. False: this is one for step(), and none yet.
+inline bool try_step(Step at) noexcept {
+#ifdef SP3_SIMULATED
+  step(at);
+  return true;
+#else
+  return detail::armed_step.load(std::memory_order_relaxed) != static_cast<std::uint8_t>(at);
+#endif
+}
+
 }  // namespace sp3::emu

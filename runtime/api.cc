@@ -20,9 +20,15 @@ runtime::PoolCore& opened(const std::shared_ptr<runtime::PoolCore>& core) {
   throw Error(ErrorCode::pool_closed, "the pool is closed");
 }
 
-runtime::SessionCore& opened(const std::unique_ptr<runtime::SessionCore>& core) {
-  if (core) return *core;
+[[noreturn, gnu::cold, gnu::noinline]] void fail_closed() {
   throw Error(ErrorCode::session_closed, "the session is closed");
+}
+
+[[gnu::always_inline]] inline runtime::SessionCore& opened(
+    const std::unique_ptr<runtime::SessionCore>& core) {
+  if (!core) [[unlikely]]
+    fail_closed();
+  return *core;
 }
 
 }  // namespace

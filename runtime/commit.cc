@@ -117,8 +117,10 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
 [[gnu::always_inline]] inline std::uint64_t SessionCore::record_bound(
     const WriteSummary& writes) const {
   // Everything that track() looks at.
-  const std::uint64_t seen = reads_.size() + writes_.size() +
-                             (uses_ranges_ ? ranged_->unvalidated().size() : std::size_t{0});
+  const std::size_t reads =
+      mutant(Mutant::dependencies_tracked_after_unlock) ? reads_.size() : reads_.unsettled().size();
+  const std::uint64_t seen =
+      reads + writes_.size() + (uses_ranges_ ? ranged_->unvalidated().size() : std::size_t{0});
   const std::uint64_t dependencies = std::min<std::uint64_t>(pool_->layout().max_sessions, seen);
   return log::RecordBuilder::max_record_bytes(writes.record_bytes, dependencies);
 }
@@ -195,13 +197,13 @@ bool SessionCore::lock_many() {
     for (const WriteEntry& write : writes_.entries()) predecessors_.add_stamp_only(write.seen);
     return;
   }
-  for (const ReadEntry& read : reads_) {
-    if (!left_out(Mutant::read_dependencies_left_out, read.seen)) predecessors_.add(read.seen);
-  }
+  // What was settled when it was read is committed, and older than any stamp to be taken.
+  const auto add_read = [this](const index::Seen& seen) {
+    if (!left_out(Mutant::read_dependencies_left_out, seen)) predecessors_.add(seen);
+  };
+  for (const index::Seen& seen : reads_.unsettled()) add_read(seen);
   if (uses_ranges_) {
-    for (const index::Seen& seen : ranged_->unvalidated()) {
-      if (!left_out(Mutant::read_dependencies_left_out, seen)) predecessors_.add(seen);
-    }
+    for (const index::Seen& seen : ranged_->unvalidated()) add_read(seen);
   }
   for (const WriteEntry& write : writes_.entries()) {
     if (left_out(Mutant::write_dependencies_left_out, write.seen)) continue;
@@ -274,7 +276,10 @@ void SessionCore::track() { collect_predecessors(); }
 // REQUIRES: pinned, so that the replaced versions are still there to compare with.
 [[gnu::always_inline]] inline void SessionCore::compose_record() {
   if (mutant(Mutant::dependencies_tracked_after_unlock)) {
-    for (ReadEntry& read : reads_) read.entry->try_read(read.seen);
+    reads_.forget_unsettled();
+    for (const ReadEntry& read : reads_) {
+      if (index::Seen now; read.entry->try_read(now)) reads_.note_unsettled(now);
+    }
     for (WriteEntry& write : writes_.entries()) write.entry().try_read(write.seen);
     track();
   }
@@ -404,10 +409,11 @@ void SessionCore::persist_own() {
 // What was sealed is persisted, at the cost counted since `before`; a new group begins.
 [[gnu::always_inline]] inline void SessionCore::note_persisted(const emu::FlushCounts& before) {
   emu::step(emu::Step::commit_persisted);
-  counters_.lines.add(actor_.counts.lines - before.lines);
+  // Stores are few behind a fence: docs/adr/0022.
+  if (const std::uint64_t lines = actor_.counts.lines - before.lines; lines != 0)
+    counters_.lines.add(lines);
   counters_.fences.add(actor_.counts.fences - before.fences);
-  group_records_ = 0;
-  group_bytes_ = 0;
+  if (group_records_ != 0) begin_group();
 }
 
 [[gnu::always_inline]] inline void SessionCore::finish_commit(base::Stamp stamp,
@@ -417,8 +423,7 @@ void SessionCore::persist_own() {
     // relaxed: a helper may have flushed what we counted; then a new group begins with this record.
     if (shared_->persisted.load(std::memory_order_relaxed) + 1 >=
         shared_->sealed.load(std::memory_order_relaxed)) {
-      group_records_ = 0;
-      group_bytes_ = 0;
+      begin_group();
     }
     group_bytes_ += record_.size();
     if (++group_records_ >= async.group_records || group_bytes_ >= async.group_bytes) {
@@ -459,7 +464,7 @@ void SessionCore::wait_helping(base::Tid tid) {
                                                                  base::Stamp* ticket) {
   // What is settled was committed before the transaction began. All of it was current then too: a
   // version that came between would be a newer one, and was not there when we looked.
-  if (!unsettled_ && writes_.empty() && !uses_ranges_) {
+  if (reads_.unsettled().empty() && writes_.empty() && !uses_ranges_) {
     end_reading();
     return true;
   }

@@ -33,7 +33,9 @@ class Contention {
 
   // A transaction: begin(), then for each attempt pass_gate(), and note_failure() if it failed; and
   // in the end, however it ends, leave_gate().
-  void begin() noexcept { failures_ = 0; }
+  void begin() noexcept {
+    if (failures_ != 0) failures_ = 0;
+  }
   void note_failure() noexcept {
     ++failures_;
     remembers_ = kRemembered;

@@ -82,9 +82,8 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
     leave();
   });
   contention_.begin();
-  slab_waits_ = 0;
-  vain_slab_waits_ = 0;
-  furthest_ = 0;
+  if (slab_waits_.any) [[unlikely]]
+    slab_waits_ = {};
   base::Stamp ticket = 0;
   while (attempt(body, durability, &ticket) == Outcome::retry) {
     contention_.note_failure();
@@ -157,7 +156,7 @@ SessionCore::Outcome SessionCore::finish_exception() {
 }
 
 [[gnu::always_inline]] inline void SessionCore::begin_attempt() {
-  doomed_ = false;
+  if (doomed_) doomed_ = false;
   reads_.clear();
   SP3_ASSERT(writes_.empty() && !reading_);
   // Whoever runs alone may want our slots.
@@ -208,24 +207,24 @@ void SessionCore::reserve_before_body() {
 // empty, and so may slots that sessions keep for later. Others may be faster to take what becomes
 // free, so we try again while there is more to come: after the usual number of failures, alone.
 void SessionCore::free_empty_slabs() {
-  ++slab_waits_;
+  ++slab_waits_.since_furthest;
   slots_.give_back_all();
-  switch (pool_->wait_for_slabs(*this, /*patient=*/vain_slab_waits_ != 0)) {
+  switch (pool_->wait_for_slabs(*this, /*patient=*/slab_waits_.in_vain != 0)) {
     case PoolCore::Slabs::freed:
-      vain_slab_waits_ = 0;
+      slab_waits_.in_vain = 0;
       break;
     case PoolCore::Slabs::none_yet:
-      ++vain_slab_waits_;
+      ++slab_waits_.in_vain;
       break;
     case PoolCore::Slabs::none:
-      vain_slab_waits_ = kMostVainSlabWaits;
+      slab_waits_.in_vain = kMostVainSlabWaits;
       break;
   }
 }
 
 // The second checkpoint in a row that frees nothing began after all that the first one left behind.
 bool SessionCore::pool_is_full() const noexcept {
-  return vain_slab_waits_ >= kMostVainSlabWaits || slab_waits_ >= kMostSlabWaits;
+  return slab_waits_.in_vain >= kMostVainSlabWaits || slab_waits_.since_furthest >= kMostSlabWaits;
 }
 
 void SessionCore::end_ranged_attempt() noexcept {

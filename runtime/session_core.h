@@ -138,7 +138,7 @@ class SessionCore {
     if (!reading_) return;
     reading_ = false;
     emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::store);
-    epochs_.unpin(actor_.participant);
+    epochs_.rest(actor_.participant);
     if (uses_ranges_) [[unlikely]]
       end_ranged_attempt();
   }
@@ -157,7 +157,19 @@ class SessionCore {
   void begin_operation();
   void start_reading();
   [[noreturn]] void fail_outside_body() const;
-  const std::byte* read_version(std::uint64_t offset, const detail::TypeInfo& type);
+  // What an operation found when nothing was in its way.
+  struct Found {
+    index::Place place;
+    index::Seen seen;
+    const std::byte* bytes = nullptr;
+  };
+  bool find_unhindered(std::uint64_t offset, const detail::TypeInfo& type, Found& found) noexcept;
+  [[gnu::noinline]] const void* read_first(std::uint64_t offset, const detail::TypeInfo& type);
+  [[gnu::noinline]] void* write_first(std::uint64_t offset, const detail::TypeInfo& type);
+  [[gnu::cold]] const void* read_closely(std::uint64_t offset, const detail::TypeInfo& type);
+  [[gnu::noinline]] const void* find_version(std::uint64_t offset, const detail::TypeInfo& type);
+  [[gnu::cold]] void* write_closely(std::uint64_t offset, const detail::TypeInfo& type);
+  [[gnu::noinline]] void* make_copy(std::uint64_t offset, const detail::TypeInfo& type);
   std::byte* own_copy(std::uint64_t offset, const detail::TypeInfo& type);
   void check_own(const WriteEntry& own, const detail::TypeInfo& type);
   void refuse_without_locks() const;
@@ -169,28 +181,34 @@ class SessionCore {
                                    const detail::TypeInfo& type);
   [[noreturn]] void fail_on_free_slot(index::Entry& entry, index::Seen seen, std::uint64_t offset);
   index::Place locate(std::uint64_t offset, const detail::TypeInfo& type);
-  static bool look_at(index::Place place, std::uint64_t offset, index::Seen& seen);
   index::Seen observe(index::Place place, std::uint64_t offset);
   index::Seen observe_patiently(const index::Entry& entry);
-  void admit_to_snapshot(const index::Seen& seen);
+  [[nodiscard]] bool is_settled(const index::Seen& seen) const noexcept {
+    return seen.stamp() < settled_;
+  }
+  void admit(const index::Seen& seen);
+  void admit_newer(const index::Seen& seen);
+  void admit_newer_read(const index::Seen& seen);
+  // The words one by one: whole, they would go through memory.
+  [[gnu::noinline]] const std::byte* read_newer(std::uint64_t word0, std::uint64_t word1,
+                                                const std::byte* bytes);
+  [[gnu::noinline]] void* write_newer(const WriteEntry& entry);
   void revalidate();
   void revalidate_by_count();
+  const std::byte* find_bytes(index::Place place, index::Seen seen,
+                              std::uint64_t offset) const noexcept;
   const std::byte* bytes_of(index::Place place, index::Seen seen, std::uint64_t offset);
-  const std::byte* read_patiently(index::Place place, std::uint64_t offset);
-  const std::byte* accept(index::Place place, index::Seen seen, std::uint64_t offset);
+  [[gnu::noinline]] void prefetch_first(std::uint64_t offset, std::uint64_t bytes,
+                                        bool for_write) noexcept;
   void refuse() noexcept;
   void refuse_after(const Error& error) noexcept;
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
-  WriteEntry& open_patiently(index::Place place, std::uint64_t offset, const detail::TypeInfo& type,
-                             WriteMode mode);
-  WriteEntry& open(index::Place place, index::Seen seen, std::uint64_t offset,
-                   const detail::TypeInfo& type, WriteMode mode);
   // Ahead of locking. Not where others are at the same entry: many who ask for its line as writers
   // take it from the one who holds the lock, and nobody gets on.
-  void ask_for_lock(index::Place place, std::uint64_t offset) noexcept {
+  void ask_for_lock(const index::Entry& entry, std::uint64_t offset) noexcept {
     if (contention_.meets_others()) return;
     emu::prefetch(emu::Line::entry, offset, true);
-    place.entry().prefetch_for_lock();
+    entry.prefetch_for_lock();
   }
   std::optional<Conflict> try_lock(WriteEntry& entry) {
     emu::touch(emu::Line::entry, entry.offset, emu::Access::exchange);
@@ -259,6 +277,10 @@ class SessionCore {
   void fence_own();
   void persist_own();
   void note_persisted(const emu::FlushCounts& before);
+  void begin_group() noexcept {
+    group_records_ = 0;
+    group_bytes_ = 0;
+  }
   void finish_commit(base::Stamp stamp, Durability durability);
   void wait_helping(base::Tid tid);
   void wait_for_seen();
@@ -295,11 +317,12 @@ class SessionCore {
   bool doomed_ = false;       // something was signalled; whatever the body does, it will not commit
   Conflict doom_ = Conflict::changed;
   std::exception_ptr refusal_;  // what refused means
-  // Versions with smaller stamps need no comparison: those settled when the attempt began and, once
-  // more than a few objects are read and if clocks agree, those below a reading of the clock.
+  // Versions with smaller stamps need no comparison: they were settled when the attempt began.
+  base::Stamp settled_ = 0;
+  // Nor do those below this reading of the clock, taken once more than a few objects are read, if
+  // clocks agree; else 0.
   base::Stamp snapshot_ = 0;
   std::size_t compared_ = 0;  // so many objects were seen when all were last found unchanged
-  bool unsettled_ = false;  // something else was seen than versions settled when the attempt began
   // If clocks disagree: as PoolCore::publishers was when everything read was last compared.
   std::uint64_t compared_at_ = kNeverCompared;
   ReadSet reads_;
@@ -311,11 +334,14 @@ class SessionCore {
   Contention contention_;
   SlotCache slots_;
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
-  // For this transaction: how often slabs were waited for since it came furthest, and in vain since
-  // any were freed; and the most writes it had when it found the pool full.
-  std::uint32_t slab_waits_ = 0;
-  std::uint32_t vain_slab_waits_ = 0;
-  std::size_t furthest_ = 0;
+  // Of this transaction.
+  struct SlabWaits {
+    bool any = false;                  // it has found the pool full
+    std::size_t furthest = 0;          // the most writes it had then
+    std::uint32_t since_furthest = 0;  // how often slabs were waited for
+    std::uint32_t in_vain = 0;         // the same, since any were freed
+  };
+  SlabWaits slab_waits_;
   bool flush_started_ = false;  // of the record just sealed; only the fence is missing
 
   std::atomic<bool> running_{false};

@@ -64,14 +64,15 @@ void SessionCore::start_reading() {
   emu::step(emu::Step::epoch_pin);
   emu::touch(emu::Line::epoch_global, 0, emu::Access::load);
   const base::EpochDomain::Epoch epoch = epochs_.current();
-  emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::exchange);
+  emu::touch(
+      emu::Line::epoch_slot, actor_.participant,
+      epochs_.rests_at(actor_.participant, epoch) ? emu::Access::store : emu::Access::exchange);
   epochs_.pin_at(actor_.participant, epoch);
   // acquire: pairs with raise_floor(). Read before any version is.
   emu::touch(emu::Line::floor, 0, emu::Access::load);
-  snapshot_ = pool_->settled.load(std::memory_order_acquire) + 1;
-  unsettled_ = false;
-  compared_ = 0;
-  compared_at_ = kNeverCompared;
+  settled_ = pool_->settled.load(std::memory_order_acquire) + 1;
+  if (snapshot_ != 0) snapshot_ = 0;
+  if (compared_ != 0) compared_ = 0;
   reading_ = true;
 }
 
@@ -92,7 +93,7 @@ void SessionCore::conflict(Conflict reason) {
 inline bool SessionCore::is_overlooked(const ReadEntry& read, std::uint64_t word0) noexcept {
   const bool locked = (word0 & index::kLock) != 0;
   if (mutant(Mutant::validation_ignores_versions)) return !locked;
-  if (mutant(Mutant::validation_ignores_locks)) return (word0 ^ read.seen.word0) == index::kLock;
+  if (mutant(Mutant::validation_ignores_locks)) return (word0 ^ read.word0) == index::kLock;
   return (mutant(Mutant::validation_trusts_own_locks) ||
           mutant(Mutant::read_and_locked_unvalidated)) &&
          locked && writes_.holds_lock(read.offset);
@@ -102,8 +103,8 @@ bool SessionCore::reads_still_hold() noexcept {
   for (const ReadEntry& read : reads_) {
     emu::touch(emu::Line::entry, read.offset, emu::Access::check);
     const std::uint64_t now = read.entry->word0();
-    if (now == read.seen.word0) continue;
-    if (now == (read.seen.word0 | index::kLock) && writes_.holds_lock(read.offset)) continue;
+    if (now == read.word0) continue;
+    if (now == (read.word0 | index::kLock) && writes_.holds_lock(read.offset)) continue;
     if (is_overlooked(read, now)) continue;
     return false;
   }
@@ -154,32 +155,31 @@ index::Seen SessionCore::observe_patiently(const index::Entry& entry) {
   return seen;
 }
 
-// Reads the entry's two words, unless somebody is in the way.
-//
-// Its callers go on with what it saw in one function and, where they had to wait, in another that
-// is never inlined. Where both ways met, the words would meet in memory, and the way to the version
-// goes through the second: that alone was twelve cycles of each read, one after the other down a
-// tree.
-inline bool SessionCore::look_at(index::Place place, std::uint64_t offset, index::Seen& seen) {
+// The entry's two words, when nobody is in the way.
+index::Seen SessionCore::observe(index::Place place, std::uint64_t offset) {
   emu::step(emu::Step::entry_read);
   emu::touch(emu::Line::entry, offset, emu::Access::check);
-  return place.entry().try_read(seen);
-}
-
-inline index::Seen SessionCore::observe(index::Place place, std::uint64_t offset) {
-  index::Seen seen;
-  if (look_at(place, offset, seen)) [[likely]]
-    return seen;
   return observe_patiently(place.entry());
 }
 
-// Called with the version in the read or write set already, so that it is validated with the rest.
-inline void SessionCore::admit_to_snapshot(const index::Seen& seen) {
-  if (seen.stamp() < snapshot_) [[likely]]
-    return;
-  unsettled_ = true;
+// A version of something that is in the read or write set already, and so is validated with the
+// rest.
+inline void SessionCore::admit(const index::Seen& seen) {
+  if (!is_settled(seen)) [[unlikely]]
+    admit_newer(seen);
+}
+
+void SessionCore::admit_newer(const index::Seen& seen) {
   if (reads_.size() + writes_.size() == 1) return;  // one version alone is consistent
-  revalidate();
+  if (seen.stamp() >= snapshot_) revalidate();
+}
+
+// The same for the last of those read.
+void SessionCore::admit_newer_read(const index::Seen& seen) {
+  const ReadEntry& read = reads_.last();
+  if (reads_.has_lately(*read.entry, read.word0, 1)) return reads_.drop_last();  // nothing new
+  reads_.note_unsettled(seen);
+  admit_newer(seen);
 }
 
 // What was read before is still current, so all of it was when the newest was read. A few versions
@@ -191,6 +191,7 @@ void SessionCore::revalidate() {
   const std::size_t seen = reads_.size() + writes_.size();
   if (seen <= read_without_snapshot() || compared_ == 0) {
     if (!reads_still_hold()) conflict(Conflict::changed);
+    compared_at_ = kNeverCompared;
   } else if (pool_->clock().is_synchronised()) {
     const base::Stamp now = pool_->clock().snapshot_at(emu::ticks_before_loads());
     if (!reads_still_hold()) conflict(Conflict::changed);
@@ -212,22 +213,27 @@ void SessionCore::revalidate_by_count() {
   compared_ = reads_.size() + writes_.size();
 }
 
-// The version's bytes: in DRAM, or at home.
-inline const std::byte* SessionCore::bytes_of(index::Place place, index::Seen seen,
-                                              std::uint64_t offset) {
+// The version's bytes: in DRAM, or at home; null if there is no object.
+inline const std::byte* SessionCore::find_bytes(index::Place place, index::Seen seen,
+                                                std::uint64_t offset) const noexcept {
   emu::touch(emu::Line::version, offset, seen.at_home() ? emu::Access::load : emu::Access::follow,
              place.slab->type_size);
-  if (!seen.at_home() && !seen.destroyed()) return seen.version();
-  if (seen.at_home() && place.slab->home_holds_object(place.slot)) [[likely]] {
-    return view_ + offset;
-  }
-  fail_on_free_slot(place.entry(), seen, offset);
+  if (!seen.at_home()) return seen.destroyed() ? nullptr : seen.version();
+  return place.slab->home_holds_object(place.slot) ? view_ + offset : nullptr;
+}
+
+inline const std::byte* SessionCore::bytes_of(index::Place place, index::Seen seen,
+                                              std::uint64_t offset) {
+  const std::byte* bytes = find_bytes(place, seen, offset);
+  if (bytes == nullptr) [[unlikely]]
+    fail_on_free_slot(place.entry(), seen, offset);
+  return bytes;
 }
 
 void SessionCore::fail_on_free_slot(index::Entry& entry, index::Seen seen, std::uint64_t offset) {
   // What we know about the object is part of what must be consistent.
-  reads_.add(entry, offset, seen);
-  unsettled_ = true;
+  reads_.add(entry, offset, seen.word0);
+  reads_.note_unsettled(seen);
   fail(ErrorCode::destroyed_object, "the object was destroyed, or never made", offset, "an object",
        "a free slot");
 }
@@ -258,31 +264,73 @@ void SessionCore::check_own(const WriteEntry& own, const detail::TypeInfo& type)
        "an object", "a destroyed one");
 }
 
-// The version that was found becomes part of what must hold together.
-inline const std::byte* SessionCore::accept(index::Place place, index::Seen seen,
-                                            std::uint64_t offset) {
-  reads_.add(place.entry(), offset, seen);
-  admit_to_snapshot(seen);
-  return bytes_of(place, seen, offset);
-}
-
-[[gnu::noinline]] const std::byte* SessionCore::read_patiently(index::Place place,
-                                                               std::uint64_t offset) {
-  return accept(place, observe_patiently(place.entry()), offset);
-}
-
-// The newest version, whatever the transaction has written itself.
-[[gnu::always_inline]] inline const std::byte* SessionCore::read_version(
-    std::uint64_t offset, const detail::TypeInfo& type) {
-  const index::Place place = locate(offset, type);
-  index::Seen seen;
-  if (look_at(place, offset, seen)) [[likely]]
-    return accept(place, seen, offset);
-  return read_patiently(place, offset);
+// What nearly every operation finds: the transaction has not written the object, which is there,
+// and nobody is in the way. False: it has to be looked at more closely, and nothing has been done.
+//
+// Of this, and of what its two callers do with it, nothing calls a function but as the last thing
+// it does. So no register is saved, and what was seen stays in registers; where it met, in memory,
+// with what another way had found, the words alone were twelve cycles of each read, one after the
+// other down a tree. And stores are few: the core runs ahead of the last commit's fence only as far
+// as its store buffer reaches.
+[[gnu::always_inline]] inline bool SessionCore::find_unhindered(std::uint64_t offset,
+                                                                const detail::TypeInfo& type,
+                                                                Found& found) noexcept {
+  if (doomed_ || writes_.may_hold(offset)) [[unlikely]]
+    return false;
+  found.place = slabs_.find_loaded(offset);
+  if (found.place.slab == nullptr || !found.place.slab->holds(type)) [[unlikely]]
+    return false;
+  if (!emu::try_step(emu::Step::entry_read)) [[unlikely]]
+    return false;
+  emu::touch(emu::Line::entry, offset, emu::Access::check);
+  if (!found.place.entry().try_read(found.seen)) [[unlikely]]
+    return false;
+  found.bytes = find_bytes(found.place, found.seen, offset);
+  return found.bytes != nullptr;
 }
 
 [[gnu::always_inline]] inline const void* SessionCore::version_to_read(
     std::uint64_t offset, const detail::TypeInfo& type) {
+  if (!reading_) [[unlikely]]
+    return read_first(offset, type);
+  Found found;
+  if (!reads_.has_room() || !find_unhindered(offset, type, found)) [[unlikely]]
+    return read_closely(offset, type);
+  reads_.add_in_room(found.place.entry(), offset, found.seen.word0);
+  return is_settled(found.seen) ? found.bytes
+                                : read_newer(found.seen.word0, found.seen.word1, found.bytes);
+}
+
+const std::byte* SessionCore::read_newer(std::uint64_t word0, std::uint64_t word1,
+                                         const std::byte* bytes) {
+  operate([&] { admit_newer_read({word0, word1}); });
+  return bytes;
+}
+
+// The newest version, whatever the transaction has written itself. It becomes part of what must
+// hold together.
+const std::byte* SessionCore::read_newest(std::uint64_t offset, const detail::TypeInfo& type) {
+  const index::Place place = locate(offset, type);
+  const index::Seen seen = observe(place, offset);
+  reads_.add(place.entry(), offset, seen.word0);
+  if (!is_settled(seen)) admit_newer_read(seen);
+  return bytes_of(place, seen, offset);
+}
+
+const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
+  return version_to_read(offset, type);
+}
+
+const void* SessionCore::read_first(std::uint64_t offset, const detail::TypeInfo& type) {
+  begin_operation();
+  return version_to_read(offset, type);
+}
+
+const void* SessionCore::read_closely(std::uint64_t offset, const detail::TypeInfo& type) {
+  return operate([&] { return find_version(offset, type); });
+}
+
+const void* SessionCore::find_version(std::uint64_t offset, const detail::TypeInfo& type) {
   begin_operation();
   if (const std::byte* copy = own_copy(offset, type)) {
     if (!mutant(Mutant::reads_miss_own_writes)) return copy;
@@ -290,21 +338,24 @@ inline const std::byte* SessionCore::accept(index::Place place, index::Seen seen
     const WriteEntry* own = writes_.find(offset);
     return own->mode == WriteMode::update && reads_.size() > kMany ? own->base : copy;
   }
-  return read_version(offset, type);
+  return read_newest(offset, type);
 }
 
-const void* SessionCore::read(std::uint64_t offset, const detail::TypeInfo& type) {
-  return version_to_read(offset, type);
+void SessionCore::prefetch_first(std::uint64_t offset, std::uint64_t bytes,
+                                 bool for_write) noexcept {
+  if (!is_running()) return;
+  start_reading();
+  prefetch(offset, bytes, for_write);
 }
 
 void SessionCore::prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_write) noexcept {
   constexpr std::uint64_t kMostBytes = 512;  // the hardware follows a longer run by itself
-  if (doomed_ || !is_running()) return;
-  if (!reading_) start_reading();
+  if (doomed_) return;
+  if (!reading_) return prefetch_first(offset, bytes, for_write);
   const index::Place place = slabs_.find_loaded(offset);
   if (place.slab == nullptr) return;
   if (for_write) {
-    ask_for_lock(place, offset);
+    ask_for_lock(place.entry(), offset);
   } else {
     emu::prefetch(emu::Line::entry, offset, false);
   }
@@ -335,11 +386,12 @@ std::optional<SessionCore::Conflict> SessionCore::try_lock_patiently(WriteEntry&
   return std::nullopt;
 }
 
-// The version that was found is what the write set's new entry replaces.
-[[gnu::always_inline]] inline WriteEntry& SessionCore::open(index::Place place, index::Seen seen,
-                                                            std::uint64_t offset,
-                                                            const detail::TypeInfo& type,
-                                                            WriteMode mode) {
+// The version that is found is what the write set's new entry replaces.
+WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::TypeInfo& type,
+                                        WriteMode mode) {
+  const index::Place place = locate(offset, type);
+  ask_for_lock(place.entry(), offset);
+  const index::Seen seen = observe(place, offset);
   WriteEntry& entry = writes_.add({.place = place,
                                    .offset = offset,
                                    .base = bytes_of(place, seen, offset),
@@ -347,28 +399,11 @@ std::optional<SessionCore::Conflict> SessionCore::try_lock_patiently(WriteEntry&
                                    .clear_padding = type.clear_padding,
                                    .size8 = size8_of(type),
                                    .mode = mode});
-  if (!mutant(Mutant::read_and_locked_unvalidated)) admit_to_snapshot(seen);
+  if (!mutant(Mutant::read_and_locked_unvalidated)) admit(seen);
   if (!locks_at_commit_ && policy_ != CommitPolicy::ideal) {
     if (const std::optional<Conflict> met = try_lock(entry)) conflict(*met);
   }
   return entry;
-}
-
-[[gnu::noinline]] WriteEntry& SessionCore::open_patiently(index::Place place, std::uint64_t offset,
-                                                          const detail::TypeInfo& type,
-                                                          WriteMode mode) {
-  return open(place, observe_patiently(place.entry()), offset, type, mode);
-}
-
-[[gnu::always_inline]] inline WriteEntry& SessionCore::open_for_write(std::uint64_t offset,
-                                                                      const detail::TypeInfo& type,
-                                                                      WriteMode mode) {
-  const index::Place place = locate(offset, type);
-  ask_for_lock(place, offset);
-  index::Seen seen;
-  if (look_at(place, offset, seen)) [[likely]]
-    return open(place, seen, offset, type, mode);
-  return open_patiently(place, offset, type, mode);
 }
 
 // The attempt must not go on, whatever the body catches: what asked for room, a container, say, may
@@ -397,6 +432,49 @@ void SessionCore::refuse() noexcept {
 
 [[gnu::always_inline]] inline void* SessionCore::copy_to_write(std::uint64_t offset,
                                                                const detail::TypeInfo& type) {
+  if (!reading_) [[unlikely]]
+    return write_first(offset, type);
+  Found found;
+  if (!locks_at_commit_ || !writes_.has_room() || !find_unhindered(offset, type, found))
+      [[unlikely]] {
+    return write_closely(offset, type);
+  }
+  ask_for_lock(found.place.entry(), offset);
+  const std::uint32_t size8 = size8_of(type);
+  if (!versions_.has_free(size8)) [[unlikely]]
+    return write_closely(offset, type);
+  const WriteEntry& entry = writes_.add_in_room({.place = found.place,
+                                                 .offset = offset,
+                                                 .copy = versions_.take_free(size8),
+                                                 .base = found.bytes,
+                                                 .seen = found.seen,
+                                                 .clear_padding = type.clear_padding,
+                                                 .size8 = size8});
+  if (!is_settled(found.seen) && !mutant(Mutant::read_and_locked_unvalidated))
+    return write_newer(entry);
+  return std::memcpy(entry.copy, entry.base, size8);
+}
+
+void* SessionCore::write_newer(const WriteEntry& entry) {
+  // Most objects are read, and then written.
+  if (!reads_.has_lately(entry.entry(), entry.seen.word0)) admit_newer(entry.seen);
+  return std::memcpy(entry.copy, entry.base, entry.size8);
+}
+
+void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
+  return copy_to_write(offset, type);
+}
+
+void* SessionCore::write_first(std::uint64_t offset, const detail::TypeInfo& type) {
+  begin_operation();
+  return copy_to_write(offset, type);
+}
+
+void* SessionCore::write_closely(std::uint64_t offset, const detail::TypeInfo& type) {
+  return operate([&] { return make_copy(offset, type); });
+}
+
+void* SessionCore::make_copy(std::uint64_t offset, const detail::TypeInfo& type) {
   begin_operation();
   if (std::byte* copy = own_copy(offset, type)) return copy;
   WriteEntry& entry = open_for_write(offset, type, WriteMode::update);
@@ -405,17 +483,9 @@ void SessionCore::refuse() noexcept {
   return entry.copy;
 }
 
-void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
-  return copy_to_write(offset, type);
-}
-
 // ------------------------------------------------------------------------ for ranged objects
 
 void SessionCore::make_ranged() { ranged_ = std::make_unique<RangedAccess>(*this); }
-
-const std::byte* SessionCore::read_newest(std::uint64_t offset, const detail::TypeInfo& type) {
-  return read_version(offset, type);
-}
 
 void SessionCore::begin_ranged_operation() {
   begin_operation();
@@ -428,7 +498,8 @@ const std::byte* SessionCore::read_held(std::uint64_t offset, const detail::Type
                                         index::Seen& seen) {
   const index::Place place = locate(offset, type);
   seen = observe(place, offset);
-  if (seen.stamp() >= snapshot_ && reads_.size() + writes_.size() != 0) revalidate();
+  if (!is_settled(seen) && seen.stamp() >= snapshot_ && reads_.size() + writes_.size() != 0)
+    revalidate();
   return bytes_of(place, seen, offset);
 }
 
@@ -437,7 +508,7 @@ const std::byte* SessionCore::read_held(std::uint64_t offset, const detail::Type
 // ever.
 WriteEntry& SessionCore::open_patch(std::uint64_t offset, const detail::TypeInfo& type) {
   const index::Place place = locate(offset, type);
-  ask_for_lock(place, offset);
+  ask_for_lock(place.entry(), offset);
   index::Seen seen;  // what its lock will be tried on first
   if (!place.entry().try_read(seen)) {
     seen = {};
@@ -458,9 +529,10 @@ std::vector<index::Place>& SessionCore::find_slots(const detail::TypeInfo& type)
     return slots_.find(type);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::pool_full) throw;
-    if (writes_.size() > furthest_) {
-      furthest_ = writes_.size();
-      slab_waits_ = 0;
+    slab_waits_.any = true;
+    if (writes_.size() > slab_waits_.furthest) {
+      slab_waits_.furthest = writes_.size();
+      slab_waits_.since_furthest = 0;
     }
     if (!pool_is_full() && logs_) conflict(Conflict::pool_full);
     throw;
@@ -494,7 +566,7 @@ std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
   } while (!entry.entry().try_lock(entry.seen.word0, &found));
   entry.locked = true;
   // Who freed the slot may have changed what was read: a stale pointer must not lead to our object.
-  if (entry.seen.stamp() != 0) admit_to_snapshot(entry.seen);
+  if (entry.seen.stamp() != 0) admit(entry.seen);
   entry.copy = versions_.allocate(entry.size8);
   std::memset(entry.copy, 0, entry.size8);
   *storage = entry.copy;
@@ -513,7 +585,7 @@ void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
   if (own->mode == WriteMode::patch) {
     own->seen = observe(own->place, offset);
     own->mode = WriteMode::destroy;
-    admit_to_snapshot(own->seen);
+    admit(own->seen);
   } else {
     own->mode = own->mode == WriteMode::make ? WriteMode::nothing : WriteMode::destroy;
   }
@@ -524,14 +596,10 @@ void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
 namespace sp3::detail {
 
 const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  return core.operate([&]() __attribute__((always_inline)) {
-    return core.version_to_read(offset, type);
-  });
+  return core.version_to_read(offset, type);
 }
 void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  return core.operate([&]() __attribute__((always_inline)) {
-    return core.copy_to_write(offset, type);
-  });
+  return core.copy_to_write(offset, type);
 }
 void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
                  bool for_write) noexcept {

@@ -1,5 +1,6 @@
 #include "runtime/version_pool.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -69,7 +70,7 @@ std::byte* VersionPool::allocate_slowly(std::size_t lines) {
   if (lines > kPooledLines) return depot_.allocate_large(lines * 64);
   if (!retired_.empty()) collect_now();
   if (free_[lines].empty()) free_[lines] = depot_.take(lines);
-  return take_free(lines);
+  return take_free(lines * 64);
 }
 
 void VersionPool::free(std::byte* block, std::size_t bytes) noexcept {
@@ -107,6 +108,7 @@ void VersionPool::collect_now() {
     free(retired_[old].block, retired_[old].bytes);
   }
   retired_.drop_front(old);
+  collect_at_ = std::max(collect_at(), retired_.size() + collect_again_at());
 }
 
 void VersionPool::free_all() {

@@ -63,10 +63,21 @@ class VersionPool {
   VersionPool& operator=(const VersionPool&) = delete;
 
   [[gnu::always_inline]] std::byte* allocate(std::size_t bytes) {
+    if (!has_free(bytes)) [[unlikely]]
+      return allocate_slowly(lines_of(bytes));
+    return take_free(bytes);
+  }
+  // The same where a block lies ready.
+  [[nodiscard]] bool has_free(std::size_t bytes) const noexcept {
     const std::size_t lines = lines_of(bytes);
-    if (lines > kPooledLines || free_[lines].empty()) [[unlikely]]
-      return allocate_slowly(lines);
-    return take_free(lines);
+    return lines <= kPooledLines && !free_[lines].empty();
+  }
+  std::byte* take_free(std::size_t bytes) noexcept {
+    std::vector<std::byte*>& free = free_[lines_of(bytes)];
+    std::byte* block = free.back();
+    free.pop_back();
+    VersionGuard::note_used(block, lines_of(bytes) * 64);
+    return block;
   }
   // A block nobody else has seen. Without memory to note it, it is lost until the depot goes.
   void free(std::byte* block, std::size_t bytes) noexcept;
@@ -83,7 +94,7 @@ class VersionPool {
   }
   // Frees what is old enough, if there is enough of it to be worth looking.
   void collect() {
-    if (retired_.size() >= collect_at() || retired_bytes_ >= kCollectAtBytes) collect_now();
+    if (retired_.size() >= collect_at_ || retired_bytes_ >= kCollectAtBytes) collect_now();
   }
   // Gives everything retired to `heir` (a pool that lives on); without memory to note it, it is
   // lost.
@@ -108,16 +119,12 @@ class VersionPool {
   };
   // Little, so that what is handed out again is still in the cache.
   static std::size_t collect_at() noexcept { return base::scaled<std::size_t>(64, 1); }
+  // More that must be retired before it is worth to look again.
+  static std::size_t collect_again_at() noexcept { return base::scaled<std::size_t>(16, 1); }
   static constexpr std::size_t kCollectAtBytes = 1 << 20;
 
   static std::size_t lines_of(std::size_t bytes) { return (bytes + 63) / 64; }
 
-  std::byte* take_free(std::size_t lines) {
-    std::byte* block = free_[lines].back();
-    free_[lines].pop_back();
-    VersionGuard::note_used(block, lines * 64);
-    return block;
-  }
   void put_free(std::size_t lines, std::byte* block) noexcept {
     VersionGuard::note_free(block, lines * 64);
     std::vector<std::byte*>& free = free_[lines];
@@ -134,6 +141,7 @@ class VersionPool {
   std::array<std::vector<std::byte*>, kPooledLines + 1> free_;
   base::ReusedList<Retired> retired_;  // oldest first
   std::size_t retired_bytes_ = 0;
+  std::size_t collect_at_ = collect_at();
 };
 
 }  // namespace sp3::runtime

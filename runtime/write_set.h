@@ -3,6 +3,7 @@
 // Thread safety: none; a session owns one of each and reuses their memory.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -17,29 +18,58 @@ namespace sp3::runtime {
 struct ReadEntry {
   index::Entry* entry;
   std::uint64_t offset;  // the object's Ptr
-  index::Seen seen;      // at the read
+  std::uint64_t word0;   // the entry's at the read, which says the version
 };
 
 class ReadSet {
  public:
   // Errors: std::bad_alloc, and then nothing was added.
-  void add(index::Entry& entry, std::uint64_t offset, index::Seen seen) {
-    ReadEntry& read = entries_.append();
+  void add(index::Entry& entry, std::uint64_t offset, std::uint64_t word0) {
+    entries_.make_room(1);
+    add_in_room(entry, offset, word0);
+  }
+  // The same where that takes no memory.
+  [[nodiscard]] bool has_room() const noexcept { return entries_.has_room(); }
+  void add_in_room(index::Entry& entry, std::uint64_t offset, std::uint64_t word0) noexcept {
+    ReadEntry& read = entries_.append_in_room();
     read.entry = &entry;
     read.offset = offset;
-    // Word by word: copied at once, it would wait for its own stores.
-    read.seen.word0 = seen.word0;
-    read.seen.word1 = seen.word1;
+    read.word0 = word0;
   }
-  void clear() noexcept { entries_.clear(); }
+  void drop_last() noexcept { entries_.drop_last(); }
+  void clear() noexcept {
+    entries_.clear();
+    if (!unsettled_.empty()) forget_unsettled();
+  }
+
+  // Whether that version is one of the last few that were read, but for the `newest` newest.
+  [[nodiscard]] bool has_lately(const index::Entry& entry, std::uint64_t word0,
+                                std::size_t newest = 0) const noexcept {
+    constexpr std::size_t kFew = 4;
+    const ReadEntry* const upto = entries_.end() - newest;
+    const std::size_t older = size() - newest;
+    for (const ReadEntry* read = upto - std::min(older, kFew); read != upto; ++read) {
+      if (read->entry == &entry && read->word0 == word0) return true;
+    }
+    return false;
+  }
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
-  [[nodiscard]] ReadEntry* begin() noexcept { return entries_.begin(); }
-  [[nodiscard]] ReadEntry* end() noexcept { return entries_.end(); }
+  [[nodiscard]] const ReadEntry& last() const noexcept { return entries_.end()[-1]; }
+  [[nodiscard]] const ReadEntry* begin() const noexcept { return entries_.begin(); }
+  [[nodiscard]] const ReadEntry* end() const noexcept { return entries_.end(); }
+
+  // Of the versions read, those that were not known to be committed. Errors: as add().
+  void note_unsettled(const index::Seen& seen) { unsettled_.append() = seen; }
+  [[nodiscard]] const base::ReusedList<index::Seen>& unsettled() const noexcept {
+    return unsettled_;
+  }
+  void forget_unsettled() noexcept { unsettled_.clear(); }
 
  private:
   base::ReusedList<ReadEntry> entries_;
+  base::ReusedList<index::Seen> unsettled_;
 };
 
 enum class WriteMode : std::uint8_t {
@@ -70,36 +100,30 @@ class WriteSet {
  public:
   // The entry for the object at `offset`; null if there is none. Invalidated by add().
   WriteEntry* find(std::uint64_t offset) noexcept {
+    return may_hold(offset) ? find_slowly(offset) : nullptr;
+  }
+  // Whether there may be one.
+  [[nodiscard]] bool may_hold(std::uint64_t offset) const noexcept {
     // Most transactions read before they write: then nothing is hashed.
-    if (filter_ == 0 || (filter_ & filter_bit(offset)) == 0) return nullptr;
-    return find_slowly(offset);
+    return filter_ != 0 && (filter_ & filter_bit(offset)) != 0;
   }
 
-  // A new entry; all of `what` is stored once, and nothing before. Errors: std::bad_alloc, and then
-  // there is none.
-  [[gnu::always_inline]] WriteEntry& add(const WriteEntry& what) {
+  // A new entry. Errors: std::bad_alloc, and then there is none.
+  WriteEntry& add(const WriteEntry& what) {
     const bool indexed = entries_.size() >= kScanned;
-    if (indexed) [[unlikely]]
-      make_room_in_index();
-    WriteEntry& entry = entries_.append();
-    // Field by field: assigned at once it takes fewer instructions, but what was just stored in
-    // parts is then read as a whole, which waits for the stores, 12 % of a swap.
-    entry.place.slab = what.place.slab;
-    entry.place.slot = what.place.slot;
-    entry.size8 = what.size8;
-    entry.offset = what.offset;
-    entry.copy = what.copy;
-    entry.base = what.base;
-    entry.seen.word0 = what.seen.word0;
-    entry.seen.word1 = what.seen.word1;
-    entry.clear_padding = what.clear_padding;
-    entry.mode = what.mode;
-    entry.locked = what.locked;
-    entry.runs = what.runs;
-    filter_ |= filter_bit(what.offset);
-    if (indexed) [[unlikely]]
-      index_last();
+    if (indexed) make_room_in_index();
+    entries_.make_room(1);
+    WriteEntry& entry = put(what);
+    if (indexed) index_last();
     return entry;
+  }
+  // The same where that takes neither memory nor a place in the index.
+  [[nodiscard]] bool has_room() const noexcept {
+    return entries_.size() < kScanned && entries_.has_room();
+  }
+  [[gnu::always_inline]] WriteEntry& add_in_room(const WriteEntry& what) {
+    SP3_ASSERT(has_room());
+    return put(what);
   }
 
   void clear() noexcept {
@@ -127,6 +151,27 @@ class WriteSet {
   static std::uint64_t filter_bit(std::uint64_t offset) noexcept {
     return std::uint64_t{1} << (hash(offset) >> 58);
   }
+  // All of `what` is stored once, and nothing before.
+  [[gnu::always_inline]] WriteEntry& put(const WriteEntry& what) {
+    WriteEntry& entry = entries_.append_in_room();
+    // Field by field: assigned at once it takes fewer instructions, but what was just stored in
+    // parts is then read as a whole, which waits for the stores, 12 % of a swap.
+    entry.place.slab = what.place.slab;
+    entry.place.slot = what.place.slot;
+    entry.size8 = what.size8;
+    entry.offset = what.offset;
+    entry.copy = what.copy;
+    entry.base = what.base;
+    entry.seen.word0 = what.seen.word0;
+    entry.seen.word1 = what.seen.word1;
+    entry.clear_padding = what.clear_padding;
+    entry.mode = what.mode;
+    entry.locked = what.locked;
+    entry.runs = what.runs;
+    filter_ |= filter_bit(what.offset);
+    return entry;
+  }
+
   WriteEntry* find_slowly(std::uint64_t offset) noexcept;
   void make_room_in_index();
   void index_last() noexcept;

@@ -52,7 +52,11 @@ class Participant {
           if (word.load(std::memory_order_relaxed) == kPoison) ++seen_poison;
         }
       }
-      epochs_.unpin(number_);
+      if (random_.below(8) == 0) {
+        epochs_.unpin(number_);
+      } else {
+        epochs_.rest(number_);
+      }
     }
     return seen_poison;
   }
@@ -125,6 +129,58 @@ TEST_CASE("who loses its core between reading the epoch and pinning retires late
   CHECK_FALSE(EpochDomain::may_free(retired, epochs.current()));
   epochs.unpin(1);
   while (!EpochDomain::may_free(retired, epochs.current())) REQUIRE(epochs.try_advance());
+}
+
+TEST_CASE("who rests holds back nothing for long, and is pinned again by pinning") {
+  EpochDomain epochs(2);
+  epochs.admit(0);
+  epochs.admit(1);
+  const auto advance = [&](int attempts) {
+    while (attempts-- > 0) {
+      if (epochs.try_advance()) return true;
+    }
+    return false;
+  };
+  constexpr int kPatient = 10;
+
+  epochs.pin(0);
+  const EpochDomain::Epoch first = epochs.current();
+  epochs.rest(0);
+  CHECK_FALSE(epochs.is_pinned(0));
+  CHECK(epochs.rests_at(0, first));
+
+  // At the same epoch it is pinned like any other: one advance, and no more.
+  epochs.pin(0);
+  CHECK(epochs.is_pinned(0));
+  CHECK(epochs.retirement_epoch_of(0) == first + 1);
+  CHECK(advance(1));
+  CHECK_FALSE(advance(kPatient));
+
+  // Resting at an older epoch, it does not pin at that.
+  epochs.rest(0);
+  epochs.pin(0);
+  CHECK(epochs.retirement_epoch_of(0) == first + 2);
+  CHECK(advance(1));
+  CHECK_FALSE(advance(kPatient));
+
+  // Resting for long, it is passed; that it has been unpinned meanwhile makes no difference to it.
+  epochs.rest(0);
+  for (int i = 0; i < 3; ++i) CHECK(advance(kPatient));
+  CHECK_FALSE(epochs.rests_at(0, first + 2));
+  epochs.pin(0);
+  CHECK(epochs.is_pinned(0));
+  CHECK(epochs.retirement_epoch_of(0) == epochs.current() + 1);
+  CHECK(advance(1));
+  CHECK_FALSE(advance(kPatient));
+
+  // Then it does without resting for a while, and nobody is hindered.
+  epochs.rest(0);
+  CHECK(advance(1));
+  CHECK(advance(1));
+  epochs.pin(0);
+  epochs.unpin(0);
+  CHECK(advance(1));
+  CHECK(advance(1));
 }
 
 TEST_CASE("what was pinned before is never freed under its reader") {

@@ -113,4 +113,37 @@ TEST_CASE("one comparison after the last read serves a read-only transaction for
   CHECK(sum == 1);
 }
 
+TEST_CASE("what was read is not read or written in another version by the same attempt") {
+  for (const bool writes : {false, true}) {
+    World world;
+    world.add({0, 1}, 7);  // newer than the floor
+    int attempts = 0;
+    bool torn = false;
+    world.mine.run([&](Transaction& tx) {
+      const std::int64_t before = world.read(tx, 0);
+      if (++attempts == 1) world.add({0, 1}, 5);
+      const std::int64_t after = writes ? tx.write(world.cells[0]).value : world.read(tx, 0);
+      torn = torn || before != after;
+    });
+    INFO((writes ? "written" : "read"));
+    CHECK(attempts == 2);
+    CHECK_FALSE(torn);
+  }
+}
+
+TEST_CASE("what was read is read and written again whatever else changes") {
+  World world;
+  world.add({0, 1, 2}, 7);
+  int attempts = 0;
+  world.mine.run([&](Transaction& tx) {
+    std::int64_t sum = world.read(tx, 1) + world.read(tx, 0);
+    if (++attempts == 1) world.add({2}, 1);
+    sum += world.read(tx, 1) + tx.write(world.cells[0]).value;
+    CHECK(sum == 4 * 7);
+    tx.write(world.cells[0]).value = sum;
+  });
+  CHECK(attempts == 1);
+  CHECK(world.theirs.run([&](Transaction& tx) { return world.read(tx, 0); }) == 4 * 7);
+}
+
 }  // namespace sp3::test
