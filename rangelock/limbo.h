@@ -52,7 +52,9 @@ class Limbo {
     });
     for (auto batch = kept; batch != batches_.end(); ++batch) free.push(batch->nodes);
     batches_.erase(kept, batches_.end());
-    if (all) look_at_all_ = batches_.size() + batches_.size() / 2 + kNewest;
+    const std::size_t next = batches_.size() + batches_.size() / 2 + kNewest;
+    // Nor are as many as there once were waited for when they have become few.
+    look_at_all_ = all ? next : std::min(look_at_all_, next);
   }
 
  private:

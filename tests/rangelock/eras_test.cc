@@ -178,6 +178,47 @@ TEST_CASE("limbo gives back what nobody keeps, however long it keeps the rest") 
   CHECK(kChains + kept - given <= 4);
 }
 
+TEST_CASE("limbo does not wait for as many batches as it once had to keep") {
+  constexpr std::size_t kParticipants = 9;
+  Eras eras(kParticipants);
+  std::vector<Eras::Participant> participants;
+  for (std::size_t who = 0; who < kParticipants; ++who) {
+    eras.admit(who);
+    participants.emplace_back(eras, who);
+  }
+  constexpr std::size_t kChains = 5000;
+  std::vector<Node> nodes(kChains);
+  rangelock::Limbo limbo;
+  rangelock::NodeBatches free;
+  std::size_t in_limbo = 0;
+  const auto add = [&](Node& node, Era age) {
+    rangelock::NodeChain chain;
+    chain.push(&node);
+    const Era retired = eras.retire();
+    limbo.add({.nodes = chain, .born = retired - std::min(age, retired), .retired = retired});
+    limbo.release_to(free, eras);
+    for (++in_limbo; !free.empty();) in_limbo -= free.pop().size;
+  };
+  participants[0].pin();
+  participants[0].keep_all();
+  for (std::size_t i = 0; i < 1000; ++i) add(nodes[i], 0);
+  CHECK(in_limbo == 1000);
+  participants[0].unpin();
+  for (std::size_t i = 1000; i < 2000; ++i) add(nodes[i], 0);
+  CHECK(in_limbo == 0);
+  // The others pin themselves anew in turn: each batch is kept until all have, and is then no
+  // longer one of the newest.
+  std::size_t most = 0;
+  for (std::size_t i = 2000; i < kChains; ++i) {
+    Eras::Participant& participant = participants[1 + i % (kParticipants - 1)];
+    participant.unpin();
+    participant.pin();
+    add(nodes[i], kParticipants - 1);
+    most = std::max(most, in_limbo);
+  }
+  CHECK(most < 4 * kParticipants);
+}
+
 TEST_CASE("a thread that stops while it is pinned does not make memory grow") {
   const Stop stop(Hook::before_link);
   RangeLockDomain domain;
