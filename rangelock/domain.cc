@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/prefetch.h"
+#include "rangelock/hook.h"
 
 namespace sp3::rangelock {
 
@@ -35,6 +36,7 @@ void NodePool::give_back() noexcept {
 }
 
 void NodePool::refill(bool tall) {
+  hook(Hook::before_refill);
   // Own limbo first: the working set stays small, and in this core's cache.
   if (more_[tall].empty()) reclaim(tall);
   free_[tall] = (more_[tall].empty() ? domain_.take(tall) : more_[tall].pop()).first;

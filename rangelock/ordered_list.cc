@@ -282,6 +282,7 @@ template <RangeMode mode>
                                                                 const Node* overlap,
                                                                 Blocker& blocker) noexcept {
   if (is_signpost(*overlap)) {
+    hook(Hook::signpost_in_way);
     overlap = make_way(owner, gap.succ, range);
     if (overlap == nullptr || !owner.participant.keeps_what_it_reached()) return Look::cleared;
   }
@@ -386,6 +387,7 @@ template <RangeMode mode>
   while (Node* const signpost = signpost_before(owner, signposts, range.begin)) {
     if (Node* const node = try_link_nearby<mode>(owner, signpost, range, state, gap, why))
       return node;
+    hook(Hook::not_linked_nearby);
     if (owner.participant.widen()) continue;
     if (why == Nearby::too_long && !remove_stale(owner, signposts, signpost)) {
       move_closer(owner, signposts, range);
@@ -514,12 +516,20 @@ Node* OrderedList::try_find_overlap(OwnerCore& owner, const Range& range, std::u
     if (is_marked(next)) [[unlikely]] {
       // As in tidy. pred's link did lead here: it is compared again when the run is unlinked.
       Node* const end = end_of_run(node, 0);
-      unlink_run(owner, 0, pred, link_to(node), end);
+      // What is not kept may lead round in a circle; a link of it is marked, so it ends here.
+      if (!unlink_run(owner, 0, pred, link_to(node), end) &&
+          !owner.participant.keeps_what_it_reached()) {
+        return nullptr;
+      }
       node = end;
       continue;
     }
     if (is_signpost(*node)) {
-      if (++passed > kShortWalk) remove(owner, *signposts_.load(std::memory_order_acquire), node);
+      if (++passed > kShortWalk) {
+        // A search may have been led into another list than its own, which need not have any.
+        Signposts* const table = signposts_.load(std::memory_order_acquire);
+        if (table != nullptr) remove(owner, *table, node);
+      }
     } else if (node->end() > range.begin) {
       return node;
     }

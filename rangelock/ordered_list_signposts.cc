@@ -21,19 +21,27 @@ constexpr std::uint32_t kManyMisses = 32;
 }  // namespace
 
 // Removes the signposts inside the range, from `first` on; unless a held range is in its way behind
-// them: then that is the result.
+// them: then that is the result. Ends early at a marked link if what it reached is not kept: that
+// may lead round in a circle, which has such a link.
 const Node* OrderedList::make_way(OwnerCore& owner, Node* first, const Range& range) noexcept {
   const auto next_of = [](const Node* node) {
     return node->next(0).load(std::memory_order_acquire);
   };
   for (const Node* node = first; node->begin() < range.end;) {
     const Link next = next_of(node);
-    if (!is_marked(next) && !is_signpost(*node)) return node;
+    if (is_marked(next)) {
+      if (!owner.participant.keeps_what_it_reached()) return nullptr;
+    } else if (!is_signpost(*node)) {
+      return node;
+    }
     node = node_of(next);
   }
   Signposts& signposts = *signposts_.load(std::memory_order_acquire);
   for (Node* node = first; node->begin() < range.end; node = node_of(next_of(node))) {
-    if (is_marked(next_of(node))) continue;
+    if (is_marked(next_of(node))) {
+      if (!owner.participant.keeps_what_it_reached()) return nullptr;
+      continue;
+    }
     if (!is_signpost(*node)) break;  // it has just come; the next search finds it
     remove(owner, signposts, node);
   }
@@ -121,6 +129,7 @@ void OrderedList::release(OwnerCore& owner, Node* node) noexcept {
 void OrderedList::release_nearby(OwnerCore& owner, const Signposts& signposts,
                                  Node* node) noexcept {
   const Pin pin(owner, Pin::Keeps::of_then);  // once it is marked it may be anybody's
+  hook(Hook::unlocking_nearby);
   Node* const signpost = signposts.find(signposts.place_before(node->begin()));
   const Link succ = mark_bottom(node);
   hook(Hook::unlocked_nearby);

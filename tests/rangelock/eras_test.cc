@@ -2,6 +2,10 @@
 // on.
 #include <catch2/catch.hpp>
 
+#include <chrono>
+#include <optional>
+#include <semaphore>
+
 #include "rangelock/domain.h"
 #include "rangelock/ordered_list.h"
 #include "tests/rangelock/stop.h"
@@ -17,29 +21,32 @@ using rangelock::Pin;
 
 namespace {
 
-// Two owners of one list, of which one is stopped where the test wants it.
-class TwoOwners {
+// Owners of one list, of which one is stopped where the test wants it.
+class Owners {
  public:
-  TwoOwners() : mine_(domain_.admit(1)), others_(domain_.admit(2)) {}
-  ~TwoOwners() {
+  Owners() : mine_(domain_.admit(1)), others_(domain_.admit(2)), thirds_(domain_.admit(3)) {}
+  ~Owners() {
     list_.clear(mine_->pool);
-    for (const auto* owner : {&mine_, &others_}) {
+    for (const auto* owner : {&mine_, &others_, &thirds_}) {
       (*owner)->pool.give_back();
       domain_.dismiss(**owner);
     }
   }
-  TwoOwners(const TwoOwners&) = delete;
-  TwoOwners& operator=(const TwoOwners&) = delete;
+  Owners(const Owners&) = delete;
+  Owners& operator=(const Owners&) = delete;
 
   Node* lock(const Range& range) { return lock(*mine_, range); }
   Node* lock_as_other(const Range& range) { return lock(*others_, range); }
+  Node* lock_as_third(const Range& range) { return lock(*thirds_, range); }
   static void unlock(Node* node) { rangelock::OrderedList::mark(node); }
+  void release_as_other(Node* node) { list_.release(*others_, node); }
   Node* find_as_other(const Range& range) { return find(*others_, range); }
+  Node* find_as_third(const Range& range) { return find(*thirds_, range); }
   bool is_free(const Range& range) { return find(*mine_, range) == nullptr; }
   // So many ranges that come and go that nodes go round several times.
   void churn() {
-    for (unsigned i = 0; i < 20 * rangelock::kBatch; ++i) unlock(lock({1 << 20, 1 << 21}));
-    REQUIRE(is_free({1 << 20, 1 << 21}));
+    for (unsigned i = 0; i < 20 * rangelock::kBatch; ++i) unlock(lock(kElsewhere));
+    REQUIRE(is_free(kElsewhere));
   }
   // Locks the range with that very node, once it comes round; gives up after many attempts.
   Node* lock_with(const Node* wanted, const Range& range) {
@@ -50,6 +57,46 @@ class TwoOwners {
     }
     return nullptr;
   }
+  // Takes that very node once it comes round, and lets no list have it.
+  bool take(Node* wanted) {
+    for (int i = 0; i < 1'000'000; ++i) {
+      Node* const node = mine_->pool.allocate(1, mine_->participant.era());
+      node->height = 1;
+      if (node == wanted) return true;
+      mine_->pool.free(node);
+      unlock(lock(kElsewhere));
+    }
+    return false;
+  }
+  void give_to_third(Node* node) { thirds_->pool.free(node); }
+  // Whoever is the next to refill a pool gets that node alone.
+  bool leave(Node* node) {
+    if (!take(node)) return false;
+    rangelock::NodeChain chain;
+    chain.push(node);
+    rangelock::NodeBatches batches;
+    batches.push(chain);
+    domain_.give(false, batches, 1);
+    return true;
+  }
+
+  // Two want the same link, so that the list has signposts from now on, one each 64 addresses.
+  void meet() {
+    Stop::when_i_get_to(Hook::before_link, [&] { unlock(lock({0, 1})); });
+    unlock(lock_as_other({100, 101}));
+  }
+  // The signpost at that place, which is behind that node.
+  Node* plant(Node* before, std::uint64_t place) {
+    const std::uint64_t linked = Stop::count(Hook::signpost_linked);
+    for (int i = 0; i < 1000 && Stop::count(Hook::signpost_linked) == linked; ++i)
+      unlock(lock({place + 10, place + 11}));
+    Node* node = before;
+    while (node->begin() < place) node = rangelock::node_of(node->next(0).load());
+    REQUIRE((node->begin() == place && rangelock::is_signpost(*node)));
+    return node;
+  }
+
+  static constexpr Range kElsewhere{1 << 20, 1 << 21};
 
  private:
   Node* lock(rangelock::OwnerCore& owner, const Range& range) {
@@ -65,8 +112,8 @@ class TwoOwners {
     return list_.find_overlap(owner, range, 0);
   }
 
-  rangelock::Domain domain_{2};
-  const std::unique_ptr<rangelock::OwnerCore> mine_, others_;
+  rangelock::Domain domain_{3};
+  const std::unique_ptr<rangelock::OwnerCore> mine_, others_, thirds_;
   // Without towers, so that only one link leads to each node.
   rangelock::OrderedList list_{1};
 };
@@ -76,22 +123,32 @@ class TwoOwners {
 class Late {
  public:
   template <class Act>
-  Late(TwoOwners& owners, Act act)
+  Late(Owners& owners, Act act)
       : thread_([act, this] {
           Stop::arm_me();
           node_ = act();
+          arrived_.release();
         }) {
     Stop::wait_until_stopped();
     owners.churn();
   }
   Node* join() {
     Stop::go_on();
+    return result();
+  }
+  // Goes on, and whether it arrives; `result` is to follow.
+  bool arrives() {
+    Stop::go_on();
+    return arrived_.try_acquire_for(std::chrono::seconds(20));
+  }
+  Node* result() {
     thread_.join();
     return node_;
   }
 
  private:
   Node* node_ = nullptr;
+  std::binary_semaphore arrived_{0};
   std::thread thread_;
 };
 
@@ -247,7 +304,7 @@ TEST_CASE("a thread that stops while it is pinned does not make memory grow") {
 // elsewhere.
 TEST_CASE("a node used again is not taken for the neighbour it was") {
   const Stop stop(Hook::before_link);
-  TwoOwners owners;
+  Owners owners;
   Late late(owners, [&] { return owners.lock_as_other({35, 45}); });
   Node* const p = owners.lock({0, 10});
   Stop::go_on_to(Hook::gap_found);
@@ -267,7 +324,7 @@ TEST_CASE("a node used again is not taken for the neighbour it was") {
 // before.
 TEST_CASE("a node used again is not unlinked in place of the one it was") {
   const Stop stop(Hook::before_link);
-  TwoOwners owners;
+  Owners owners;
   Late late(owners, [&] { return owners.lock_as_other({60, 70}); });
   owners.lock({0, 10});
   Node* const x = owners.lock({20, 30});
@@ -287,7 +344,7 @@ TEST_CASE("a node used again is not unlinked in place of the one it was") {
 // between.
 TEST_CASE("a node used again does not lead past what is held") {
   const Stop stop(Hook::before_unlink);
-  TwoOwners owners;
+  Owners owners;
   owners.lock({0, 10});
   Node* const m = owners.lock({20, 30});
   Node* const u = owners.lock({60, 65});
@@ -303,4 +360,129 @@ TEST_CASE("a node used again does not lead past what is held") {
   owners.churn();
   REQUIRE(owners.lock_with(y, {1000, 1005}) == y);
   CHECK(late.join() == w);
+}
+
+// T1 is about to go on from S, and T2 about to make a node, to link before S. S's link leads to N
+// for ever, and N becomes T2's, which links it nowhere: it leads to S.
+TEST_CASE("a search that is led round in a circle gives up") {
+  const Stop stop(Hook::before_unlink);
+  Owners owners;
+  owners.lock({0, 10});
+  Node* const m = owners.lock({20, 30});
+  Node* const s = owners.lock({200, 210});
+  owners.unlock(m);  // what T1 is about to unlink when it stops
+  Node* n = nullptr;
+  std::optional<Late> t1;
+  Stop::when_i_get_to(Hook::before_refill, [&] {
+    t1.emplace(owners, [&] { return owners.find_as_other({100, 300}); });
+    n = owners.lock({220, 230});
+    owners.unlock(s);
+    CHECK(owners.is_free({211, 212}));
+    owners.churn();  // what is retired with S is kept as long as S
+    owners.unlock(n);
+    CHECK(owners.is_free({211, 240}));
+    owners.churn();
+    owners.lock({50, 60});  // in T2's way
+    CHECK(owners.leave(n));
+  });
+  CHECK(owners.lock_as_third({50, 60}) == nullptr);
+  REQUIRE(s->next(0).load() == (rangelock::link_to(n) | rangelock::kMark));
+  REQUIRE(n->next(0).load() == rangelock::link_to(s));
+  CHECK(t1->arrives());
+  owners.lock_as_third({400, 410});  // takes N out of the circle, should T1 still be in it
+  CHECK(t1->result() == nullptr);
+}
+
+// T1 is about to remove the signposts in its way, from A on. N was linked behind A and becomes
+// T2's, for a signpost that it cannot plant.
+TEST_CASE("who removes signposts and is led round in a circle gives up") {
+  const Stop stop(GENERATE(Hook::signpost_in_way, Hook::before_removal));
+  Owners owners;
+  owners.meet();
+  Node* const first = owners.lock({0, 1});
+  owners.plant(first, 128);  // where T1's search begins
+  Node* const a = owners.plant(first, 256);
+  Node *n = nullptr, *x = nullptr;
+  std::optional<Late> t1;
+  Stop::when_i_get_to(Hook::before_refill, [&] {
+    t1.emplace(owners, [&] { return owners.lock_as_other({130, 300}); });
+    n = owners.lock({300, 301});
+    x = owners.lock({180, 260});  // A is in its way, and it in T2's
+    owners.churn();
+    owners.unlock(n);
+    CHECK(owners.is_free({290, 310}));
+    owners.churn();
+    CHECK(owners.leave(n));
+  });
+  for (int i = 0; i < 1000 && !t1; ++i) owners.find_as_third({200, 201});
+  REQUIRE(a->next(0).load() == (rangelock::link_to(n) | rangelock::kMark));
+  REQUIRE(n->next(0).load() == rangelock::link_to(a));
+  REQUIRE(rangelock::is_signpost(*n));
+  owners.unlock(x);
+  CHECK(t1->arrives());
+  owners.lock_as_third({400, 410});
+  CHECK(t1->result() != nullptr);
+}
+
+// T1 has passed too many nodes behind a signpost, and looks whether there are signposts among them
+// that are of no use. One that it comes to was a range's node, then a signpost's that was not
+// linked, and is used for a range that is held before T1 removes it.
+TEST_CASE("a search that has to keep more removes nothing that it reached before") {
+  const Stop stop(Hook::not_linked_nearby);
+  Owners owners;
+  owners.meet();
+  Node* const first = owners.lock({0, 1});
+  const Node* const signpost = owners.plant(first, 128);
+  for (std::uint64_t i = 0; i < 10; ++i) owners.lock({140 + 2 * i, 141 + 2 * i});
+  constexpr Range kHeld{Owners::kElsewhere.begin + 10, Owners::kElsewhere.begin + 11};
+  Node* held = nullptr;
+  Late t1(owners, [&] {
+    Stop::when_i_get_to(Hook::before_removal, [&] { held = owners.lock_as_third(kHeld); });
+    return owners.lock_as_other({190, 191});
+  });
+  Node* const y = owners.lock({130, 131});
+  owners.lock({120, 129});  // removes the signpost
+  owners.churn();
+  owners.unlock(y);
+  REQUIRE(owners.is_free({129, 132}));
+  owners.churn();
+  REQUIRE(owners.take(y));
+  // As plant() leaves a node that it could not link, when signposts were closer to each other.
+  y->set_range({176, 176});
+  y->next(0).store(rangelock::link_to(first));
+  owners.give_to_third(y);
+  REQUIRE(signpost->next(0).load() == (rangelock::link_to(y) | rangelock::kMark));
+  CHECK(t1.join() != nullptr);
+  if (held == nullptr) held = owners.lock_as_third(kHeld);
+  CHECK(held == y);
+  CHECK_FALSE(owners.is_free(kHeld));
+}
+
+// T1 unlocks N and finds a signpost before it that is younger than its pin. Its node becomes T2's,
+// which is about to link one before N, and does not.
+TEST_CASE("who unlocks a range unlinks it from no node that is not kept") {
+  const Stop stop(Hook::unlocking_nearby);
+  Owners owners;
+  Node* const n = owners.lock_as_other({140, 141});
+  owners.meet();
+  Node* const first = owners.lock({0, 1});
+  Node* p = nullptr;
+  std::optional<Late> t1;
+  Stop::when_i_get_to(Hook::before_refill, [&] {
+    t1.emplace(owners, [&]() -> Node* {
+      owners.release_as_other(n);
+      return nullptr;
+    });
+    p = owners.plant(first, 128);
+    owners.churn();
+    owners.lock({130, 131});  // so that N is not unlinked with P
+    Stop::go_on_to(Hook::unlocked_nearby);
+    owners.lock({60, 129});  // P is in its way, and it in T2's
+    owners.churn();
+    CHECK(owners.leave(p));
+  });
+  for (int i = 0; i < 1000 && !t1; ++i) owners.find_as_third({70, 71});
+  REQUIRE(p->next(0).load() == rangelock::link_to(n));
+  t1->join();
+  CHECK(p->next(0).load() == rangelock::link_to(n));
 }
