@@ -4,7 +4,9 @@
 // threads may still look at. Limbo is emptied by eras (eras.h). Nodes travel: who unlinks a node is
 // often not who made it. Surplus goes to the domain's depot in batches, and comes from there; what
 // was used last is used again first. Memory for low nodes is never used for tall ones, nor for
-// anything else before the domain ends: a search may read a node that was used again.
+// anything else before the domain ends: a search may read a node that was used again, be it in
+// another list. So once a node has been linked its link leads to a node for ever, whatever list it
+// comes into; the last one's to OrderedList::end_link().
 //
 // Thread safety: NodePool, OwnerCore: one thread at a time; Domain: any.
 #pragma once

@@ -56,7 +56,7 @@ class Eras {
     void pin() noexcept {
       era_ = current_.load(std::memory_order_seq_cst);
       // (1) seq_cst, store buffering: visible before we read any shared pointer, or whoever
-      // asks (2) would miss us.
+      // asks (2) would miss us. On x86, where it is a full fence: see docs/CONCURRENCY.md.
       announced_.exchange(of_era(era_), std::memory_order_seq_cst);
     }
     void unpin() noexcept {

@@ -234,7 +234,9 @@ inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeM
 // neighbours.
 [[gnu::always_inline]] inline bool OrderedList::link_bottom(OwnerCore& owner, Node* node,
                                                             Gap& gap) {
-  node->next(0).store(link_to(gap.succ), std::memory_order_relaxed);
+  // release: a search that reached this memory when it was another node may read the link before
+  // (3), and go on to succ.
+  node->next(0).store(link_to(gap.succ), std::memory_order_release);
   hook(Hook::before_link);
   Link expected = gap.link;
   // (3) release: the node is made before (2) finds it. seq_cst, store buffering: an exclusive range
@@ -463,7 +465,8 @@ void OrderedList::build_upper_levels(OwnerCore& owner, Node* node) {
   const OwnerCore::Path& path = owner.path;
   for (unsigned level = 1; level < node->height; ++level) {
     for (;;) {
-      node->next(level).store(path.link[level], std::memory_order_relaxed);
+      // release: as in link_bottom.
+      node->next(level).store(path.link[level], std::memory_order_release);
       Link expected = path.link[level];
       if (path.pred[level]->next(level).compare_exchange_strong(
               expected, link_to(node), std::memory_order_release, std::memory_order_relaxed)) {

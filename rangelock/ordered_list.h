@@ -91,6 +91,10 @@ class OrderedList {
   // `reach`: no node is longer. For a list without overlaps 0 will do. REQUIRES: Pin.
   Node* find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach);
 
+  // What the last node of each list leads to, here and in whatever other lists take their nodes
+  // from the domain: it begins behind every range.
+  static Link end_link() noexcept { return link_to(&end_.node); }
+
   [[nodiscard]] bool is_empty() const noexcept {
     return head_.next(0).load(std::memory_order_acquire) == end_link();
   }
@@ -117,7 +121,6 @@ class OrderedList {
       return node.next(level);
     }
   };
-  static Link end_link() noexcept { return link_to(&end_.node); }
 
   // Where it ended on the bottom level: the last live node at or before the begin sought, its link,
   // and the first live node behind.

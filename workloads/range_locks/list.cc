@@ -10,6 +10,7 @@ using rangelock::Link;
 using rangelock::link_to;
 using rangelock::Node;
 using rangelock::node_of;
+using rangelock::OrderedList;
 using rangelock::OwnerCore;
 
 namespace {
@@ -18,7 +19,7 @@ namespace {
 // Readers that overlap are ordered by their begins.
 enum class Place { before, behind, conflict };
 Place place_of(const Node* node, const Node* at) {
-  if (at == nullptr || at->begin() >= node->end()) return Place::before;
+  if (at->begin() >= node->end()) return Place::before;
   if (node->begin() >= at->end()) return Place::behind;
   if (node->mode == RangeMode::exclusive || at->mode == RangeMode::exclusive) {
     return Place::conflict;
@@ -47,10 +48,10 @@ RivalToken ListLock::acquire(OwnerCore& owner, const Range& range, RangeMode mod
   node->owner = owner.number;
   node->height = 1;
   node->mode = mode;
-  node->next(0).store(0, std::memory_order_relaxed);
+  node->next(0).store(OrderedList::end_link(), std::memory_order_relaxed);
   RivalToken token{.range = range, .mode = mode, .owner = &owner, .place = node, .held = true};
-  Link empty = 0;
-  if (head_.load(std::memory_order_relaxed) == 0 &&
+  Link empty = OrderedList::end_link();
+  if (head_.load(std::memory_order_relaxed) == empty &&
       head_.compare_exchange_strong(empty, link_to(node) | kMark, std::memory_order_acq_rel,
                                     std::memory_order_relaxed)) {
     return token;
@@ -75,13 +76,11 @@ restart:
   for (;;) {
     if (is_marked(link)) goto restart;  // what we came over was unlocked
     Node* const at = node_of(link);
-    if (at != nullptr) {
-      const Link next = at->next(0).load(std::memory_order_acquire);
-      if (is_marked(next)) {
-        if (!unlink(owner, *previous, at, node_of(next))) goto restart;
-        link = next & ~kMark;
-        continue;
-      }
+    const Link next = at->next(0).load(std::memory_order_acquire);
+    if (is_marked(next)) {
+      if (!unlink(owner, *previous, at, node_of(next))) goto restart;
+      link = next & ~kMark;
+      continue;
     }
     const Place place = place_of(node, at);
     if (place == Place::conflict) {
@@ -93,7 +92,8 @@ restart:
       link = previous->load(std::memory_order_acquire);
       continue;
     }
-    node->next(0).store(link, std::memory_order_relaxed);
+    // release: as in OrderedList::link_bottom.
+    node->next(0).store(link, std::memory_order_release);
     rangelock::hook(rangelock::Hook::before_link);
     if (!previous->compare_exchange_strong(link, link_to(node), std::memory_order_seq_cst,
                                            std::memory_order_acquire)) {
@@ -110,7 +110,7 @@ restart:
 // Behind an overlapping reader there may be a writer that began later.
 bool ListLock::is_clear_for_reader(OwnerCore&, Node* node) {
   Node* at = node_of(node->next(0).load(std::memory_order_acquire));
-  while (at != nullptr && at->begin() < node->end()) {
+  while (at->begin() < node->end()) {
     const Link next = at->next(0).load(std::memory_order_acquire);
     if (!is_marked(next) && at->mode == RangeMode::exclusive) return false;
     at = node_of(next);
@@ -121,7 +121,7 @@ bool ListLock::is_clear_for_reader(OwnerCore&, Node* node) {
 // Before a writer there may be a reader that was linked ahead of a shorter neighbour.
 bool ListLock::is_clear_for_writer(OwnerCore&, Node* node) {
   Node* at = node_of(head_.load(std::memory_order_acquire));
-  while (at != nullptr && at != node) {
+  while (link_to(at) != OrderedList::end_link() && at != node) {
     const Link next = at->next(0).load(std::memory_order_acquire);
     if (!is_marked(next) && at->end() > node->begin()) return false;
     at = node_of(next);
@@ -134,7 +134,7 @@ void ListLock::unlock(const RivalToken& token) {
   rangelock::hook(rangelock::Hook::before_unlock);
   if (head_.load(std::memory_order_relaxed) == (link_to(node) | kMark)) {
     Link expected = link_to(node) | kMark;
-    if (head_.compare_exchange_strong(expected, 0, std::memory_order_acq_rel,
+    if (head_.compare_exchange_strong(expected, OrderedList::end_link(), std::memory_order_acq_rel,
                                       std::memory_order_relaxed)) {
       token.owner->pool.retire(node);
       return;

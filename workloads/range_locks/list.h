@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "rangelock/domain.h"
+#include "rangelock/ordered_list.h"
 #include "workloads/range_locks/rival.h"
 
 namespace sp3::workloads {
@@ -28,7 +29,7 @@ class ListLock {
   bool is_clear_for_writer(rangelock::OwnerCore& owner, rangelock::Node* node);
 
   // A mark here means: the only range was linked by the fast path, and leaves by it if it can.
-  alignas(64) std::atomic<rangelock::Link> head_{0};
+  alignas(64) std::atomic<rangelock::Link> head_{rangelock::OrderedList::end_link()};
 };
 
 }  // namespace sp3::workloads
