@@ -154,7 +154,13 @@ class SessionCore {
   [[nodiscard]] bool is_running() const noexcept {
     return running_.load(std::memory_order_relaxed);
   }
-  void begin_operation();
+  // What every operation does first. A doomed attempt gets no further, even if its body swallowed the
+  // signal.
+  void begin_operation() {
+    if (doomed_) [[unlikely]]
+      throw ConflictSignal{this};
+    if (!reading_) start_reading();
+  }
   void start_reading();
   [[noreturn]] void fail_outside_body() const;
   // What an operation found when nothing was in its way.
@@ -186,7 +192,12 @@ class SessionCore {
   [[nodiscard]] bool is_settled(const index::Seen& seen) const noexcept {
     return seen.stamp() < settled_;
   }
-  void admit(const index::Seen& seen);
+  // A version of something that is in the read or write set already, and so is validated with the
+  // rest.
+  void admit(const index::Seen& seen) {
+    if (!is_settled(seen)) [[unlikely]]
+      admit_newer(seen);
+  }
   void admit_newer(const index::Seen& seen);
   void admit_newer_read(const index::Seen& seen);
   // The words one by one: whole, they would go through memory.

@@ -52,10 +52,6 @@ std::string hex(std::uint64_t number) {
   return text;
 }
 
-std::uint32_t size8_of(const detail::TypeInfo& type) {
-  return static_cast<std::uint32_t>(base::round_up(type.size, 8));
-}
-
 }  // namespace
 
 void SessionCore::start_reading() {
@@ -162,13 +158,6 @@ index::Seen SessionCore::observe(index::Place place, std::uint64_t offset) {
   return observe_patiently(place.entry());
 }
 
-// A version of something that is in the read or write set already, and so is validated with the
-// rest.
-inline void SessionCore::admit(const index::Seen& seen) {
-  if (!is_settled(seen)) [[unlikely]]
-    admit_newer(seen);
-}
-
 void SessionCore::admit_newer(const index::Seen& seen) {
   if (reads_.size() + writes_.size() == 1) return;  // one version alone is consistent
   if (seen.stamp() >= snapshot_) revalidate();
@@ -236,14 +225,6 @@ void SessionCore::fail_on_free_slot(index::Entry& entry, index::Seen seen, std::
   reads_.note_unsettled(seen);
   fail(ErrorCode::destroyed_object, "the object was destroyed, or never made", offset, "an object",
        "a free slot");
-}
-
-// What every operation does first. A doomed attempt gets no further, even if its body swallowed the
-// signal.
-inline void SessionCore::begin_operation() {
-  if (doomed_) [[unlikely]]
-    throw ConflictSignal{this};
-  if (!reading_) start_reading();
 }
 
 // The transaction's private copy of the object; null if it has none.
@@ -522,73 +503,6 @@ WriteEntry& SessionCore::open_patch(std::uint64_t offset, const detail::TypeInfo
                                    .mode = WriteMode::patch});
   entry.copy = versions_.allocate(entry.size8);
   return entry;
-}
-
-std::vector<index::Place>& SessionCore::find_slots(const detail::TypeInfo& type) {
-  try {
-    return slots_.find(type);
-  } catch (const Error& e) {
-    if (e.code() != ErrorCode::pool_full) throw;
-    slab_waits_.any = true;
-    if (writes_.size() > slab_waits_.furthest) {
-      slab_waits_.furthest = writes_.size();
-      slab_waits_.since_furthest = 0;
-    }
-    if (!pool_is_full() && logs_) conflict(Conflict::pool_full);
-    throw;
-  }
-}
-
-void SessionCore::refuse_without_locks() const {
-  if (policy_ != CommitPolicy::ideal) return;
-  throw Error(ErrorCode::unsupported,
-              "objects cannot be made or destroyed without concurrency control",
-              {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
-}
-
-std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
-  begin_operation();
-  refuse_without_locks();
-  std::vector<index::Place>& free = find_slots(type);
-  const index::Place place = free.back();
-  WriteEntry& entry = writes_.add({.place = place,
-                                   .offset = place.slab->offset_of(place.slot),
-                                   .clear_padding = type.clear_padding,
-                                   .size8 = size8_of(type),
-                                   .mode = WriteMode::make});
-  free.pop_back();  // once the entry has it
-  // The slot is ours alone; only the checkpointer may hold the lock, for an instant. Locked until
-  // publish, so that no reader meets a half-born object.
-  emu::Spin spin;
-  std::uint64_t found = 0;
-  do {
-    while (!entry.entry().try_read(entry.seen)) spin.pause();
-  } while (!entry.entry().try_lock(entry.seen.word0, &found));
-  entry.locked = true;
-  // Who freed the slot may have changed what was read: a stale pointer must not lead to our object.
-  if (entry.seen.stamp() != 0) admit(entry.seen);
-  entry.copy = versions_.allocate(entry.size8);
-  std::memset(entry.copy, 0, entry.size8);
-  *storage = entry.copy;
-  return entry.offset;
-}
-
-void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
-  begin_operation();
-  refuse_without_locks();
-  WriteEntry* own = writes_.find(offset);
-  if (own == nullptr) {
-    open_for_write(offset, type, WriteMode::destroy);
-    return;
-  }
-  check_own(*own, type);
-  if (own->mode == WriteMode::patch) {
-    own->seen = observe(own->place, offset);
-    own->mode = WriteMode::destroy;
-    admit(own->seen);
-  } else {
-    own->mode = own->mode == WriteMode::make ? WriteMode::nothing : WriteMode::destroy;
-  }
 }
 
 }  // namespace sp3::runtime

@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <vector>
 
+#include <sp3/type.h>
+
+#include "base/align.h"
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/reused_list.h"
@@ -71,6 +74,11 @@ class ReadSet {
   base::ReusedList<ReadEntry> entries_;
   base::ReusedList<index::Seen> unsettled_;
 };
+
+// What an object of the type takes in a version and in a record.
+inline std::uint32_t size8_of(const detail::TypeInfo& type) noexcept {
+  return static_cast<std::uint32_t>(base::round_up(type.size, 8));
+}
 
 enum class WriteMode : std::uint8_t {
   update,   // a new version of an existing object
