@@ -180,9 +180,9 @@ class EpochDomain {
     return rouse_resting(now);
   }
 
-  // Unpins who rests at an older epoch than `now`; false if one of them reads after all. Not one that
-  // rests at a newer: `now` may be long past, and then the fence does not keep that one from pinning
-  // at its epoch, by a store that is not visible yet, while we take its word away.
+  // Unpins who rests at an older epoch than `now`; false if one of them reads after all. Not one
+  // that rests at a newer: `now` may be long past, and then the fence does not keep that one from
+  // pinning at its epoch, by a store that is not visible yet, while we take its word away.
   bool rouse_resting(Epoch now) noexcept {
     heavy_fence();  // pairs with the light one behind (1a)
     return !announced_.any_word_of([now](Announcements::Word& word) {

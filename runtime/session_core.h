@@ -154,8 +154,8 @@ class SessionCore {
   [[nodiscard]] bool is_running() const noexcept {
     return running_.load(std::memory_order_relaxed);
   }
-  // What every operation does first. A doomed attempt gets no further, even if its body swallowed the
-  // signal.
+  // What every operation does first. A doomed attempt gets no further, even if its body swallowed
+  // the signal.
   void begin_operation() {
     if (doomed_) [[unlikely]]
       throw ConflictSignal{this};

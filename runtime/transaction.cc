@@ -21,7 +21,6 @@
 
 #include <sp3/error.h>
 
-#include "base/align.h"
 #include "base/mutant.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
