@@ -108,8 +108,8 @@ class HashTable {
   // writes.
   [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
     const std::uint64_t hash = Hash{}(key);
-    const Slot slot = search(tx, locate(tx, hash).bucket, hash, key);
-    return slot.contents == nullptr ? nullptr : &slot.contents->value;
+    const Match found = search(tx, locate(tx, hash).bucket, hash, key);
+    return found.contents == nullptr ? nullptr : &found.contents->value;
   }
 
   // A copy of the value of `key`.
@@ -126,32 +126,35 @@ class HashTable {
   bool insert_or_assign(Transaction& tx, const K& key, const V& value) const {
     const std::uint64_t hash = Hash{}(key);
     for (;;) {
-      const Place place = locate(tx, hash);
-      const Slot slot = search<true>(tx, place.bucket, hash, key);
-      if (slot.contents != nullptr) {
-        tx.write(slot.node).value = value;
+      const Match found = search<true>(tx, locate(tx, hash).bucket, hash, key);
+      if (found.contents != nullptr) {
+        tx.write(found.node).value = value;
         return false;
       }
-      if (slot.bucket) {
+      if (found.bucket) {
         const Ptr<Node> node = tx.make<Node>(key, value);
-        tx.write(slot.bucket).slots[slot.index] = pack(node, hash);
+        auto& slots = tx.write(found.bucket).slots;
+        *std::ranges::find(slots, std::uint64_t{0}) = pack(node, hash);
         return true;
       }
-      make_room(tx, place, hash);
+      make_room(tx, locate(tx, hash), hash);
     }
   }
 
   // Removes `key`. Returns whether it was there.
   bool erase(Transaction& tx, const K& key) const {
     const std::uint64_t hash = Hash{}(key);
-    const Slot slot = search(tx, locate(tx, hash).bucket, hash, key);
-    if (slot.contents == nullptr) return false;
-    Bucket& bucket = tx.write(slot.bucket);
-    bucket.slots[slot.index] = 0;
-    tx.destroy(slot.node);
-    if (slot.previous && is_vacant(bucket)) {
-      tx.write(slot.previous).next = bucket.next;
-      tx.destroy(slot.bucket);
+    const Ptr<Bucket> first = locate(tx, hash).bucket;
+    const Match found = search(tx, first, hash, key);
+    if (found.contents == nullptr) return false;
+    Bucket& bucket = tx.write(found.bucket);
+    *std::ranges::find(bucket.slots, pack(found.node, hash)) = 0;
+    tx.destroy(found.node);
+    if (found.bucket != first && is_vacant(bucket)) {
+      Ptr<Bucket> previous = first;
+      while (tx.read(previous).next != found.bucket) previous = tx.read(previous).next;
+      tx.write(previous).next = bucket.next;
+      tx.destroy(found.bucket);
     }
     return true;
   }
@@ -201,12 +204,10 @@ class HashTable {
     unsigned cell = 0;
     Ptr<Bucket> bucket;
   };
-  // What a search finds: the key's slot, else (contents == nullptr) the first free slot, else, in a
-  // full chain, nothing. `previous` is null for the bucket that the directory names.
-  struct Slot {
-    Ptr<Bucket> previous;
+  // What a search finds: the key's node and whose it is, else (contents == nullptr) the first
+  // bucket with a free slot, else, in a full chain, nothing.
+  struct Match {
     Ptr<Bucket> bucket;
-    unsigned index = 0;
     Ptr<Node> node;
     const Node* contents = nullptr;
   };
@@ -262,22 +263,20 @@ class HashTable {
   }
 
   template <bool to_write = false>
-  Slot search(Transaction& tx, Ptr<Bucket> bucket, std::uint64_t hash, const K& key) const {
+  Match search(Transaction& tx, Ptr<Bucket> bucket, std::uint64_t hash, const K& key) const {
     const std::uint64_t tag = hash << tag_shift;
-    Slot vacant;
-    for (Ptr<Bucket> previous; bucket;) {
+    Match vacant;
+    while (bucket) {
       const Bucket& contents = tx.read(bucket);
-      for (unsigned i = 0; i < slots_per_bucket; ++i) {
-        const std::uint64_t slot = contents.slots[i];
+      for (const std::uint64_t slot : contents.slots) {
         if (slot == 0) {
-          if (!vacant.bucket) vacant = {previous, bucket, i, {}, nullptr};
+          if (!vacant.bucket) vacant.bucket = bucket;
         } else if ((slot & ~offset_mask) == tag) {
           if constexpr (to_write) tx.prefetch_for_write(unpack(slot));
           const Node& node = tx.read(unpack(slot));
-          if (node.key == key) return {previous, bucket, i, unpack(slot), &node};
+          if (node.key == key) return {bucket, unpack(slot), &node};
         }
       }
-      previous = bucket;
       bucket = contents.next;
     }
     return vacant;
