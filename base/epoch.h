@@ -101,6 +101,15 @@ class EpochDomain {
     word.store(word.load(std::memory_order_relaxed) | kResting, std::memory_order_release);
   }
 
+  // One that rests at an epoch that is past would pin by a locked instruction; this takes that now.
+  void rest_at_current(std::size_t who) noexcept {
+    Announcements::Word& word = announced_.of(who);
+    const std::uint64_t said = word.load(std::memory_order_relaxed);
+    const Epoch now = current();
+    // Not one that somebody has unpinned, who had waited for it.
+    if (rests_before(said, now)) word.exchange(now | kResting, std::memory_order_seq_cst);
+  }
+
   [[nodiscard]] bool is_pinned(std::size_t who) const noexcept {
     return reads(announced_.of(who).load(std::memory_order_relaxed));
   }

@@ -31,6 +31,12 @@ enum class Mutant : std::uint8_t {
   validation_trusts_own_locks,
   read_and_locked_unvalidated,
   lock_taken_on_any_version,
+  // A session that is alone (runtime/company.h).
+  lone_read_ignores_arrivals,
+  lone_commit_ignores_arrivals,
+  arrival_does_not_wait,
+  lone_commit_ignores_carriers,
+  carriers_do_not_wait,
   // Commit: persisting.
   helper_persists_before_fence,
   helper_trusts_streamed_flush,

@@ -104,6 +104,15 @@ class alignas(2 * sizeof(std::uint64_t)) Entry {
     return false;
   }
 
+  // The same where nobody else locks entries: plain stores wait for none before them.
+  bool try_lock_alone(std::uint64_t unlocked) noexcept {
+    // relaxed, both: only the caller's own stores; publish() and unlock() release.
+    if (word0_.load(std::memory_order_relaxed) != unlocked) return false;
+    emu::interleave();
+    word0_.store(unlocked | kLock, std::memory_order_relaxed);
+    return true;
+  }
+
   // The words of the version that is locked. REQUIRES: locked by the caller.
   [[nodiscard]] Seen locked_version() const noexcept {
     // relaxed: ours while locked; try_lock has synchronised with whoever published it.

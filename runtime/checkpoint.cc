@@ -26,8 +26,10 @@
 
 #include <sp3/error.h>
 
+#include "base/fence.h"
 #include "base/mutant.h"
 #include "base/scaled.h"
+#include "base/scope_exit.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/step.h"
@@ -104,7 +106,7 @@ void Checkpointer::run_steps(bool last) {
   bring_home();
   for (index::Slab* carved : pool_.slabs().take_newly_carved()) note_dirty(carved);
   write_superblocks(floor, last);
-  swing();
+  let_go(floor);
   recycle(floor);
   count_.add(1);
   count_work();
@@ -151,14 +153,15 @@ base::Stamp Checkpointer::raise_floor() {
     // Time for a session to be opened, which would be a matter of luck.
     for (emu::Spin spin; spin.rounds() < 50;) spin.pause();
   }
-  // (2) seq_cst, Dekker: see runtime/owner_side.h.
-  pool_.floor.store(floor, std::memory_order_seq_cst);
+  // (2) Dekker: see runtime/owner_side.h. The fence comes once the sessions are listed.
+  pool_.floor.store(floor, std::memory_order_release);
   if (mutant(Mutant::floor_settled_before_awaited)) {
     pool_.settled.store(floor, std::memory_order_release);
   }
   // Listed after the floor was published: a session that is missing was opened later (both take the
   // pool's mutex), and so reads the new floor before it takes its first stamp.
   if (!mutant(Mutant::checkpoint_lists_sessions_early)) sessions = pool_.all_shared();
+  base::heavy_fence();
   for (const auto& s : sessions) {
     if (!mutant(Mutant::checkpoint_floor_not_awaited)) await_stamps_up_to(floor, *s);
   }
@@ -172,8 +175,8 @@ base::Stamp Checkpointer::raise_floor() {
 void Checkpointer::await_stamps_up_to(base::Stamp floor, SessionShared& session) {
   emu::Spin spin;
   while (true) {
-    const base::Stamp announced = session.announced.load(std::memory_order_seq_cst);  // (4)
-    if (announced == kIdle || announced == kHeld || announced > floor) break;
+    const base::Stamp announced = session.announced.load(std::memory_order_acquire);  // (4)
+    if (announced == kIdle || announced > floor) break;
     spin.pause();
   }
   // At once, before the session runs away from it.
@@ -358,6 +361,16 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
   freed_slabs_.clear();
 }
 
+// What locks objects: beside a lone session too, which must know.
+void Checkpointer::let_go(base::Stamp floor) {
+  pool_.company.carriers_come();
+  const base::ScopeExit gone([this] { pool_.company.carriers_go(); });
+  if (!mutant(Mutant::carriers_do_not_wait)) pool_.await_commits_under_way();
+  swing();
+  freed_slabs_ = pool_.slabs().free_empty_slabs(floor);
+  slabs_freed_.add(freed_slabs_.size());
+}
+
 void Checkpointer::swing() {
   // Without concurrency control no lock keeps writers away from an entry.
   if (pool_.options().policy == CommitPolicy::ideal) return;
@@ -370,17 +383,17 @@ void Checkpointer::swing() {
 
 void Checkpointer::recycle(base::Stamp floor) {
   emu::step(emu::Step::checkpoint_recycle);
-  freed_slabs_ = pool_.slabs().free_empty_slabs(floor);
-  slabs_freed_.add(freed_slabs_.size());
   // Helpers may still be flushing from segments whose records are all committed.
   pool_.wait_for_grace();
   for (const auto& s : pool_.all_shared()) {
     s->head.store(heads_[s->id], std::memory_order_relaxed);  // relaxed: the flusher looks again
-    base::Stamp idle = kIdle;
     // Keeps the owner from starting a record while its last run is taken away.
-    const bool held = s->announced.compare_exchange_strong(idle, kHeld, std::memory_order_seq_cst);
-    s->log.recycle(floor, held);
-    if (held) s->announced.store(kIdle, std::memory_order_release);
+    s->held.store(true, std::memory_order_relaxed);  // relaxed: the fence orders it
+    base::heavy_fence();
+    const bool is_idle = s->announced.load(std::memory_order_acquire) == kIdle;
+    if (!is_idle) s->held.store(false, std::memory_order_relaxed);
+    s->log.recycle(floor, is_idle);
+    if (is_idle) s->held.store(false, std::memory_order_release);
   }
   for (const auto& carrier : carriers_) carrier->collect();
   {

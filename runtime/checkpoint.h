@@ -74,6 +74,7 @@ class Checkpointer {
   void bring_home();
   void write_metadata(int copy);
   void write_superblocks(base::Stamp floor, bool last);
+  void let_go(base::Stamp floor);
   void swing();
   void recycle(base::Stamp floor);
   void for_carriers_at_work(const std::function<void(HomeCarrier&)>& body);

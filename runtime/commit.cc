@@ -38,6 +38,7 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   if (!writes.change_something) return commit_read_only(durability, ticket);
   versions_.prepare_to_retire(writes_.size());  // after publish nothing may fail
   announce();
+  if (!goes_on_lone()) return false;
   if (logs_ && !reserve_log(writes)) return false;  // step 0
   if (uses_ranges_ && mutant(Mutant::range_released_before_lock)) ranged_->release();
   if (policy_ != CommitPolicy::ideal && !lock_write_set()) return false;
@@ -47,12 +48,14 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
   if (policy_ != CommitPolicy::ideal && !validate()) return false;  // step 2
   if (writes.have_padding) clear_padding();
   if (uses_ranges_) ranged_->complete_patches();
+  counters_.writing_commits.add(1);  // not behind the fence
   switch (policy_) {
     case CommitPolicy::speculative:
     case CommitPolicy::ideal:
       publish(stamp);  // step 3
       compose_record();
       end_reading();
+      collect_versions();
       seal(stamp, durability, /*published=*/true);
       forget_writes(writes);
       contention_.leave_gate();          // what is left concerns nobody's progress but ours
@@ -66,16 +69,18 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
       publish(stamp);  // step 3
       if (!mutant(Mutant::withdrawn_before_publish)) release_sealed();
       end_reading();
+      collect_versions();
       forget_writes(writes);
       finish_commit(stamp, durability);  // step 5
       break;
     case CommitPolicy::volatile_only:
       publish(stamp);
+      withdraw();
       end_reading();
+      collect_versions();
       forget_writes(writes);
       break;
   }
-  counters_.writing_commits.add(1);
   *ticket = logs_ ? stamp : 0;
   return true;
 }
@@ -150,6 +155,20 @@ bool SessionCore::reserve_in_new_run(std::uint64_t bytes) {
   return false;
 }
 
+// Of a lone session: whether it is alone to the end of its commit. If so, nothing that it has read
+// can change. REQUIRES: announced.
+[[gnu::always_inline]] inline bool SessionCore::goes_on_lone() {
+  if (!is_lone()) {
+    if (locks_alone_) locks_alone_ = false;
+    return true;
+  }
+  locks_alone_ = !company_.has_carriers() || mutant(Mutant::lone_commit_ignores_carriers);
+  if (company_.look() == lone_ || mutant(Mutant::lone_commit_ignores_arrivals)) [[likely]]
+    return true;
+  note_conflict(Conflict::changed);
+  return false;
+}
+
 // REQUIRES: announced.
 bool SessionCore::take_log_space(std::uint64_t bytes) {
   // relaxed: any number the superblock has had will do.
@@ -162,6 +181,9 @@ bool SessionCore::take_log_space(std::uint64_t bytes) {
 // In address order, so that committers wait for each other without deadlock.
 [[gnu::always_inline]] inline bool SessionCore::lock_write_set() {
   base::ReusedList<WriteEntry>& entries = writes_.entries();
+  if (locks_alone_) {  // and so waits for nobody else who waits
+    return std::all_of(entries.begin(), entries.end(), [&](WriteEntry& w) { return lock_one(w); });
+  }
   if (entries.size() == 1) return lock_one(entries[0]);
   if (entries.size() == 2) {
     const bool ascending = entries[0].offset < entries[1].offset;
@@ -185,6 +207,11 @@ bool SessionCore::lock_many() {
 [[gnu::always_inline]] inline bool SessionCore::lock_one(WriteEntry& entry) {
   if (entry.locked) return true;  // since the write, or since it was made
   emu::step(emu::Step::commit_lock);
+  if (locks_alone_ && entry.entry().try_lock_alone(entry.seen.word0)) {
+    emu::touch(emu::Line::entry, entry.offset, emu::Access::store);
+    entry.locked = true;
+    return true;
+  }
   const std::optional<Conflict> met = try_lock(entry);
   if (!met) return true;
   note_conflict(*met);
@@ -193,6 +220,7 @@ bool SessionCore::lock_many() {
 
 [[gnu::always_inline]] inline void SessionCore::collect_predecessors() {
   predecessors_.clear();
+  if (is_calm()) return;
   if (!logs_) {
     for (const WriteEntry& write : writes_.entries()) predecessors_.add_stamp_only(write.seen);
     return;
@@ -220,14 +248,14 @@ void SessionCore::track() { collect_predecessors(); }
 [[gnu::always_inline]] inline base::Stamp SessionCore::take_stamp() {
   emu::step(emu::Step::commit_stamp);
   emu::touch(emu::Line::floor, 0, emu::Access::load);
-  const base::Stamp above =
-      mutant(Mutant::stamp_not_above_predecessors) ? 0 : predecessors_.newest();
+  base::Stamp above = mutant(Mutant::stamp_not_above_predecessors) ? 0 : predecessors_.newest();
+  if (is_lone()) above = std::max(above, company_.left_behind());
   return owner_.take_stamp(pool_->clock(), pool_->floor, above);
 }
 
 [[gnu::always_inline]] inline bool SessionCore::validate() {
   emu::step(emu::Step::commit_validate);
-  if (reads_.empty() || reads_still_hold()) return true;
+  if (is_lone() || reads_.empty() || reads_still_hold()) return true;
   note_conflict(Conflict::changed);
   return false;
 }
@@ -374,7 +402,12 @@ void SessionCore::track() { collect_predecessors(); }
 [[gnu::always_inline]] inline void SessionCore::forget_writes(const WriteSummary& writes) noexcept {
   if (writes.free_slots) free_slots();
   writes_.clear();
-  versions_.collect();
+}
+
+// Not between a record's flush and its fence: a locked instruction would wait for the flush.
+[[gnu::always_inline]] inline void SessionCore::collect_versions() {
+  if (versions_.collect()) [[unlikely]]
+    epochs_.rest_at_current(actor_.participant);
 }
 
 void SessionCore::free_slots() noexcept {
@@ -469,8 +502,9 @@ void SessionCore::wait_helping(base::Tid tid) {
     return true;
   }
   // One version alone was current when it was read, and that instant is the transaction's; so is
-  // that of the last version, where all others were found unchanged after it was read.
-  if (reads_.size() > 1 && compared_ != reads_.size() + writes_.size() &&
+  // that of the last version, where all others were found unchanged after it was read, or nobody
+  // else was there.
+  if (!is_lone() && reads_.size() > 1 && compared_ != reads_.size() + writes_.size() &&
       policy_ != CommitPolicy::ideal && !validate())
     return false;
   collect_predecessors();

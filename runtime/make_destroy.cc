@@ -24,16 +24,31 @@ std::vector<index::Place>& SessionCore::find_slots(const detail::TypeInfo& type)
   }
 }
 
-void SessionCore::refuse_without_locks() const {
-  if (policy_ != CommitPolicy::ideal) return;
+void SessionCore::fail_without_locks() const {
   throw Error(ErrorCode::unsupported,
               "objects cannot be made or destroyed without concurrency control",
               {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
 }
 
-std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
+// The slot is ours alone; only the checkpointer may hold the lock, for an instant. Locked until
+// publish, so that no reader meets a half-born object; but a lone session waits with that for its
+// commit, and lets in those who come before: their reads find a free slot.
+[[gnu::always_inline]] inline void SessionCore::claim(WriteEntry& entry) {
+  emu::Spin spin;
+  std::uint64_t found = 0;
+  while (true) {
+    while (!entry.entry().try_read(entry.seen)) spin.pause();
+    if (is_lone()) return;
+    if (entry.entry().try_lock(entry.seen.word0, &found)) break;
+  }
+  entry.locked = true;
+}
+
+[[gnu::always_inline]] inline std::uint64_t SessionCore::make_object(const detail::TypeInfo& type,
+                                                                     void** storage) {
   begin_operation();
-  refuse_without_locks();
+  if (policy_ == CommitPolicy::ideal) [[unlikely]]
+    fail_without_locks();
   std::vector<index::Place>& free = find_slots(type);
   const index::Place place = free.back();
   WriteEntry& entry = writes_.add({.place = place,
@@ -42,15 +57,9 @@ std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
                                    .size8 = size8_of(type),
                                    .mode = WriteMode::make});
   free.pop_back();  // once the entry has it
-  // The slot is ours alone; only the checkpointer may hold the lock, for an instant. Locked until
-  // publish, so that no reader meets a half-born object.
-  emu::Spin spin;
-  std::uint64_t found = 0;
-  do {
-    while (!entry.entry().try_read(entry.seen)) spin.pause();
-  } while (!entry.entry().try_lock(entry.seen.word0, &found));
-  entry.locked = true;
+  claim(entry);
   // Who freed the slot may have changed what was read: a stale pointer must not lead to our object.
+  start_over_in_company();
   if (entry.seen.stamp() != 0) admit(entry.seen);
   entry.copy = versions_.allocate(entry.size8);
   std::memset(entry.copy, 0, entry.size8);
@@ -58,9 +67,14 @@ std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
   return entry.offset;
 }
 
+std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
+  return make_object(type, storage);
+}
+
 void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
   begin_operation();
-  refuse_without_locks();
+  if (policy_ == CommitPolicy::ideal) [[unlikely]]
+    fail_without_locks();
   WriteEntry* own = writes_.find(offset);
   if (own == nullptr) {
     open_for_write(offset, type, WriteMode::destroy);
@@ -77,3 +91,14 @@ void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
 }
 
 }  // namespace sp3::runtime
+
+namespace sp3::detail {
+
+std::uint64_t tx_make(runtime::SessionCore& core, const TypeInfo& type, void** storage) {
+  return core.operate([&] { return core.make_object(type, storage); });
+}
+void tx_destroy(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
+  core.operate([&] { core.destroy(offset, type); });
+}
+
+}  // namespace sp3::detail

@@ -5,14 +5,19 @@
 //
 // Two ask of each other, and each stores before it looks (Dekker): the owner, whether a checkpoint
 // has a floor that its stamp must exceed; the checkpointer, whether a stamp up to it is in flight.
+// Commits are many and checkpoints few, so the fences are of unequal cost (base/fence.h).
 //
 //   owner                                        Checkpointer::raise_floor
-//   (1) announced: idle -> pending, seq_cst      (2) floor = f, seq_cst
-//   (3) loads floor, seq_cst                     (4) loads announced, seq_cst
+//   (1) announced: idle -> pending               (2) floor = f
+//       light fence                                  heavy fence
+//   (3) loads floor                              (4) loads announced
 //
 // Either (3) sees f, and the stamp is larger; or (4) sees the announcement, and the checkpointer
 // waits until a stamp above f is announced or the announcement is withdrawn. Withdrawing is a
 // release, which (4) acquires: the record, if there is one, is in the log before that is read.
+//
+// Two more look in the same way whether somebody is announced: the checkpointer when it takes a
+// session's last run away, having set `held`, and who comes to a lone session (runtime/company.h).
 //
 // Thread safety: one thread at a time: the user's for SessionCore's, the flusher's for the session
 // of the library's own. What of it other cores wait for, SessionCore tells the simulated machine.
@@ -24,8 +29,10 @@
 #include <span>
 
 #include "base/assert.h"
+#include "base/fence.h"
 #include "base/mutant.h"
 #include "base/tid.h"
+#include "emu/touch.h"
 #include "runtime/clock.h"
 #include "runtime/session_shared.h"
 
@@ -37,11 +44,17 @@ class OwnerSide {
 
   // (1) False for the instant in which the checkpointer takes the session's last run away.
   bool try_announce() noexcept {
-    base::Stamp found = kIdle;
-    announced_ =
-        shared_.announced.compare_exchange_strong(found, kPending, std::memory_order_seq_cst);
-    SP3_ASSERT(announced_ || found == kHeld);
-    return announced_;
+    SP3_ASSERT(!announced_);
+    // relaxed: the fence orders it.
+    shared_.announced.store(kPending, std::memory_order_relaxed);
+    base::light_fence();
+    emu::interleave();
+    announced_ = true;
+    // acquire: what it did to the log is done.
+    if (!shared_.held.load(std::memory_order_acquire)) [[likely]]
+      return true;
+    withdraw();
+    return false;
   }
   [[nodiscard]] bool is_announced() const noexcept { return announced_; }
 
@@ -97,7 +110,7 @@ inline base::Stamp OwnerSide::take_stamp(const StampClock& clock,
                                          const std::atomic<base::Stamp>& floor,
                                          base::Stamp above) noexcept {
   using base::Mutant;
-  const base::Stamp raised = floor.load(std::memory_order_seq_cst);  // (3)
+  const base::Stamp raised = floor.load(std::memory_order_acquire);  // (3)
   const base::Stamp stamp =
       std::max({clock.now_after_loads(), last_stamp() + 1, above + 1,
                 base::mutant(Mutant::stamp_not_above_floor) ? 0 : raised + 1});

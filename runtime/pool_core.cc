@@ -10,6 +10,7 @@
 #include <sp3/session.h>
 
 #include "base/fence.h"
+#include "base/mutant.h"
 #include "base/scaled.h"
 #include "emu/spin.h"
 #include "emu/step.h"
@@ -23,6 +24,9 @@
 #include "runtime/session_core.h"
 
 namespace sp3::runtime {
+
+using base::Mutant;
+using base::mutant;
 
 namespace {
 
@@ -216,6 +220,7 @@ void PoolCore::wait_for_grace() {
 std::unique_ptr<SessionCore> PoolCore::open_session() {
   throw_if_unusable();
   std::size_t id = 0;
+  bool has_company = false;
   {
     const std::lock_guard guard(mutex_);
     if (closing_)
@@ -228,9 +233,11 @@ std::unique_ptr<SessionCore> PoolCore::open_session() {
                    .found = std::to_string(session_open_.size() - 1) + " open"});
     }
     session_open_[id] = true;
+    has_company = company.arrive();
   }
   try {
     shared(static_cast<base::SessionId>(id));
+    if (has_company && !mutant(Mutant::arrival_does_not_wait)) await_commits_under_way();
     const std::lock_guard guard(mutex_);
     auto session = std::make_unique<SessionCore>(shared_from_this(), *shared_[id]);
     sessions_.push_back(session.get());
@@ -238,6 +245,7 @@ std::unique_ptr<SessionCore> PoolCore::open_session() {
   } catch (...) {
     const std::lock_guard guard(mutex_);
     session_open_[id] = false;
+    company.leave(/*last=*/0);
     throw;
   }
 }
@@ -248,6 +256,16 @@ void PoolCore::session_closed(SessionCore& session) noexcept {
   closed_sessions_ += session.statistics();
   std::erase(sessions_, &session);
   session_open_[session.shared().id] = false;
+  // relaxed: the session's thread is here.
+  company.leave(session.shared().last_stamp.load(std::memory_order_relaxed));
+}
+
+void PoolCore::await_commits_under_way() const {
+  base::heavy_fence();
+  for (const SessionShared* session : all_shared()) {
+    // acquire: pairs with withdrawing.
+    for (emu::Spin spin; session->announced.load(std::memory_order_acquire) != kIdle;) spin.pause();
+  }
 }
 
 void PoolCore::throw_if_inside_body(const SessionCore* except, const char* message) {

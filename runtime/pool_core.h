@@ -21,6 +21,7 @@
 #include "log/segment_pool.h"
 #include "pool/pool_file.h"
 #include "runtime/clock.h"
+#include "runtime/company.h"
 #include "runtime/contention.h"
 #include "runtime/persister.h"
 #include "runtime/ranged_locks.h"
@@ -154,6 +155,11 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   // checkpoint has waited for.
   std::atomic<base::Stamp> settled;
   std::atomic<std::uint64_t> checkpoint_number;  // of the durable superblock
+  Company company;
+
+  // Returns when every commit announced before now has left the objects alone. Who comes to a lone
+  // session waits so, having been counted. Errors: std::bad_alloc.
+  void await_commits_under_way() const;
 
   // Errors: nested_transaction, with this message, if this thread runs a body of a session other
   // than `except`.

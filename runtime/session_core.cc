@@ -39,6 +39,7 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared)
       memory_(pool_->memory()),
       epochs_(pool_->epochs()),
       slabs_(pool_->slabs()),
+      company_(pool_->company),
       view_(memory_.view()),
       id_(shared_->id),
       policy_(pool_->options().policy),
@@ -67,7 +68,10 @@ SessionCore::~SessionCore() {
                        : "the session is running a transaction on another thread",
                 {.path = pool_->path(), .found = "session " + std::to_string(id_)});
   }
-  runner_.store(emu::this_thread_id(), std::memory_order_relaxed);
+  if (const emu::ThreadId here = emu::this_thread_id();
+      runner_.load(std::memory_order_relaxed) != here) {
+    runner_.store(here, std::memory_order_relaxed);
+  }
   // release: who sees it running sees by whom, and not who ran it last (runs_here).
   running_.store(true, std::memory_order_release);
   base::light_fence();  // pairs with the heavy one of who claims our slots
@@ -78,7 +82,10 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
   enter();
   const base::ScopeExit done([this] {
     contention_.leave_gate();
-    if (std::exchange(log_bytes_needed_, 0) != 0) shared_->log.forgo();
+    if (log_bytes_needed_ != 0) [[unlikely]] {
+      log_bytes_needed_ = 0;
+      shared_->log.forgo();
+    }
     leave();
   });
   contention_.begin();

@@ -32,6 +32,7 @@
 #include "emu/threads.h"
 #include "emu/touch.h"
 #include "log/record_builder.h"
+#include "runtime/company.h"
 #include "runtime/contention.h"
 #include "runtime/owner_side.h"
 #include "runtime/persister.h"
@@ -63,7 +64,9 @@ class SessionCore {
   void close();
 
   // The transaction's operations; called inside a body only. What users call, inline in
-  // transaction.cc alone, and the same as functions for the library's own use.
+  // transaction.cc (make_object: in make_destroy.cc) alone, and the same as functions for the
+  // library's own use.
+  std::uint64_t make_object(const detail::TypeInfo& type, void** storage);
   const void* version_to_read(std::uint64_t offset, const detail::TypeInfo& type);
   void* copy_to_write(std::uint64_t offset, const detail::TypeInfo& type);
   const void* read(std::uint64_t offset, const detail::TypeInfo& type);
@@ -162,6 +165,7 @@ class SessionCore {
     if (!reading_) start_reading();
   }
   void start_reading();
+  void see_who_is_there();
   [[noreturn]] void fail_outside_body() const;
   // What an operation found when nothing was in its way.
   struct Found {
@@ -178,7 +182,8 @@ class SessionCore {
   [[gnu::noinline]] void* make_copy(std::uint64_t offset, const detail::TypeInfo& type);
   std::byte* own_copy(std::uint64_t offset, const detail::TypeInfo& type);
   void check_own(const WriteEntry& own, const detail::TypeInfo& type);
-  void refuse_without_locks() const;
+  [[noreturn]] void fail_without_locks() const;
+  void claim(WriteEntry& entry);
   [[noreturn]] void conflict(Conflict reason);
   [[noreturn]] void fail(ErrorCode code, const char* message, std::uint64_t offset,
                          const std::string& wanted, const std::string& found);
@@ -198,11 +203,27 @@ class SessionCore {
     if (!is_settled(seen)) [[unlikely]]
       admit_newer(seen);
   }
+  // Whether the attempt takes the session for the pool's only one, and so notes no reads.
+  [[nodiscard]] bool is_lone() const noexcept { return lone_ != Company::kOthers; }
+  // Whether all that the attempt can have read is committed, with stamps up to what the session and
+  // those that have gone have taken.
+  [[nodiscard]] bool is_calm() const noexcept { return calm_ != Company::kOthers; }
+  // Whether it is lone, and what it has read is still as nobody else has seen it.
+  [[nodiscard]] bool is_still_lone() const noexcept {
+    return company_.look() == lone_ ||
+           (base::mutant(base::Mutant::lone_read_ignores_arrivals) && is_lone());
+  }
+  void start_over_in_company() {
+    if (is_lone() && !is_still_lone()) [[unlikely]]
+      conflict(Conflict::changed);
+  }
   void admit_newer(const index::Seen& seen);
   void admit_newer_read(const index::Seen& seen);
   // The words one by one: whole, they would go through memory.
   [[gnu::noinline]] const std::byte* read_newer(std::uint64_t word0, std::uint64_t word1,
                                                 const std::byte* bytes);
+  [[gnu::noinline]] const std::byte* read_in_flight(std::uint64_t word0, std::uint64_t word1,
+                                                    const std::byte* bytes);
   [[gnu::noinline]] void* write_newer(const WriteEntry& entry);
   void revalidate();
   void revalidate_by_count();
@@ -247,11 +268,11 @@ class SessionCore {
   bool commit(Durability durability, base::Stamp* ticket);
   bool commit_read_only(Durability durability, base::Stamp* ticket);
   void refuse_in_child();
-  // Tells the checkpointer that a stamp is about to be taken (runtime/owner_side.h).
+  // Tells the checkpointer that a stamp is about to be taken (runtime/owner_side.h), and who comes
+  // to a lone session that it is at its objects.
   void announce() {
-    if (!logs_) return;
     emu::step(emu::Step::commit_announce);
-    emu::touch(emu::Line::session_announced, id_, emu::Access::exchange);
+    emu::touch(emu::Line::session_announced, id_, emu::Access::store);
     emu::Spin spin;
     while (!owner_.try_announce()) spin.pause();
   }
@@ -260,6 +281,7 @@ class SessionCore {
     emu::touch(emu::Line::session_announced, id_, emu::Access::store);
     owner_.withdraw();
   }
+  bool goes_on_lone();
   bool take_log_space(std::uint64_t bytes);
   bool reserve_in_new_run(std::uint64_t bytes);
   bool lock_write_set();
@@ -306,6 +328,7 @@ class SessionCore {
   [[nodiscard]] std::uint64_t record_bound(const WriteSummary& writes) const;
   bool reserve_log(const WriteSummary& writes);
   void forget_writes(const WriteSummary& writes) noexcept;
+  void collect_versions();
   void free_slots() noexcept;
 
   std::shared_ptr<PoolCore> pool_;
@@ -315,6 +338,7 @@ class SessionCore {
   emu::Memory& memory_;
   base::EpochDomain& epochs_;
   index::SlabTable& slabs_;
+  const Company& company_;
   const std::byte* const view_;  // of the pool's memory
   const base::SessionId id_;
   const CommitPolicy policy_;
@@ -328,6 +352,10 @@ class SessionCore {
   bool doomed_ = false;       // something was signalled; whatever the body does, it will not commit
   Conflict doom_ = Conflict::changed;
   std::exception_ptr refusal_;  // what refused means
+  // As the company was when the attempt began, if the session was alone then.
+  Company::Word lone_ = Company::kOthers;
+  Company::Word calm_ = Company::kOthers;  // the same, if it had nothing in flight either
+  bool locks_alone_ = false;               // until it is withdrawn, nobody else locks objects
   // Versions with smaller stamps need no comparison: they were settled when the attempt began.
   base::Stamp settled_ = 0;
   // Nor do those below this reading of the clock, taken once more than a few objects are read, if

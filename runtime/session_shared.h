@@ -15,7 +15,6 @@
 // Stamps announced to the checkpointer:
 //
 //     0 idle --owner--> 1 pending --owner--> stamp --owner--> 0
-//     0 idle --checkpointer--> 2 held --checkpointer--> 0
 #pragma once
 
 #include <atomic>
@@ -35,7 +34,6 @@ class PoolCore;
 
 inline constexpr base::Stamp kIdle = 0;
 inline constexpr base::Stamp kPending = 1;
-inline constexpr base::Stamp kHeld = 2;
 inline constexpr base::Stamp kFirstStamp = 8;  // real stamps are larger than the markers above
 
 struct SessionShared {
@@ -79,6 +77,7 @@ struct SessionShared {
   std::atomic<base::Lsn> head{1};
 
   alignas(base::kCacheLine) std::atomic<base::Stamp> announced{kIdle};
+  std::atomic<bool> held{false};  // by the checkpointer: the owner may not announce itself
   std::atomic<base::Stamp> last_stamp{kFirstStamp};  // the largest this session has taken
 
   PoolCore* const core;

@@ -25,12 +25,13 @@ std::uint64_t batch_of(const detail::TypeInfo& type) noexcept {
 
 }  // namespace
 
-std::vector<index::Place>& SlotCache::find(const detail::TypeInfo& type) {
+std::vector<index::Place>& SlotCache::find_slowly(const detail::TypeInfo& type) {
   std::vector<index::Place>& free = free_[type.fingerprint];
   if (free.empty()) {
     slabs_.take(type, batch_of(type), free);
     std::reverse(free.begin(), free.end());  // ascending addresses first
   }
+  recent_[recent_of(type.fingerprint)] = {type.fingerprint, &free};
   return free;
 }
 
@@ -48,8 +49,10 @@ void SlotCache::put(const index::Place& place) noexcept try {
 }
 
 void SlotCache::give_back_all() noexcept {
-  for (auto& [type, places] : free_) slabs_.give_back(places);
-  free_.clear();
+  for (auto& [type, places] : free_) {
+    slabs_.give_back(places);
+    places.clear();
+  }
 }
 
 void SlotCache::claim() noexcept { claim_.store(Claim::claimed, std::memory_order_seq_cst); }

@@ -10,11 +10,14 @@
 // one, under the pool's mutex and so one at a time.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "index/slab_table.h"
 
 namespace sp3::runtime {
@@ -25,7 +28,14 @@ class SlotCache {
 
   // Free slots for objects of a type, the next one last; at least one. Who takes one pops it.
   // Errors: pool_full.
-  std::vector<index::Place>& find(const detail::TypeInfo& type);
+  std::vector<index::Place>& find(const detail::TypeInfo& type) {
+    const Recent& recent = recent_[recent_of(type.fingerprint)];
+    if (recent.type == type.fingerprint && recent.free != nullptr && !recent.free->empty())
+        [[likely]] {
+      return *recent.free;
+    }
+    return find_slowly(type);
+  }
   // A slot is free again, once nobody can find the object that was there.
   void put(const index::Place& place) noexcept;
   void give_back_all() noexcept;
@@ -49,10 +59,22 @@ class SlotCache {
  private:
   enum class Claim : std::uint8_t { none, claimed, asked };
 
+  // Types that were asked for, at places that follow from them: a look at `free_` takes longer than
+  // the rest of making an object.
+  struct Recent {
+    std::uint64_t type = 0;
+    std::vector<index::Place>* free = nullptr;
+  };
+  static constexpr std::size_t kRecent = 4;
+  static std::size_t recent_of(std::uint64_t type) noexcept { return base::spread(type) % kRecent; }
+
+  std::vector<index::Place>& find_slowly(const detail::TypeInfo& type);
   void answer() noexcept;
 
   index::SlabTable& slabs_;
-  std::unordered_map<std::uint64_t, std::vector<index::Place>> free_;  // by type
+  // By type; none is ever removed.
+  std::unordered_map<std::uint64_t, std::vector<index::Place>> free_;
+  std::array<Recent, kRecent> recent_;
   std::atomic<Claim> claim_{Claim::none};
 };
 

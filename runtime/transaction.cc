@@ -22,6 +22,7 @@
 #include <sp3/error.h>
 
 #include "base/mutant.h"
+#include "base/replace.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/step.h"
@@ -63,12 +64,32 @@ void SessionCore::start_reading() {
       emu::Line::epoch_slot, actor_.participant,
       epochs_.rests_at(actor_.participant, epoch) ? emu::Access::store : emu::Access::exchange);
   epochs_.pin_at(actor_.participant, epoch);
-  // acquire: pairs with raise_floor(). Read before any version is.
   emu::touch(emu::Line::floor, 0, emu::Access::load);
-  settled_ = pool_->settled.load(std::memory_order_acquire) + 1;
-  if (snapshot_ != 0) snapshot_ = 0;
-  if (compared_ != 0) compared_ = 0;
+  see_who_is_there();
+  base::replace(snapshot_, base::Stamp{0});
+  base::replace(compared_, std::size_t{0});
   reading_ = true;
+}
+
+// A lone session finds nothing but what is committed, and what it has in flight itself. Whoever was
+// disturbed once goes on as in company, so that no arrival disturbs it twice.
+[[gnu::always_inline]] inline void SessionCore::see_who_is_there() {
+  const Company::Word company = company_.look();
+  const bool is_alone = Company::is_one(company) && contention_.failures() == 0 &&
+                        policy_ != CommitPolicy::ideal && !persister_.is_poisoned();
+  // relaxed, both: our own numbers.
+  const bool is_calm = is_alone && shared_->committed.load(std::memory_order_relaxed) ==
+                                       shared_->sealed.load(std::memory_order_relaxed);
+  // acquire: pairs with raise_floor(). Read before any version is.
+  base::Stamp settled = pool_->settled.load(std::memory_order_acquire);
+  if (is_calm) {
+    settled = base::kMaxStamp;
+  } else if (is_alone) {
+    settled = std::max(settled, shared_->mark.committed_stamp.load(std::memory_order_acquire));
+  }
+  base::replace(lone_, is_alone ? company : Company::kOthers);
+  base::replace(calm_, is_calm ? company : Company::kOthers);
+  base::replace(settled_, settled + 1);
 }
 
 // What would be read now nobody would unpin, and what would be written would be the next one's.
@@ -95,6 +116,7 @@ inline bool SessionCore::is_overlooked(const ReadEntry& read, std::uint64_t word
 }
 
 bool SessionCore::reads_still_hold() noexcept {
+  if (is_lone()) return is_still_lone();
   for (const ReadEntry& read : reads_) {
     emu::touch(emu::Line::entry, read.offset, emu::Access::check);
     const std::uint64_t now = read.entry->word0();
@@ -154,10 +176,13 @@ index::Seen SessionCore::observe_patiently(const index::Entry& entry) {
 index::Seen SessionCore::observe(index::Place place, std::uint64_t offset) {
   emu::step(emu::Step::entry_read);
   emu::touch(emu::Line::entry, offset, emu::Access::check);
-  return observe_patiently(place.entry());
+  const index::Seen seen = observe_patiently(place.entry());
+  start_over_in_company();
+  return seen;
 }
 
 void SessionCore::admit_newer(const index::Seen& seen) {
+  if (is_lone()) return start_over_in_company();
   if (reads_.size() + writes_.size() == 1) return;  // one version alone is consistent
   if (seen.stamp() >= snapshot_) revalidate();
 }
@@ -174,6 +199,7 @@ void SessionCore::admit_newer_read(const index::Seen& seen) {
 // are compared again each time, and many the first time, which costs less than the clock; after
 // that a snapshot is bought, below which nothing needs a comparison.
 void SessionCore::revalidate() {
+  if (is_lone()) return start_over_in_company();
   if (policy_ == CommitPolicy::ideal) return;
   if (mutant(Mutant::reads_not_compared)) return;
   const std::size_t seen = reads_.size() + writes_.size();
@@ -274,7 +300,15 @@ void SessionCore::check_own(const WriteEntry& own, const detail::TypeInfo& type)
   if (!reading_) [[unlikely]]
     return read_first(offset, type);
   Found found;
-  if (!reads_.has_room() || !find_unhindered(offset, type, found)) [[unlikely]]
+  if (!find_unhindered(offset, type, found)) [[unlikely]]
+    return read_closely(offset, type);
+  const Company::Word company = company_.look();
+  if (company == calm_) return found.bytes;
+  if (company == lone_) {
+    return is_settled(found.seen) ? found.bytes
+                                  : read_in_flight(found.seen.word0, found.seen.word1, found.bytes);
+  }
+  if (is_lone() || !reads_.has_room()) [[unlikely]]
     return read_closely(offset, type);
   reads_.add_in_room(found.place.entry(), offset, found.seen.word0);
   return is_settled(found.seen) ? found.bytes
@@ -284,6 +318,17 @@ void SessionCore::check_own(const WriteEntry& own, const detail::TypeInfo& type)
 const std::byte* SessionCore::read_newer(std::uint64_t word0, std::uint64_t word1,
                                          const std::byte* bytes) {
   operate([&] { admit_newer_read({word0, word1}); });
+  return bytes;
+}
+
+// What a lone session reads of its own that is not durable yet. Its transactions commit in order,
+// so the last one stands for all.
+const std::byte* SessionCore::read_in_flight(std::uint64_t word0, std::uint64_t word1,
+                                             const std::byte* bytes) {
+  const index::Seen seen{word0, word1};
+  const base::ReusedList<index::Seen>& noted = reads_.unsettled();
+  if (noted.empty() || noted.end()[-1].stamp() < seen.stamp())
+    operate([&] { reads_.note_unsettled(seen); });
   return bytes;
 }
 
@@ -419,6 +464,8 @@ void SessionCore::refuse() noexcept {
       [[unlikely]] {
     return write_closely(offset, type);
   }
+  if (is_lone() && !is_still_lone()) [[unlikely]]
+    return write_closely(offset, type);
   ask_for_lock(found.place.entry(), offset);
   const std::uint32_t size8 = size8_of(type);
   if (!versions_.has_free(size8)) [[unlikely]]
@@ -430,7 +477,7 @@ void SessionCore::refuse() noexcept {
                                                  .seen = found.seen,
                                                  .clear_padding = type.clear_padding,
                                                  .size8 = size8});
-  if (!is_settled(found.seen) && !mutant(Mutant::read_and_locked_unvalidated))
+  if (!is_lone() && !is_settled(found.seen) && !mutant(Mutant::read_and_locked_unvalidated))
     return write_newer(entry);
   return std::memcpy(entry.copy, entry.base, size8);
 }
@@ -517,12 +564,6 @@ void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo&
 void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
                  bool for_write) noexcept {
   core.prefetch(offset, bytes, for_write);
-}
-std::uint64_t tx_make(runtime::SessionCore& core, const TypeInfo& type, void** storage) {
-  return core.operate([&] { return core.make(type, storage); });
-}
-void tx_destroy(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  core.operate([&] { core.destroy(offset, type); });
 }
 std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name, const TypeInfo& type) {
   return core.operate([&] { return core.root(name, type); });

@@ -92,9 +92,11 @@ class VersionPool {
     retired.epoch = epoch;
     retired_bytes_ += bytes;
   }
-  // Frees what is old enough, if there is enough of it to be worth looking.
-  void collect() {
-    if (retired_.size() >= collect_at_ || retired_bytes_ >= kCollectAtBytes) collect_now();
+  // Frees what is old enough, if there is enough of it to be worth looking; whether it looked.
+  bool collect() {
+    if (retired_.size() < collect_at_ && retired_bytes_ < kCollectAtBytes) return false;
+    collect_now();
+    return true;
   }
   // Gives everything retired to `heir` (a pool that lives on); without memory to note it, it is
   // lost.

@@ -41,7 +41,7 @@ class ReadSet {
   }
   void drop_last() noexcept { entries_.drop_last(); }
   void clear() noexcept {
-    entries_.clear();
+    if (!entries_.empty()) entries_.clear();
     if (!unsettled_.empty()) forget_unsettled();
   }
 

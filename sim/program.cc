@@ -158,8 +158,12 @@ class Program::Worker {
     for (std::uint32_t i = 0; i < kBoxes; ++i) {
       if ((boxes_ >> i & 1) != 0) refill(t, tx, directory, i);
     }
-    for (emu::Spin spin; case_.dawdles && spin.rounds() < kDawdling;) spin.pause();
+    dawdle();
     check_watched();
+  }
+
+  void dawdle() const {
+    for (emu::Spin spin; case_.dawdles && spin.rounds() < kDawdling;) spin.pause();
   }
 
   // What a pointer from earlier on leads to, if it still is one.
@@ -219,6 +223,9 @@ class Program::Worker {
     if (case_.reopens && choose_.one_in(3)) {
       session_.close();
       acknowledge_all();
+      // Another may have the pool to itself meanwhile, or but for a checkpoint.
+      dawdle();
+      if (case_.dawdles && case_.checkpoints) pool_.checkpoint();
       session_ = pool_.session();
     }
   }

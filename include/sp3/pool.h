@@ -56,7 +56,9 @@ class SP3_API Pool {
   // Closes the pool if it is open; errors are lost here, so call close().
   ~Pool();
 
-  // A new session. Errors: too_many_sessions, pool_closed, forked, outcome_unknown.
+  // A new session. The only open one is faster by a tenth or more, so close what is not needed. A
+  // transaction that is under way alone is run once more when another session is opened, which
+  // waits for a commit that is. Errors: too_many_sessions, pool_closed, forked, outcome_unknown.
   Session session();
 
   // Brings everything committed so far home, so that it need not be replayed. Does not stop

@@ -6,7 +6,8 @@
 //   sessions of a pool run in parallel.
 // Ownership: a session keeps its pool's core alive, but the pool can only be closed when all its
 //   sessions are.
-// Progress: a transaction that conflicts is retried with backoff; after
+// Progress: a transaction that conflicts, or that begins as the only session's and finds another
+//   opened, is retried with backoff; after
 //   Options::serial_after_aborts attempts it takes the serial gate: others wait before they begin,
 //   again and again for longer, up to 3.2 s at a time (docs/CONCURRENCY.md).
 // Nesting: inside a body another pool may be used; all threads must nest pools in the same order.

@@ -21,6 +21,7 @@ FAULTS = {
     "no_heavy_fence": "who would pass a resting participant does not fence",
     "rested_newer_is_unpinned": "who rests at another epoch is unpinned, not only at an older one",
     "epoch_not_read_again": "who pins at the epoch it rested at does not look whether it still is",
+    "resting_is_moved_late": "who moves on to the current epoch while it rests does so by a plain store",
     "resting_is_unpinned": "who rests at an older epoch is passed without a second look",
 }
 
@@ -53,6 +54,13 @@ def participant_steps(state, fault):
         yield buffer[0], epoch, buffer[1:], (at, mine, pins), advancers
     if at == "idle" and pins < PINS:
         yield after("announce", mine=epoch)
+        if rests_before(seen, epoch, None):
+            yield after("move", mine=epoch)
+    elif at == "move" and fault == "resting_is_moved_late":
+        if room:
+            yield after("idle", buffer=buffer + (mine | RESTING,))
+    elif at == "move" and not buffer:  # an exchange, too
+        yield after("idle", word=mine | RESTING)
     elif at == "announce" and seen == mine | RESTING:
         if room:
             yield after("pinned" if fault == "epoch_not_read_again" else "look", buffer=buffer + (mine,))

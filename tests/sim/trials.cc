@@ -208,6 +208,17 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
       c.checkpoints = true;
       c.options.checkpoint.threads = 2;
       return sparse();
+    case Kind::visited:
+      c.cores = 2;
+      c.transactions = 25;
+      c.boxes = true;
+      c.blind = true;
+      c.checkpoints = true;
+      c.reopens = true;
+      c.dawdles = c.seed % 3 != 0;
+      c.clocks_agree = c.seed % 2 == 0;
+      c.slow_clocks = !c.clocks_agree;
+      return std::nullopt;
     case Kind::rotten:
       c.transactions = 3;
       c.checkpoints = true;
@@ -225,10 +236,11 @@ std::optional<CrashOptions> adapt(Kind kind, Case& c) {
 
 std::string_view to_string(Kind kind) noexcept {
   constexpr std::array<std::string_view, kTrialKinds> kNames = {
-      "any",      "ordered",  "streams",  "files",      "nested",  "continued", "contended",
-      "recycled", "explored", "mixed",    "containers", "failing", "blind",     "boxes",
-      "churned",  "skewed",   "drifting", "late",       "crowded", "blocks",    "helped",
-      "grouped",  "kept",     "dawdling", "ranged",     "bulky",   "rotten",    "carried"};
+      "any",       "ordered",  "streams",  "files",   "nested",     "continued",
+      "contended", "recycled", "explored", "mixed",   "containers", "failing",
+      "blind",     "boxes",    "churned",  "skewed",  "drifting",   "late",
+      "crowded",   "blocks",   "helped",   "grouped", "kept",       "dawdling",
+      "ranged",    "bulky",    "rotten",   "carried", "visited"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

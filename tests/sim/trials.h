@@ -39,8 +39,9 @@ enum class Kind : std::uint8_t {
   bulky,       // runs of several segments in a small log, asynchronous commits, few images
   rotten,      // the media has lost something of one copy of the metadata, crashes in recovery
   carried,     // long programs, checkpoints whose objects two threads carry, few images
+  visited,     // mixed, with two cores whose sessions come and go, some with clocks that are apart
 };
-inline constexpr std::uint32_t kTrialKinds = 28;
+inline constexpr std::uint32_t kTrialKinds = 29;
 std::string_view to_string(Kind kind) noexcept;
 
 struct Trial {
