@@ -8,10 +8,11 @@
 //   the lone session                                who comes
 //   (1) announced: idle -> pending                  (2) is counted here
 //       light fence                                     heavy fence
-//   (3) is anybody counted?                         (4) waits until announced is idle
+//   (3) is anybody counted?                         (4) waits while announced is pending
 //
 // Either (3) sees the other, and the transaction starts over, now with notes and locks; or (4) sees
-// the announcement, and whoever comes touches no object before the commit is over. A read looks
+// the announcement, and whoever comes touches no object before the commit has its stamp, when all
+// that it writes is locked and nothing that it has read has changed. A read looks
 // here after it has seen the object, and what the other writes it writes after it was counted: so
 // what was read is as it was when nobody else was there.
 //
@@ -19,7 +20,7 @@
 // counted apart: while there are any, the lone session locks as others do, and starts nothing over.
 //
 // Thread safety: any thread.
-// Progress: who comes waits for one commit at most, from its announcement to its sealed record.
+// Progress: who comes waits while a commit reserves space in the log and takes its locks.
 #pragma once
 
 #include <algorithm>
@@ -56,7 +57,7 @@ class Company {
     word_.store(word_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   }
   // No session that has gone has left a larger stamp. Stamps of the lone session exceed it, since
-  // it takes all that it finds for committed, and collects no predecessors.
+  // with nothing of its own in flight it collects no predecessors.
   [[nodiscard]] base::Stamp left_behind() const noexcept {
     return left_behind_.load(std::memory_order_relaxed);
   }

@@ -59,8 +59,11 @@ void SessionCore::fail_without_locks() const {
   free.pop_back();  // once the entry has it
   claim(entry);
   // Who freed the slot may have changed what was read: a stale pointer must not lead to our object.
-  start_over_in_company();
-  if (entry.seen.stamp() != 0) admit(entry.seen);
+  if (is_lone()) {
+    start_over_in_company();
+  } else if (entry.seen.stamp() != 0) {
+    admit(entry.seen);
+  }
   entry.copy = versions_.allocate(entry.size8);
   std::memset(entry.copy, 0, entry.size8);
   *storage = entry.copy;

@@ -116,7 +116,8 @@ inline base::Stamp OwnerSide::take_stamp(const StampClock& clock,
                 base::mutant(Mutant::stamp_not_above_floor) ? 0 : raised + 1});
   SP3_CHECK(stamp <= base::kMaxStamp);
   shared_.last_stamp.store(stamp, std::memory_order_relaxed);
-  // release: as for withdrawing; the checkpointer goes on when it sees a stamp above its floor.
+  // release: as for withdrawing; the checkpointer goes on when it sees a stamp above its floor, and
+  // who comes to a lone session when it sees any: the locks are taken.
   if (announced_) shared_.announced.store(stamp, std::memory_order_release);
   return stamp;
 }

@@ -263,8 +263,10 @@ void PoolCore::session_closed(SessionCore& session) noexcept {
 void PoolCore::await_commits_under_way() const {
   base::heavy_fence();
   for (const SessionShared* session : all_shared()) {
-    // acquire: pairs with withdrawing.
-    for (emu::Spin spin; session->announced.load(std::memory_order_acquire) != kIdle;) spin.pause();
+    // Not until it is idle: where a commit takes long it hardly ever is. Once it has a stamp all
+    // that it writes is locked. acquire: pairs with take_stamp() and withdraw().
+    for (emu::Spin spin; session->announced.load(std::memory_order_acquire) == kPending;)
+      spin.pause();
   }
 }
 

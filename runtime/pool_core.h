@@ -157,7 +157,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   std::atomic<std::uint64_t> checkpoint_number;  // of the durable superblock
   Company company;
 
-  // Returns when every commit announced before now has left the objects alone. Who comes to a lone
+  // Returns when every commit announced before now has locked what it writes. Who comes to a lone
   // session waits so, having been counted. Errors: std::bad_alloc.
   void await_commits_under_way() const;
 

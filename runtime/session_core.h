@@ -8,7 +8,7 @@
 // Invariants:
 //   1. Pinned exactly from the first read or write to the end of publish (or abort).
 //   2. Locks are held only between lock_write_set() and publish()/abort(); under
-//      LockTiming::encounter, and for objects being made, from the write on.
+//      LockTiming::encounter, and for objects being made (unless it is alone), from the write on.
 //   3. Nothing waits for a checkpoint, a predecessor or another session while pinned or holding a
 //      lock.
 #pragma once
@@ -355,7 +355,7 @@ class SessionCore {
   // As the company was when the attempt began, if the session was alone then.
   Company::Word lone_ = Company::kOthers;
   Company::Word calm_ = Company::kOthers;  // the same, if it had nothing in flight either
-  bool locks_alone_ = false;               // until it is withdrawn, nobody else locks objects
+  bool locks_alone_ = false;  // of a commit: nobody else locks objects while it is announced
   // Versions with smaller stamps need no comparison: they were settled when the attempt began.
   base::Stamp settled_ = 0;
   // Nor do those below this reading of the clock, taken once more than a few objects are read, if

@@ -321,14 +321,17 @@ const std::byte* SessionCore::read_newer(std::uint64_t word0, std::uint64_t word
   return bytes;
 }
 
-// What a lone session reads of its own that is not durable yet. Its transactions commit in order,
-// so the last one stands for all.
+// What a lone session reads that it does not know to be committed. What others have left is. Its
+// own transactions commit in order, so the last one stands for all. Reads that were hindered have
+// noted those of others too.
 const std::byte* SessionCore::read_in_flight(std::uint64_t word0, std::uint64_t word1,
                                              const std::byte* bytes) {
   const index::Seen seen{word0, word1};
+  if (seen.session() != id_) return bytes;
   const base::ReusedList<index::Seen>& noted = reads_.unsettled();
-  if (noted.empty() || noted.end()[-1].stamp() < seen.stamp())
+  if (noted.empty() || noted.end()[-1].session() != id_ || noted.end()[-1].stamp() < seen.stamp()) {
     operate([&] { reads_.note_unsettled(seen); });
+  }
   return bytes;
 }
 

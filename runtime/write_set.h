@@ -83,7 +83,7 @@ inline std::uint32_t size8_of(const detail::TypeInfo& type) noexcept {
 enum class WriteMode : std::uint8_t {
   update,   // a new version of an existing object
   patch,    // some bytes of an existing object, put over whatever version it has at commit
-  make,     // a new object; its entry is locked since make()
+  make,     // a new object; its entry is locked since make(), but in a lone session's
   destroy,  // the object goes
   nothing,  // made and destroyed by the same transaction
 };

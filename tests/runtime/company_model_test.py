@@ -12,18 +12,21 @@ the protocol have to be found: a model that finds none of them says nothing.
 """
 import sys
 
-BUFFER = 6  # stores of the session that may wait: those of one commit
+BUFFER = 7  # stores of the session that may wait: about those of one commit
 COMMITS = 2  # of the session
 VISITS = 2  # of the other session, with one transaction each
+PENDING = 1  # what is announced before a commit has a stamp
+FIRST_STAMP = 2
 ALONE = 1  # arrivals * 2 + sessions, when the first has come; the other may come and go
 
 FAULTS = {
     "no_heavy_fence": "who comes does not fence",
-    "arrival_does_not_wait": "who comes does not wait for a commit that is announced",
+    "arrival_does_not_wait": "who comes does not wait for a commit that is pending",
+    "stamp_before_locks": "a commit announces its stamp before all that it writes is locked",
     "commit_does_not_look": "a lone session does not look again when it commits",
     "read_does_not_look": "a lone session does not look when it has read",
     "goers_are_forgotten": "who looks sees how many sessions there are, and not who has come and gone",
-    "carriers_do_not_wait": "a carrier does not wait for a commit that is announced",
+    "carriers_do_not_wait": "a carrier does not wait for a commit that is pending",
     "carriers_are_ignored": "a lone session locks as if there were no carriers",
 }
 
@@ -106,7 +109,7 @@ def session_steps(state, fault):
         else:
             yield state.but(session=now("announce"))
     elif at == "announce" and len(state.buffer) < BUFFER:
-        yield state.storing(("announced", 1), session=now("carriers?" if lone else "lock 0"))
+        yield state.storing(("announced", PENDING), session=now("carriers?" if lone else "lock 0"))
     elif at == "carriers?":
         alone = state.carriers == 0 or fault == "carriers_are_ignored"
         yield state.but(session=now("confirm" if alone else "confirm, lock"))
@@ -117,6 +120,8 @@ def session_steps(state, fault):
             yield state.but(session=now("store" if at == "confirm" else "lock 0"))
     elif at == "store":
         stores = [(i, word + 1) for i, word in enumerate(read)]
+        if fault == "stamp_before_locks":
+            stores.insert(0, ("announced", FIRST_STAMP + commits))
         if any(state.seen_by_session(i) != word for i, word in enumerate(read)):
             yield state.but(session=now("lock 0"))  # locked by a carrier: wait for it as others do
         elif len(state.buffer) + len(stores) <= BUFFER:
@@ -129,8 +134,9 @@ def session_steps(state, fault):
         elif state.objects[which] != read[which] + 1:  # changed, not locked for an instant
             undone = ((0, read[0]),) if which == 1 else ()
             yield state.storing(*undone, ("announced", 0), **start_over)
-    elif at == "publish" and len(state.buffer) + 3 <= BUFFER:
-        stores = [(i, word + 2) for i, word in enumerate(read)] + [("announced", 0)]
+    elif at == "publish" and len(state.buffer) + 4 <= BUFFER:
+        stamp = FIRST_STAMP + commits
+        stores = [("announced", stamp), *((i, word + 2) for i, word in enumerate(read)), ("announced", 0)]
         yield state.storing(*stores, session=now("start", None, (), 0, commits + 1))
 
 
@@ -143,7 +149,7 @@ def other_steps(state, fault):
         at = "begin" if fault == "arrival_does_not_wait" else "wait"
         fenced = state if fault == "no_heavy_fence" else state.with_visible(len(state.buffer))
         yield fenced.but(other=(at, (), visits))
-    elif at == "wait" and state.announced == 0:
+    elif at == "wait" and state.announced != PENDING:
         yield state.but(other=("begin", (), visits))
     elif at == "begin":
         word = state.objects[len(read)]
@@ -169,7 +175,7 @@ def carrier_steps(state, fault):
         at = "lock" if fault == "carriers_do_not_wait" else "wait"
         fenced = state if fault == "no_heavy_fence" else state.with_visible(len(state.buffer))
         yield fenced.but(carrier=(at, 0))
-    elif at == "wait" and state.announced == 0:
+    elif at == "wait" and state.announced != PENDING:
         yield state.but(carrier=("lock", 0))
     elif at == "lock" and state.objects[0] % 2 == 0:
         word = state.objects[0]

@@ -172,6 +172,37 @@ TEST_CASE("what a lone session reads of its own that is not durable yet is waite
   CHECK(ticket.ready());
 }
 
+// What others have left may have larger stamps than what a lone session has in flight itself.
+TEST_CASE("what a lone session has in flight is waited for beside what others have left") {
+  enum class Way : std::uint8_t { sync, async, exception };
+  for (const Way way : {Way::sync, Way::async, Way::exception}) {
+    for (const bool own_first : {false, true}) {
+      World world;
+      Ticket ticket;
+      {
+        Session visitor = world.pool.session();
+        ticket = world.mine.run_async([&](Transaction& tx) { tx.write(world.cells[0]).value = 7; });
+        visitor.run([&](Transaction& tx) { tx.write(world.cells[1]).value = 5; });
+      }
+      REQUIRE_FALSE(ticket.ready());
+      const auto read_both = [&](Transaction& tx) {
+        CHECK(world.read(tx, own_first ? 0 : 1) + world.read(tx, own_first ? 1 : 0) == 12);
+        if (way == Way::exception) throw std::runtime_error("seen");
+      };
+      INFO(static_cast<int>(way) << (own_first ? ", its own first" : ", its own last"));
+      if (way == Way::sync) {
+        world.mine.run(read_both);
+      } else if (way == Way::async) {
+        CHECK_FALSE(world.mine.run_async(read_both).ready());
+        continue;
+      } else {
+        CHECK_THROWS_AS(world.mine.run(read_both), std::runtime_error);
+      }
+      CHECK(ticket.ready());
+    }
+  }
+}
+
 TEST_CASE("checkpoints beside a lone session change nothing that it has read, and lose nothing") {
   constexpr int kUpdates = 3000;
   World world;
