@@ -8,44 +8,23 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/support/pools.h"
+#include "tests/runtime/cells.h"
 
 namespace sp3::test {
 namespace {
 
-struct Cell {
-  std::int64_t value = 0;
-};
-
 // One session, and a way for another to come in the middle of its bodies.
-class World {
- public:
-  explicit World(const Options& options = quiet_options())
-      : pool(Pool::create(path_.path(), kTinyPool, options)) {
-    mine.run([&](Transaction& tx) {
-      for (Ptr<Cell>& cell : cells) cell = tx.make<Cell>();
-    });
-  }
-
+struct World : Cells {
+  explicit World(const Options& options = quiet_options()) : Cells(options) {}
   // By a session that comes for that and goes.
   void add(std::initializer_list<int> to, std::int64_t amount) {
     Session visitor = pool.session();
-    visitor.run([&](Transaction& tx) {
-      for (const int i : to) tx.write(cells[i]).value += amount;
-    });
+    Cells::add(visitor, to, amount);
   }
-  std::int64_t read(Transaction& tx, int i) const { return tx.read(cells[i]).value; }
+  using Cells::read;
   std::int64_t read(int i) {
-    return mine.run([&](Transaction& tx) { return read(tx, i); });
+    return session.run([&](Transaction& tx) { return read(tx, i); });
   }
-
- private:
-  TempPath path_;
-
- public:
-  Pool pool;
-  Session mine = pool.session();
-  Ptr<Cell> cells[8] = {};
 };
 
 }  // namespace
@@ -53,17 +32,7 @@ class World {
 TEST_CASE("what a lone session has read is not seen beside what a visitor has made of it") {
   for (const bool writes : {false, true}) {
     World world;
-    int attempts = 0;
-    bool torn = false;
-    world.mine.run([&](Transaction& tx) {
-      const std::int64_t before = world.read(tx, 0);
-      if (++attempts == 1) world.add({0, 1}, 5);
-      const std::int64_t after = writes ? tx.write(world.cells[1]).value : world.read(tx, 1);
-      torn = torn || before != after;
-    });
-    INFO((writes ? "written" : "read"));
-    CHECK(attempts == 2);
-    CHECK_FALSE(torn);
+    check_that_none_is_torn(world, 1, writes);
   }
 }
 
@@ -76,7 +45,7 @@ TEST_CASE("what a visitor has written, come and gone, is not lost by a lone sess
       options.locks = locks;
       World world(options);
       int attempts = 0;
-      world.mine.run([&](Transaction& tx) {
+      world.session.run([&](Transaction& tx) {
         const std::int64_t seen = world.read(tx, 0);
         if (++attempts == 1) world.add({0}, 5);
         tx.write(world.cells[1]).value = seen + 1;
@@ -92,7 +61,7 @@ TEST_CASE("what a visitor has written, come and gone, is not lost by a lone sess
 TEST_CASE("an update of a lone session that has read nothing starts over when a visitor came") {
   World world;
   int attempts = 0;
-  world.mine.run([&](Transaction& tx) {
+  world.session.run([&](Transaction& tx) {
     std::int64_t& value = tx.write(world.cells[0]).value;
     if (++attempts == 1) world.add({0}, 5);
     value += 1;
@@ -105,7 +74,7 @@ TEST_CASE("arrivals disturb a transaction once") {
   World world;
   std::vector<Session> visitors;
   int attempts = 0;
-  world.mine.run([&](Transaction& tx) {
+  world.session.run([&](Transaction& tx) {
     const std::int64_t seen = world.read(tx, 0);
     ++attempts;
     visitors.push_back(world.pool.session());
@@ -118,7 +87,7 @@ TEST_CASE("arrivals disturb a transaction once") {
 TEST_CASE("a lone session that has read all it wants returns although a visitor has come") {
   World world;
   int attempts = 0;
-  const std::int64_t sum = world.mine.run([&](Transaction& tx) {
+  const std::int64_t sum = world.session.run([&](Transaction& tx) {
     const std::int64_t seen = world.read(tx, 0) + world.read(tx, 1);
     if (++attempts == 1) world.add({0, 1}, 5);
     return seen;
@@ -136,7 +105,7 @@ TEST_CASE("an exception of a lone session's body comes from what is true") {
     if (++attempts == 1) world.add({0}, 5);
     if (seen == 0) throw std::runtime_error("there is nothing");
   };
-  world.mine.run(body);
+  world.session.run(body);
   CHECK(attempts == 2);
 }
 
@@ -157,7 +126,7 @@ TEST_CASE("a stale pointer of a lone session leads to nothing in the slot that a
       tx.destroy(made);
     }
   };
-  CHECK(code_of([&] { world.mine.run(body); }) == "destroyed_object");
+  CHECK(code_of([&] { world.session.run(body); }) == "destroyed_object");
   CHECK(attempts == 2);
   CHECK_FALSE(mistaken);
 }
@@ -165,9 +134,9 @@ TEST_CASE("a stale pointer of a lone session leads to nothing in the slot that a
 TEST_CASE("what a lone session reads of its own that is not durable yet is waited for") {
   World world;
   const Ticket ticket =
-      world.mine.run_async([&](Transaction& tx) { tx.write(world.cells[0]).value = 7; });
+      world.session.run_async([&](Transaction& tx) { tx.write(world.cells[0]).value = 7; });
   CHECK_FALSE(ticket.ready());
-  CHECK(world.mine.run([&](Transaction& tx) { return world.read(tx, 1); }) == 0);
+  CHECK(world.session.run([&](Transaction& tx) { return world.read(tx, 1); }) == 0);
   CHECK(world.read(0) == 7);
   CHECK(ticket.ready());
 }
@@ -181,7 +150,8 @@ TEST_CASE("what a lone session has in flight is waited for beside what others ha
       Ticket ticket;
       {
         Session visitor = world.pool.session();
-        ticket = world.mine.run_async([&](Transaction& tx) { tx.write(world.cells[0]).value = 7; });
+        ticket =
+            world.session.run_async([&](Transaction& tx) { tx.write(world.cells[0]).value = 7; });
         visitor.run([&](Transaction& tx) { tx.write(world.cells[1]).value = 5; });
       }
       REQUIRE_FALSE(ticket.ready());
@@ -191,12 +161,12 @@ TEST_CASE("what a lone session has in flight is waited for beside what others ha
       };
       INFO(static_cast<int>(way) << (own_first ? ", its own first" : ", its own last"));
       if (way == Way::sync) {
-        world.mine.run(read_both);
+        world.session.run(read_both);
       } else if (way == Way::async) {
-        CHECK_FALSE(world.mine.run_async(read_both).ready());
+        CHECK_FALSE(world.session.run_async(read_both).ready());
         continue;
       } else {
-        CHECK_THROWS_AS(world.mine.run(read_both), std::runtime_error);
+        CHECK_THROWS_AS(world.session.run(read_both), std::runtime_error);
       }
       CHECK(ticket.ready());
     }
@@ -211,7 +181,7 @@ TEST_CASE("checkpoints beside a lone session change nothing that it has read, an
     while (!done.load()) world.pool.checkpoint();
   });
   for (int i = 0; i < kUpdates; ++i) {
-    world.mine.run([&](Transaction& tx) {
+    world.session.run([&](Transaction& tx) {
       const std::int64_t seen = world.read(tx, i % 4);
       tx.write(world.cells[i % 4 + 4]).value = world.read(tx, 7 - i % 4);
       tx.write(world.cells[i % 4]).value = seen + 1;
@@ -219,7 +189,7 @@ TEST_CASE("checkpoints beside a lone session change nothing that it has read, an
   }
   done.store(true);
   checkpoints.join();
-  CHECK(world.mine.statistics().aborts_validation == 0);
+  CHECK(world.session.statistics().aborts_validation == 0);
   CHECK(world.read(0) + world.read(1) + world.read(2) + world.read(3) == kUpdates);
 }
 
@@ -269,11 +239,11 @@ TEST_CASE("no update is lost, and no body sees half of one, while sessions come 
         }
       }
     };
-    world.mine.close();
+    world.session.close();
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) threads.emplace_back(visit, i);
     for (std::thread& thread : threads) thread.join();
-    world.mine = world.pool.session();
+    world.session = world.pool.session();
     INFO(to_string(setting.policy)
          << ", locks at " << to_string(setting.locks) << (setting.async ? ", async" : ", sync"));
     CHECK(world.read(0) == kThreads * kVisits * kUpdates);

@@ -4,41 +4,16 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/support/pools.h"
+#include "tests/runtime/cells.h"
 
 namespace sp3::test {
 namespace {
 
-struct Cell {
-  std::int64_t value = 0;
-};
-
 // Two sessions, and cells that are settled.
-class World {
- public:
-  World() : pool_(Pool::create(path_.path(), kTinyPool, tiny_options())) {
-    mine.run([&](Transaction& tx) {
-      for (Ptr<Cell>& cell : cells) cell = tx.make<Cell>();
-    });
-    pool_.checkpoint();
-  }
-
-  // By the other session, in one transaction.
-  void add(std::initializer_list<int> to, std::int64_t amount) {
-    theirs.run([&](Transaction& tx) {
-      for (const int i : to) tx.write(cells[i]).value += amount;
-    });
-  }
-  std::int64_t read(Transaction& tx, int i) const { return tx.read(cells[i]).value; }
-
- private:
-  TempPath path_;
-  Pool pool_;
-
- public:
-  Session mine = pool_.session();
-  Session theirs = pool_.session();
-  Ptr<Cell> cells[8] = {};
+struct World : Cells {
+  Session theirs = pool.session();
+  World() : Cells(tiny_options()) { pool.checkpoint(); }
+  void add(std::initializer_list<int> to, std::int64_t amount) { Cells::add(theirs, to, amount); }
 };
 
 }  // namespace
@@ -47,7 +22,7 @@ TEST_CASE("a settled version beside a newer one of the same transaction starts a
   World world;
   int attempts = 0;
   bool torn = false;
-  const std::int64_t sum = world.mine.run([&](Transaction& tx) {
+  const std::int64_t sum = world.session.run([&](Transaction& tx) {
     const std::int64_t before = world.read(tx, 0);
     if (++attempts == 1) world.add({0, 1}, 5);
     const std::int64_t after = world.read(tx, 1);
@@ -63,7 +38,7 @@ TEST_CASE("a newer version among settled ones is validated at the end") {
   World world;
   world.add({1}, 7);  // newer than the floor
   int attempts = 0;
-  const std::int64_t sum = world.mine.run([&](Transaction& tx) {
+  const std::int64_t sum = world.session.run([&](Transaction& tx) {
     const std::int64_t newer = world.read(tx, 1);
     const std::int64_t settled = world.read(tx, 2);
     // Settled ones are not compared with it any more, so this is found at the end alone.
@@ -77,7 +52,7 @@ TEST_CASE("a newer version among settled ones is validated at the end") {
 TEST_CASE("a read-only transaction of settled versions is at its begin, whatever comes after") {
   World world;
   int attempts = 0;
-  const std::int64_t sum = world.mine.run([&](Transaction& tx) {
+  const std::int64_t sum = world.session.run([&](Transaction& tx) {
     const std::int64_t first = world.read(tx, 0);
     if (++attempts == 1) world.add({0, 4}, 3);  // not what is read from here on
     return first + world.read(tx, 1) + world.read(tx, 2);
@@ -89,20 +64,20 @@ TEST_CASE("a read-only transaction of settled versions is at its begin, whatever
 TEST_CASE("a writer validates settled versions too") {
   World world;
   int attempts = 0;
-  world.mine.run([&](Transaction& tx) {
+  world.session.run([&](Transaction& tx) {
     const std::int64_t seen = world.read(tx, 0);
     if (++attempts == 1) world.add({0}, 3);
     tx.write(world.cells[1]).value = seen;
   });
   CHECK(attempts == 2);
-  CHECK(world.mine.run([&](Transaction& tx) { return world.read(tx, 1); }) == 3);
+  CHECK(world.session.run([&](Transaction& tx) { return world.read(tx, 1); }) == 3);
 }
 
 TEST_CASE("one comparison after the last read serves a read-only transaction for validation") {
   World world;
   world.add({5}, 1);
   int attempts = 0;
-  const std::int64_t sum = world.mine.run([&](Transaction& tx) {
+  const std::int64_t sum = world.session.run([&](Transaction& tx) {
     std::int64_t total = world.read(tx, 0) + world.read(tx, 1) + world.read(tx, 2) +
                          world.read(tx, 3) + world.read(tx, 4);
     total += world.read(tx, 5);  // newer: all are compared
@@ -117,17 +92,7 @@ TEST_CASE("what was read is not read or written in another version by the same a
   for (const bool writes : {false, true}) {
     World world;
     world.add({0, 1}, 7);  // newer than the floor
-    int attempts = 0;
-    bool torn = false;
-    world.mine.run([&](Transaction& tx) {
-      const std::int64_t before = world.read(tx, 0);
-      if (++attempts == 1) world.add({0, 1}, 5);
-      const std::int64_t after = writes ? tx.write(world.cells[0]).value : world.read(tx, 0);
-      torn = torn || before != after;
-    });
-    INFO((writes ? "written" : "read"));
-    CHECK(attempts == 2);
-    CHECK_FALSE(torn);
+    check_that_none_is_torn(world, 0, writes);
   }
 }
 
@@ -135,7 +100,7 @@ TEST_CASE("what was read is read and written again whatever else changes") {
   World world;
   world.add({0, 1, 2}, 7);
   int attempts = 0;
-  world.mine.run([&](Transaction& tx) {
+  world.session.run([&](Transaction& tx) {
     std::int64_t sum = world.read(tx, 1) + world.read(tx, 0);
     if (++attempts == 1) world.add({2}, 1);
     sum += world.read(tx, 1) + tx.write(world.cells[0]).value;
