@@ -39,6 +39,7 @@
 #include "base/assert.h"
 #include "base/fence.h"
 #include "base/mutant.h"
+#include "base/replace.h"
 #include "base/scaled.h"
 
 namespace sp3::base {
@@ -96,7 +97,7 @@ class EpochDomain {
       --habit.unpins;
       return unpin(who);
     }
-    if (!habit.rests) habit.rests = true;
+    replace(habit.rests, true);
     Announcements::Word& word = announced_.of(who);
     word.store(word.load(std::memory_order_relaxed) | kResting, std::memory_order_release);
   }

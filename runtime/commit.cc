@@ -16,6 +16,7 @@
 #include <sp3/error.h>
 
 #include "base/mutant.h"
+#include "base/replace.h"
 #include "emu/spin.h"
 #include "emu/spin_lock.h"
 #include "emu/step.h"
@@ -159,7 +160,7 @@ bool SessionCore::reserve_in_new_run(std::uint64_t bytes) {
 // can change. REQUIRES: announced.
 [[gnu::always_inline]] inline bool SessionCore::goes_on_lone() {
   if (!is_lone()) {
-    if (locks_alone_) locks_alone_ = false;
+    base::replace(locks_alone_, false);
     return true;
   }
   locks_alone_ = !company_.has_carriers() || mutant(Mutant::lone_commit_ignores_carriers);

@@ -12,9 +12,9 @@
 //
 // Either (3) sees the other, and the transaction starts over, now with notes and locks; or (4) sees
 // the announcement, and whoever comes touches no object before the commit has its stamp, when all
-// that it writes is locked and nothing that it has read has changed. A read looks
-// here after it has seen the object, and what the other writes it writes after it was counted: so
-// what was read is as it was when nobody else was there.
+// that it writes is locked and nothing that it has read has changed. A read looks here after it has
+// seen the object, and what the other writes it writes after it was counted: so what was read is as
+// it was when nobody else was there.
 //
 // Carriers of a checkpoint lock objects too, but change nothing that anybody reads. They are
 // counted apart: while there are any, the lone session locks as others do, and starts nothing over.

@@ -16,6 +16,7 @@
 #include <sp3/options.h>
 
 #include "base/align.h"
+#include "base/replace.h"
 #include "base/tid.h"
 #include "emu/spin.h"
 #include "emu/touch.h"
@@ -33,9 +34,7 @@ class Contention {
 
   // A transaction: begin(), then for each attempt pass_gate(), and note_failure() if it failed; and
   // in the end, however it ends, leave_gate().
-  void begin() noexcept {
-    if (failures_ != 0) failures_ = 0;
-  }
+  void begin() noexcept { base::replace(failures_, 0U); }
   void note_failure() noexcept {
     ++failures_;
     remembers_ = kRemembered;

@@ -47,8 +47,7 @@ void SessionCore::fail_without_locks() const {
 [[gnu::always_inline]] inline std::uint64_t SessionCore::make_object(const detail::TypeInfo& type,
                                                                      void** storage) {
   begin_operation();
-  if (policy_ == CommitPolicy::ideal) [[unlikely]]
-    fail_without_locks();
+  require_locks();
   std::vector<index::Place>& free = find_slots(type);
   const index::Place place = free.back();
   WriteEntry& entry = writes_.add({.place = place,
@@ -76,8 +75,7 @@ std::uint64_t SessionCore::make(const detail::TypeInfo& type, void** storage) {
 
 void SessionCore::destroy(std::uint64_t offset, const detail::TypeInfo& type) {
   begin_operation();
-  if (policy_ == CommitPolicy::ideal) [[unlikely]]
-    fail_without_locks();
+  require_locks();
   WriteEntry* own = writes_.find(offset);
   if (own == nullptr) {
     open_for_write(offset, type, WriteMode::destroy);

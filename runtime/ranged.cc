@@ -202,7 +202,7 @@ inline void RangedAccess::all_or_nothing(Changes&& changes) {
 }
 
 void RangedAccess::destroy(std::uint64_t object) {
-  if (core_.policy_ == CommitPolicy::ideal) core_.fail_without_locks();
+  core_.require_locks();
   header(object);
   take_whole(object);
   all_or_nothing([&] {

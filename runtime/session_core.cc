@@ -9,6 +9,7 @@
 
 #include "base/fence.h"
 #include "base/mutant.h"
+#include "base/replace.h"
 #include "base/scope_exit.h"
 #include "emu/touch.h"
 #include "runtime/pool_core.h"
@@ -163,7 +164,7 @@ SessionCore::Outcome SessionCore::finish_exception() {
 }
 
 [[gnu::always_inline]] inline void SessionCore::begin_attempt() {
-  if (doomed_) doomed_ = false;
+  base::replace(doomed_, false);
   reads_.clear();
   SP3_ASSERT(writes_.empty() && !reading_);
   // Whoever runs alone may want our slots.

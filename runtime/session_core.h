@@ -182,6 +182,10 @@ class SessionCore {
   [[gnu::noinline]] void* make_copy(std::uint64_t offset, const detail::TypeInfo& type);
   std::byte* own_copy(std::uint64_t offset, const detail::TypeInfo& type);
   void check_own(const WriteEntry& own, const detail::TypeInfo& type);
+  void require_locks() const {
+    if (policy_ == CommitPolicy::ideal) [[unlikely]]
+      fail_without_locks();
+  }
   [[noreturn]] void fail_without_locks() const;
   void claim(WriteEntry& entry);
   [[noreturn]] void conflict(Conflict reason);

@@ -182,7 +182,6 @@ index::Seen SessionCore::observe(index::Place place, std::uint64_t offset) {
 }
 
 void SessionCore::admit_newer(const index::Seen& seen) {
-  if (is_lone()) return start_over_in_company();
   if (reads_.size() + writes_.size() == 1) return;  // one version alone is consistent
   if (seen.stamp() >= snapshot_) revalidate();
 }
@@ -199,7 +198,7 @@ void SessionCore::admit_newer_read(const index::Seen& seen) {
 // are compared again each time, and many the first time, which costs less than the clock; after
 // that a snapshot is bought, below which nothing needs a comparison.
 void SessionCore::revalidate() {
-  if (is_lone()) return start_over_in_company();
+  if (is_lone()) return;  // it looked for company when it saw the version
   if (policy_ == CommitPolicy::ideal) return;
   if (mutant(Mutant::reads_not_compared)) return;
   const std::size_t seen = reads_.size() + writes_.size();
