@@ -6,6 +6,7 @@
 #include <sp3/range_lock.h>
 
 #include "base/assert.h"
+#include "base/fence.h"
 #include "rangelock/domain.h"
 #include "rangelock/hook.h"
 #include "rangelock/wait_queue.h"
@@ -23,24 +24,41 @@ namespace rangelock {
 
 // `attempt(claim)`: as BlockingRangeLock::attempt, but nobody asks for the blocker.
 template <class Attempt>
-[[gnu::always_inline]] inline RangeHandle BlockingRangeLock::try_acquire_by(
-    RangeOwner& by, std::uint64_t begin, std::uint64_t end, RangeMode mode, Attempt&& attempt) {
-  rangelock::OwnerCore& owner = by.core();
+[[gnu::always_inline]] inline void BlockingRangeLock::try_fill_by(RangeHandle& handle,
+                                                                  rangelock::OwnerCore& owner,
+                                                                  std::uint64_t begin,
+                                                                  std::uint64_t end, RangeMode mode,
+                                                                  Attempt&& attempt) {
   if (begin >= end) [[unlikely]]
     rangelock::refuse_range({begin, end});
   if (&owner.domain != domain_) [[unlikely]]
     rangelock::refuse_owner();
-  RangeHandle handle(owner, begin, end, mode);
   if ((fifo_ && is_overtaking({&handle.claim_.range, 1}, mode)) || !attempt(handle.claim_))
       [[unlikely]] {
     owner.contended.add(1);
     handle.lock_ = nullptr;
-    handle.claim_.place[0] = handle.claim_.place[1] = 0;
-    return handle;
+    handle.claim_.place = 0;
+    return;
   }
   owner.acquired.add(1);
   handle.lock_ = this;
-  return handle;
+}
+
+// Where nothing is in the way: `take()` returns where the handle finds the range, or 0 if it is not
+// that simple, and then `otherwise()` is called, try_fill_by for instance. A function that calls
+// that last, and nothing else, has no registers to save.
+template <class Take, class Otherwise>
+[[gnu::always_inline]] inline void BlockingRangeLock::try_fill_at_once(
+    RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin, std::uint64_t end,
+    Take&& take, Otherwise&& otherwise) {
+  if (begin >= end || &owner.domain != domain_ || fifo_) [[unlikely]]
+    return otherwise();
+  const std::uintptr_t place = take();
+  if (place == 0) [[unlikely]]
+    return otherwise();
+  handle.claim_.place = place;
+  handle.lock_ = this;
+  owner.acquired.add(1);
 }
 
 // `release(claim)`: unlocks what an attempt took.
@@ -55,6 +73,22 @@ template <class Release>
   handle.lock_ = nullptr;
   rangelock::hook(rangelock::Hook::before_unlock);
   release(handle.claim_);
+}
+
+// The same without a hook: `release(claim)` returns false, and has done nothing, if it is not that
+// simple; then `otherwise()` is called.
+template <class Release, class Otherwise>
+[[gnu::always_inline]] inline void BlockingRangeLock::release_at_once(RangeHandle& handle,
+                                                                      Release&& release,
+                                                                      Otherwise&& otherwise) {
+  if (handle.lock_ != this || rangelock::is_hooked() || !release(handle.claim_)) [[unlikely]]
+    return otherwise();
+  rangelock::OwnerCore& owner = *handle.claim_.owner;
+  SP3_ASSERT(owner.held() > 0);
+  owner.released.add(1);
+  handle.lock_ = nullptr;
+  base::light_fence();  // between the unlock and the look for waiters: see WaitQueue::enter
+  queue_->released(handle.claim_.range);
 }
 
 }  // namespace sp3

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/fence.h"
+#include "base/prefetch.h"
 #include "base/scope_exit.h"
-#include "emu/spin.h"
 #include "rangelock/fast_path.h"
 #include "rangelock/hook.h"
 
@@ -17,9 +18,20 @@ namespace sp3::rangelock {
 
 namespace {
 
-// What place[0] says of a handle: the address of a slot's begin, or one of these.
-constexpr std::uintptr_t kInLists = 1;   // wide: place[1] is the node
-constexpr std::uintptr_t kOverflow = 2;  // narrow, without a slot: place[1] is the node
+// What a handle's place says: above an address of 48 bits, what is there.
+constexpr unsigned kKindShift = 48;
+constexpr std::uintptr_t kAddressMask = (std::uintptr_t{1} << kKindShift) - 1;
+enum Kind : std::uintptr_t {
+  kInSlot,      // narrow, in one bucket: the slot (BucketState::place_of)
+  kInLists,     // wide: the node
+  kOverflow,    // narrow, without a slot: the node
+  kInTwoSlots,  // narrow: the first bucket's slot; the second's, in the bucket of the last granule,
+                // is the kind less this
+};
+
+std::uintptr_t place_in(Kind kind, const Node* node) noexcept {
+  return kind << kKindShift | link_to(node);
+}
 
 constexpr std::uint64_t kMaxGranule = std::uint64_t{1} << 30;
 constexpr std::size_t kMaxBuckets = std::size_t{1} << 30;
@@ -35,11 +47,6 @@ unsigned checked_shift(const RangeLockOptions& options) {
   check_power("granule", options.granule, 1, kMaxGranule);
   check_power("number of buckets", options.buckets, 64, kMaxBuckets);
   return static_cast<unsigned>(std::countr_zero(options.granule));
-}
-
-void release_slot(std::uintptr_t place) noexcept {
-  // (8) release: the critical section happens before whoever finds the slot free (9).
-  reinterpret_cast<std::atomic<std::uint64_t>*>(place)->store(kFree, std::memory_order_release);
 }
 
 }  // namespace
@@ -58,91 +65,80 @@ GridCore::GridCore(const RangeLockOptions& options, WaitQueue& queue)
   void* const memory =
       ::operator new[](bucket_count_ * sizeof(Bucket), std::align_val_t{alignof(Bucket)});
   buckets_.reset(static_cast<Bucket*>(memory));
-  for (std::size_t i = 0; i < bucket_count_; ++i) {
-    Bucket* const bucket = ::new (&buckets_[i]) Bucket{};
-    for (auto& begin : bucket->begin) begin.store(kFree, std::memory_order_relaxed);
-  }
+  for (std::size_t i = 0; i < bucket_count_; ++i) ::new (&buckets_[i]) Bucket{};
 }
 
-// Takes the bucket, and shows in the summary that it may have something.
-inline Bucket& GridCore::enter(std::size_t index) noexcept {
-  Bucket& bucket = buckets_[index];
-  // (7) acquire: pairs with (6). seq_cst, store buffering: before lists_matter looks.
-  if (bucket.busy.exchange(1, std::memory_order_seq_cst) != 0) [[unlikely]]
-    wait_to_enter(bucket);
-  if (bucket.shown.load(std::memory_order_relaxed) == 0) [[unlikely]]
+inline BucketState::Seen GridCore::enter(std::size_t index) noexcept {
+  const BucketState::Seen seen = buckets_[index].state.enter();
+  if (!seen.is_shown()) [[unlikely]]
     show(index);
-  return bucket;
-}
-
-[[gnu::noinline]] void GridCore::wait_to_enter(Bucket& bucket) noexcept {
-  emu::Spin spin;
-  do {
-    while (bucket.busy.load(std::memory_order_relaxed) != 0) spin.pause();
-  } while (bucket.busy.exchange(1, std::memory_order_seq_cst) != 0);
+  return seen;
 }
 
 // REQUIRES: inside the bucket.
 [[gnu::noinline]] void GridCore::show(std::size_t index) noexcept {
-  buckets_[index].shown.store(1, std::memory_order_relaxed);
+  buckets_[index].state.show();
   // seq_cst, store buffering: before lists_matter looks.
   summary_[index / 64].fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_seq_cst);
   hook(Hook::inside_bucket);
 }
 
-// A free slot, kFull, or kConflict and what the range conflicts with. REQUIRES: inside the bucket.
-inline unsigned GridCore::find_slot(const Bucket& bucket, const Range& range, RangeMode mode,
-                                    Blocker& blocker) noexcept {
-  std::uint64_t begin[kSlots];
-  // (9) acquire: pairs with (8).
-#pragma GCC unroll 4
-  for (unsigned slot = 0; slot < kSlots; ++slot) {
-    begin[slot] = bucket.begin[slot].load(std::memory_order_acquire);
-  }
-#pragma GCC unroll 4
-  for (unsigned slot = 0; slot < kSlots; ++slot) {
-    if (begin[slot] >= range.end) continue;  // a free slot begins behind every range
-    const std::uint64_t end = begin[slot] + bucket.length[slot].load(std::memory_order_relaxed);
-    if (end <= range.begin) continue;
-    const bool shared = ((bucket.modes.load(std::memory_order_relaxed) >> slot) & 1) != 0;
-    if (shared && mode == RangeMode::shared) continue;
-    blocker = {{begin[slot], end}, shared ? RangeMode::shared : RangeMode::exclusive};
+// A free slot, kFull, or kConflict and what the range conflicts with. `seen`: as we entered; a slot
+// may be free since, and is refused as if not. REQUIRES: inside the bucket.
+inline unsigned GridCore::find_slot(const Bucket& bucket, BucketState::Seen seen,
+                                    const Range& range, RangeMode mode, Blocker& blocker) noexcept {
+  unsigned free_slot = kFull;
+  for (unsigned slot = kSlots; slot-- > 0;) {
+    if (seen.is_free(slot)) {
+      free_slot = slot;
+      continue;
+    }
+    // relaxed, both: written inside the bucket, before we entered.
+    const std::uint64_t begin = bucket.begin[slot].load(std::memory_order_relaxed);
+    const std::uint64_t end = begin + bucket.length[slot].load(std::memory_order_relaxed);
+    const RangeMode held = seen.mode(slot);
+    if (!conflict({begin, end}, held, range, mode)) continue;
+    blocker = {{begin, end}, held};
     return kConflict;
   }
-#pragma GCC unroll 4
-  for (unsigned slot = 0; slot < kSlots; ++slot) {
-    if (begin[slot] == kFree) return slot;
-  }
-  return kFull;
+  return free_slot;
 }
 
-// REQUIRES: inside the bucket; the slot is free.
-inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const OwnerCore& owner,
-                                          const Range& range, RangeMode mode) noexcept {
+// REQUIRES: inside the bucket. relaxed: leaving it releases.
+inline void GridCore::write_range(Bucket& bucket, unsigned slot, const OwnerCore& owner,
+                                  const Range& range) noexcept {
+  bucket.begin[slot].store(range.begin, std::memory_order_relaxed);
   bucket.length[slot].store(static_cast<std::uint32_t>(range.end - range.begin),
                             std::memory_order_relaxed);
   bucket.owner[slot].store(static_cast<std::uint16_t>(owner.number), std::memory_order_relaxed);
-  const unsigned modes = bucket.modes.load(std::memory_order_relaxed);
-  if (modes != 0 || mode == RangeMode::shared) [[unlikely]] {
-    const unsigned bit = 1U << slot;
-    bucket.modes.store(
-        static_cast<std::uint8_t>(mode == RangeMode::shared ? modes | bit : modes & ~bit),
-        std::memory_order_relaxed);
-  }
-  // release: introspection finds the length that belongs to the begin.
-  bucket.begin[slot].store(range.begin, std::memory_order_release);
-  return reinterpret_cast<std::uintptr_t>(&bucket.begin[slot]);
+}
+
+// REQUIRES: inside the bucket; the slot is free.
+inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot,
+                                          const Claim& claim) noexcept {
+  write_range(bucket, slot, *claim.owner, claim.range);
+  bucket.state.fill(slot, claim.mode);
+  return bucket.state.place_of(slot);
+}
+
+// The same in two buckets. The second is the one with the higher index: release() finds it by that.
+void GridCore::fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Bucket& second,
+                          unsigned second_slot) noexcept {
+  SP3_ASSERT(&first < &second);
+  const std::uintptr_t kind = kInTwoSlots + second_slot;
+  claim.place = kind << kKindShift | fill_slot(first, first_slot, claim);
+  fill_slot(second, second_slot, claim);
 }
 
 [[gnu::noinline]] bool GridCore::attempt_in_one(Claim& claim, std::size_t index, Blocker& blocker) {
-  Bucket& bucket = enter(index);
-  const unsigned slot = find_slot(bucket, claim.range, claim.mode, blocker);
-  if (slot >= kSlots || lists_matter(bucket)) [[unlikely]] {
+  Bucket& bucket = buckets_[index];
+  const BucketState::Seen seen = enter(index);
+  const unsigned slot = find_slot(bucket, seen, claim.range, claim.mode, blocker);
+  if (slot >= kSlots || lists_matter(seen)) [[unlikely]] {
     return attempt_with_lists(claim, bucket, slot, bucket, slot, blocker);
   }
-  claim.place[0] = fill_slot(bucket, slot, *claim.owner, claim.range, claim.mode);
-  claim.place[1] = 0;
-  leave(bucket);
+  claim.place = fill_slot(bucket, slot, claim);
+  bucket.state.leave();
   return true;
 }
 
@@ -151,19 +147,21 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
   const std::size_t a = bucket_index(claim.range.begin >> shift_);
   const std::size_t b = bucket_index((claim.range.end - 1) >> shift_);
   if (a == b) return attempt_in_one(claim, a, blocker);
-  Bucket& first = enter(std::min(a, b));
-  Bucket& second = enter(std::max(a, b));
-  const unsigned first_slot = find_slot(first, claim.range, claim.mode, blocker);
+  Bucket& first = buckets_[std::min(a, b)];
+  Bucket& second = buckets_[std::max(a, b)];
+  const BucketState::Seen first_seen = enter(std::min(a, b));
+  const BucketState::Seen second_seen = enter(std::max(a, b));
+  const unsigned first_slot = find_slot(first, first_seen, claim.range, claim.mode, blocker);
   const unsigned second_slot =
-      first_slot == kConflict ? kConflict : find_slot(second, claim.range, claim.mode, blocker);
-  if (first_slot >= kSlots || second_slot >= kSlots || lists_matter(first) || lists_matter(second))
-      [[unlikely]] {
+      first_slot == kConflict ? kConflict
+                              : find_slot(second, second_seen, claim.range, claim.mode, blocker);
+  if (first_slot >= kSlots || second_slot >= kSlots || lists_matter(first_seen) ||
+      lists_matter(second_seen)) [[unlikely]] {
     return attempt_with_lists(claim, first, first_slot, second, second_slot, blocker);
   }
-  claim.place[0] = fill_slot(first, first_slot, *claim.owner, claim.range, claim.mode);
-  claim.place[1] = fill_slot(second, second_slot, *claim.owner, claim.range, claim.mode);
-  leave(second);
-  leave(first);
+  fill_slots(claim, first, first_slot, second, second_slot);
+  second.state.leave();
+  first.state.leave();
   return true;
 }
 
@@ -174,27 +172,25 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
                                                     unsigned first_slot, Bucket& second,
                                                     unsigned second_slot, Blocker& blocker) {
   const base::ScopeExit leave_both([&] {
-    if (&second != &first) leave(second);
-    leave(first);
+    if (&second != &first) second.state.leave();
+    first.state.leave();
   });
   if (first_slot == kConflict || second_slot == kConflict) return false;
   OwnerCore& owner = *claim.owner;
   if (first_slot != kFull && second_slot != kFull) {
     if (ordered_.find_conflict(owner, claim.range, claim.mode, blocker)) return false;
-    claim.place[0] = fill_slot(first, first_slot, *claim.owner, claim.range, claim.mode);
-    claim.place[1] = &first == &second
-                         ? 0
-                         : fill_slot(second, second_slot, *claim.owner, claim.range, claim.mode);
+    if (&first == &second) {
+      claim.place = fill_slot(first, first_slot, claim);
+    } else {
+      fill_slots(claim, first, first_slot, second, second_slot);
+    }
     return true;
   }
   Node* const node = ordered_.attempt(owner, claim.range, claim.mode, blocker);
   if (node == nullptr) return false;
-  // relaxed: we are inside; see lists_matter. It hands on what was released with (10), like every
-  // read-modify-write.
-  first.overflow.fetch_add(1, std::memory_order_relaxed);
-  if (&second != &first) second.overflow.fetch_add(1, std::memory_order_relaxed);
-  claim.place[0] = kOverflow;
-  claim.place[1] = link_to(node);
+  first.state.count_overflow();
+  if (&second != &first) second.state.count_overflow();
+  claim.place = place_in(kOverflow, node);
   return true;
 }
 
@@ -208,8 +204,7 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
     wide_.fetch_sub(1, std::memory_order_release);  // as in release_in_lists
     return false;
   }
-  claim.place[0] = kInLists;
-  claim.place[1] = link_to(node);
+  claim.place = place_in(kInLists, node);
   return true;
 }
 
@@ -225,29 +220,35 @@ inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const O
   return attempt(claim, blocker);
 }
 
-// One granule, nobody in its bucket, no wide range, no overflow, a free slot: that is nearly
-// always. Everything else starts again in attempt.
-[[gnu::always_inline]] inline bool GridCore::attempt_alone(const OwnerCore& owner, Range range,
-                                                           RangeMode mode,
-                                                           std::uintptr_t (&place)[2]) noexcept {
+// One granule, nothing in its bucket and nobody inside, no wide range: that is nearly always.
+// Everything else starts again in attempt.
+[[gnu::always_inline]] inline std::uintptr_t GridCore::attempt_alone(const OwnerCore& owner,
+                                                                     Range range,
+                                                                     RangeMode mode) noexcept {
   const std::uint64_t granule = range.begin >> shift_;
   if ((range.end - 1) >> shift_ != granule) [[unlikely]]
-    return false;
+    return 0;
   Bucket& bucket = buckets_[bucket_index(granule)];
-  // As in enter (7).
-  if (bucket.busy.exchange(1, std::memory_order_seq_cst) != 0) [[unlikely]]
-    return false;
-  Blocker blocker;
-  const unsigned slot = find_slot(bucket, range, mode, blocker);
-  if (slot >= kSlots || bucket.shown.load(std::memory_order_relaxed) == 0 || lists_matter(bucket))
-      [[unlikely]] {
-    leave(bucket);
-    return false;
+  if (!bucket.state.try_enter_and_fill(mode)) [[unlikely]]
+    return 0;
+  const std::uintptr_t place = bucket.state.place_of(0);
+  // As lists_matter: nothing is in the lists because of this bucket.
+  if (wide_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+    BucketState::free(place);
+    bucket.state.leave();
+    return 0;
   }
-  place[0] = fill_slot(bucket, slot, owner, range, mode);
-  place[1] = 0;
-  leave(bucket);
-  return true;
+  write_range(bucket, 0, owner, range);
+  bucket.state.leave();
+  return place;
+}
+
+inline void GridCore::ask_ahead(const Range& range) const noexcept {
+  const std::uint64_t first = range.begin >> shift_;
+  const std::uint64_t last = (range.end - 1) >> shift_;
+  if (last - first > 1) return;  // wide, or nothing
+  base::prefetch_for_write(&buckets_[bucket_index(first)].state);
+  if (last != first) base::prefetch_for_write(&buckets_[bucket_index(last)].state);
 }
 
 // Whether a held narrow range conflicts. Visits the buckets of the range's granules, or those whose
@@ -279,60 +280,78 @@ bool GridCore::find_narrow(const Range& range, RangeMode mode, Blocker& blocker)
 // slot by then.
 bool GridCore::visit_bucket(std::size_t index, const Range& range, RangeMode mode,
                             Blocker& blocker) noexcept {
-  Bucket& bucket = enter(index);
-  const bool found = find_slot(bucket, range, mode, blocker) == kConflict;
-  const auto is_free = [](const auto& begin) {
-    return begin.load(std::memory_order_relaxed) == kFree;
-  };
-  if (!found && std::ranges::all_of(bucket.begin, is_free)) {
+  Bucket& bucket = buckets_[index];
+  const BucketState::Seen seen = enter(index);
+  const bool found = find_slot(bucket, seen, range, mode, blocker) == kConflict;
+  if (!seen.has_ranges()) {
     // relaxed: whoever enters next finds both cleared, by (6) and (7), and sets them again.
-    bucket.shown.store(0, std::memory_order_relaxed);
-    // release: the critical sections of those whose slots we found free (9) happen before a wide
+    bucket.state.hide();
+    // release: the critical sections of those whose slots we found free happen before a wide
     // range that does not come here because the bit is clear.
     summary_[index / 64].fetch_and(~(std::uint64_t{1} << (index % 64)), std::memory_order_release);
   }
-  leave(bucket);
+  bucket.state.leave();
   return found;
 }
 
-inline void GridCore::release(const Claim& claim) noexcept {
-  if (claim.place[0] <= kOverflow) [[unlikely]]
-    return release_in_lists(claim);
-  release_slot(claim.place[0]);
-  if (claim.place[1] != 0) [[unlikely]]
-    release_slot(claim.place[1]);
+inline bool GridCore::release_alone(const Claim& claim) noexcept {
+  if (claim.place >> kKindShift != kInSlot) [[unlikely]]
+    return false;
+  BucketState::free(claim.place);
+  return true;
+}
+
+void GridCore::release(const Claim& claim) noexcept {
+  const std::uintptr_t kind = claim.place >> kKindShift;
+  if (kind == kInLists || kind == kOverflow) return release_in_lists(claim);
+  BucketState::free(claim.place & kAddressMask);
+  if (kind != kInSlot) {
+    const std::size_t second = std::max(bucket_index(claim.range.begin >> shift_),
+                                        bucket_index((claim.range.end - 1) >> shift_));
+    const auto slot = static_cast<unsigned>(kind - kInTwoSlots);
+    BucketState::free(buckets_[second].state.place_of(slot));
+  }
   base::light_fence();  // between the slots and the look for waiters: see WaitQueue::enter
   queue_.released(claim.range);
 }
 
-[[gnu::noinline]] void GridCore::release_in_lists(const Claim& claim) noexcept {
-  ordered_.release(*claim.owner, unmarked_node_of(claim.place[1]), claim.range);
+void GridCore::release_in_lists(const Claim& claim) noexcept {
+  ordered_.release(*claim.owner, unmarked_node_of(claim.place & kAddressMask), claim.range);
   // After: who still counts us only searches the lists in vain. (10) release: the critical section
-  // happens before whoever does not search the lists, because nothing is counted any more (11).
-  if (claim.place[0] == kInLists) {
+  // happens before whoever does not search the lists, because nothing is counted any more.
+  if (claim.place >> kKindShift == kInLists) {
     wide_.fetch_sub(1, std::memory_order_release);
     return;
   }
   const std::size_t first = bucket_index(claim.range.begin >> shift_);
   const std::size_t second = bucket_index((claim.range.end - 1) >> shift_);
-  buckets_[first].overflow.fetch_sub(1, std::memory_order_release);
-  if (second != first) buckets_[second].overflow.fetch_sub(1, std::memory_order_release);
+  buckets_[first].state.uncount_overflow();
+  if (second != first) buckets_[second].state.uncount_overflow();
 }
 
 void GridCore::list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const {
+  struct Held {
+    Range range;
+    RangeMode mode;
+    std::uint32_t owner;
+  };
   for (std::size_t index = 0; index < bucket_count_; ++index) {
-    const Bucket& bucket = buckets_[index];
+    Bucket& bucket = buckets_[index];
+    if (!bucket.state.look().has_ranges()) continue;
+    Held found[kSlots];
+    unsigned count = 0;
+    const BucketState::Seen seen = bucket.state.enter();
     for (unsigned slot = 0; slot < kSlots; ++slot) {
-      const std::uint64_t begin = bucket.begin[slot].load(std::memory_order_acquire);
+      const std::uint64_t begin = bucket.begin[slot].load(std::memory_order_relaxed);
       // A range in two buckets is told by the first of its granules.
-      if (begin == kFree || bucket_index(begin >> shift_) != index) continue;
-      const bool shared = ((bucket.modes.load(std::memory_order_relaxed) >> slot) & 1) != 0;
-      const Range range{begin, begin + bucket.length[slot].load(std::memory_order_relaxed)};
-      const std::uint32_t number = bucket.owner[slot].load(std::memory_order_relaxed);
-      // Another range may have come meanwhile; then this is neither.
-      if (bucket.begin[slot].load(std::memory_order_acquire) != begin) continue;
-      holders.push_back({range, shared ? RangeMode::shared : RangeMode::exclusive,
-                         owner.domain.token_of(number)});
+      if (seen.is_free(slot) || bucket_index(begin >> shift_) != index) continue;
+      found[count++] = {{begin, begin + bucket.length[slot].load(std::memory_order_relaxed)},
+                        seen.mode(slot),
+                        bucket.owner[slot].load(std::memory_order_relaxed)};
+    }
+    bucket.state.leave();
+    for (const Held& held : std::span(found, count)) {
+      holders.push_back({held.range, held.mode, owner.domain.token_of(held.owner)});
     }
   }
   ordered_.list_holders(owner, holders);
@@ -357,17 +376,40 @@ bool GridRangeLock::attempt(rangelock::Claim& claim, rangelock::Blocker& blocker
   return core_->attempt(claim, blocker);
 }
 
-RangeHandle GridRangeLock::try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
-                                       RangeMode mode) {
-  return try_acquire_by(owner, begin, end, mode, [&](rangelock::Claim& claim) {
-    return core_->attempt_alone(owner.core(), {begin, end}, mode, claim.place) ||
-           core_->attempt(claim);
-  });
+void GridRangeLock::try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
+                             std::uint64_t end, RangeMode mode) {
+  try_fill_at_once(
+      handle, owner, begin, end,
+      [&] {
+        return core_->attempt_alone(owner, {begin, end}, mode);
+      },
+      [&] { try_fill_slowly(handle, owner, begin, end, mode); });
+}
+
+[[gnu::noinline]] void GridRangeLock::try_fill_slowly(RangeHandle& handle,
+                                                      rangelock::OwnerCore& owner,
+                                                      std::uint64_t begin, std::uint64_t end,
+                                                      RangeMode mode) {
+  try_fill_by(handle, owner, begin, end, mode,
+              [this](rangelock::Claim& claim) { return core_->attempt(claim); });
 }
 
 void GridRangeLock::release_handle(RangeHandle& handle) {
+  release_at_once(
+      handle, [this](const rangelock::Claim& claim) { return core_->release_alone(claim); },
+      [&] { release_slowly(handle); });
+}
+
+[[gnu::noinline]] void GridRangeLock::release_slowly(RangeHandle& handle) {
   release_by(handle, [this](const rangelock::Claim& claim) { core_->release(claim); });
 }
+
+void GridRangeLock::ask_ahead(std::span<const Range> ranges) const noexcept {
+  for (const Range& range : ranges) core_->ask_ahead(range);
+}
+
+// To unlock is a store, which waits for its line without keeping anything else waiting.
+void GridRangeLock::ask_ahead(std::span<const RangeHandle>) const noexcept {}
 
 void GridRangeLock::list_holders(std::vector<RangeHolder>& holders) const {
   const rangelock::Guest guest(domain());

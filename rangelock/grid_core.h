@@ -5,23 +5,14 @@
 // they meet in its bucket. All others are wide: they are linked in the ordered lists, and then look
 // at the buckets that they cover.
 //
-//   Bucket, one cache line:
-//     byte  0  begin[0..3]     kFree, or the begin of the range in the slot
-//          32  length[0..3]
-//          48  owner[0..3]
-//          56  busy            a spin lock, mostly for about twenty instructions
-//          57  modes           bit i: slot i is held shared
-//          58  shown           whether its summary bit is set; saves a look at the summary
-//          60  overflow        narrow ranges of this bucket that found no free slot: in the lists
-//
-// Locking a narrow range takes one atomic exchange (busy) and stores; unlocking it one store
-// (begin).
+// Locking a narrow range whose bucket is empty takes one atomic compare-and-swap and stores,
+// unlocking it one store (bucket.h).
 //
 // Wide and narrow ranges meet through two words that are nearly always only read: `wide_`, how many
 // wide ranges there are, and the summary, a bit for each bucket that may have anything in its
-// slots. A narrow acquisition takes busy, sets its summary bit if it is not set, and then looks at
-// wide_; a wide one counts itself in wide_, then visits the buckets whose bit is set and waits
-// while they are busy. So of two that conflict at least one sees the other. A wide one clears the
+// slots. A narrow acquisition enters, sets its summary bit if it is not set, and then looks at wide_;
+// a wide one counts itself in wide_, then visits the buckets whose bit is set and waits while
+// somebody is inside. So of two that conflict at least one sees the other. A wide one clears the
 // bits of buckets that it finds empty, which is why it pays only for those used since.
 //
 // A narrow acquisition searches the lists, or enters them, inside its bucket. There it may take
@@ -38,25 +29,10 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "rangelock/bucket.h"
 #include "rangelock/ordered_core.h"
 
 namespace sp3::rangelock {
-
-inline constexpr unsigned kSlots = 4;
-inline constexpr std::uint64_t kFree = kRangeMax;  // no range begins there
-
-struct alignas(base::kCacheLine) Bucket {
-  std::atomic<std::uint64_t> begin[kSlots];
-  std::atomic<std::uint32_t> length[kSlots];
-  std::atomic<std::uint16_t> owner[kSlots];
-  std::atomic<std::uint8_t> busy;
-  std::atomic<std::uint8_t> modes;
-  std::atomic<std::uint8_t> shown;
-  std::atomic<std::uint32_t> overflow;
-};
-static_assert(sizeof(Bucket) == base::kCacheLine);
-static_assert(offsetof(Bucket, length) == 32 && offsetof(Bucket, owner) == 48 &&
-              offsetof(Bucket, busy) == 56 && offsetof(Bucket, overflow) == 60);
 
 class GridCore {
  public:
@@ -65,10 +41,14 @@ class GridCore {
 
   bool attempt(Claim& claim, Blocker& blocker);
   bool attempt(Claim& claim);  // if nobody asks for the blocker
-  // Takes the range if that needs one bucket only; false if it is not as simple as that.
-  bool attempt_alone(const OwnerCore& owner, Range range, RangeMode mode,
-                     std::uintptr_t (&place)[2]) noexcept;
+  // Takes the range if that needs one bucket only, with nothing in it; 0 if it is not as simple as
+  // that, else where it is.
+  std::uintptr_t attempt_alone(const OwnerCore& owner, Range range, RangeMode mode) noexcept;
   void release(const Claim& claim) noexcept;
+  // Unlocks what is in one bucket only, without a look for waiters; false if it is not.
+  bool release_alone(const Claim& claim) noexcept;
+  // Asks for the buckets that an acquisition enters.
+  void ask_ahead(const Range& range) const noexcept;
   void list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const;
   // REQUIRES: nobody else uses the lock, now or later.
   void clear(OwnerCore& owner) noexcept { ordered_.clear(owner); }
@@ -81,24 +61,24 @@ class GridCore {
   [[nodiscard]] std::size_t bucket_index(std::uint64_t granule) const noexcept {
     return static_cast<std::size_t>(base::spread(granule) >> hash_shift_);
   }
-  Bucket& enter(std::size_t index) noexcept;
-  static void wait_to_enter(Bucket& bucket) noexcept;
+  // Enters, and shows in the summary that the bucket may have something.
+  BucketState::Seen enter(std::size_t index) noexcept;
   void show(std::size_t index) noexcept;
-  // (6) release: the slots are written before the next one inside (7) reads them.
-  static void leave(Bucket& bucket) noexcept { bucket.busy.store(0, std::memory_order_release); }
-  [[nodiscard]] bool lists_matter(const Bucket& bucket) const noexcept {
-    // (11) acquire, both: pairs with (10). seq_cst, store buffering: see wide_ above. A stale
-    // overflow cannot be too low: it rises inside the bucket, and falls later than what it counts.
-    return wide_.load(std::memory_order_seq_cst) != 0 ||
-           bucket.overflow.load(std::memory_order_acquire) != 0;
+  [[nodiscard]] bool lists_matter(BucketState::Seen seen) const noexcept {
+    // seq_cst, store buffering: see wide_ above. What was seen of overflow when we entered cannot
+    // be too low: it rises inside the bucket, and falls later than what it counts.
+    return wide_.load(std::memory_order_seq_cst) != 0 || seen.has_overflow();
   }
   // What a look at a bucket's slots finds.
   static constexpr unsigned kFull = kSlots;
   static constexpr unsigned kConflict = kSlots + 1;
-  static unsigned find_slot(const Bucket& bucket, const Range& range, RangeMode mode,
-                            Blocker& blocker) noexcept;
-  static std::uintptr_t fill_slot(Bucket& bucket, unsigned slot, const OwnerCore& owner,
-                                  const Range& range, RangeMode mode) noexcept;
+  static unsigned find_slot(const Bucket& bucket, BucketState::Seen seen, const Range& range,
+                            RangeMode mode, Blocker& blocker) noexcept;
+  static void write_range(Bucket& bucket, unsigned slot, const OwnerCore& owner,
+                          const Range& range) noexcept;
+  static std::uintptr_t fill_slot(Bucket& bucket, unsigned slot, const Claim& claim) noexcept;
+  static void fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Bucket& second,
+                         unsigned second_slot) noexcept;
 
   bool attempt_in_one(Claim& claim, std::size_t index, Blocker& blocker);
   bool attempt_in_two(Claim& claim, Blocker& blocker);

@@ -41,6 +41,10 @@ inline void hook(Hook at) {
   }
 }
 
+inline bool is_hooked() noexcept {
+  return detail::hook_function.load(std::memory_order_relaxed) != nullptr;
+}
+
 inline void install_hook(HookFunction function) noexcept {
   detail::hook_function.store(function, std::memory_order_release);
 }

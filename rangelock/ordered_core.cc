@@ -192,26 +192,36 @@ SkiplistRangeLock::~SkiplistRangeLock() {
 
 bool SkiplistRangeLock::attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) {
   const Node* const node = core_->attempt(*claim.owner, claim.range, claim.mode, blocker);
-  claim.place[0] = rangelock::link_to(node);
+  claim.place = rangelock::link_to(node);
   return node != nullptr;
 }
 
-RangeHandle SkiplistRangeLock::try_acquire(RangeOwner& owner, std::uint64_t begin,
-                                           std::uint64_t end, RangeMode mode) {
-  return try_acquire_by(
-      owner, begin, end, mode, [&](rangelock::Claim & claim) __attribute__((always_inline)) {
+void SkiplistRangeLock::try_fill(RangeHandle& handle, rangelock::OwnerCore& owner,
+                                 std::uint64_t begin, std::uint64_t end, RangeMode mode) {
+  // Not claim.range: that would be read back from memory.
+  const Range range{begin, end};
+  try_fill_by(
+      handle, owner, begin, end,
+      mode, [&](rangelock::Claim & claim) __attribute__((always_inline)) {
         rangelock::Blocker blocker;
-        const Node* const node = core_->attempt_inline(owner.core(), claim.range, mode, blocker);
-        claim.place[0] = rangelock::link_to(node);
-        claim.place[1] = 0;
+        const Node* const node = core_->attempt_inline(owner, range, mode, blocker);
+        claim.place = rangelock::link_to(node);
         return node != nullptr;
       });
 }
 
 void SkiplistRangeLock::release_handle(RangeHandle& handle) {
   release_by(handle, [this](const rangelock::Claim& claim) {
-    core_->release(*claim.owner, rangelock::unmarked_node_of(claim.place[0]), claim.range);
+    core_->release(*claim.owner, rangelock::unmarked_node_of(claim.place), claim.range);
   });
+}
+
+void SkiplistRangeLock::ask_ahead(std::span<const Range> ranges) const noexcept {
+  core_->exclusive().ask_ahead(ranges);
+}
+
+void SkiplistRangeLock::ask_ahead(std::span<const RangeHandle> handles) const noexcept {
+  for (const RangeHandle& handle : handles) core_->exclusive().ask_ahead(handle.range().begin);
 }
 
 void SkiplistRangeLock::list_holders(std::vector<RangeHolder>& holders) const {

@@ -51,6 +51,7 @@ class OrderedCore {
   bool find_conflict(OwnerCore& owner, const Range& range, RangeMode mode, Blocker& blocker);
   // Gives all nodes to the owner's pool. REQUIRES: nobody else uses the lock, now or later.
   void clear(OwnerCore& owner) noexcept;
+  [[nodiscard]] const OrderedList& exclusive() const noexcept { return exclusive_; }
   void list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const;
 
  private:

@@ -30,6 +30,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "rangelock/domain.h"
 #include "rangelock/node.h"
@@ -90,6 +91,11 @@ class OrderedList {
   // The first live node that overlaps the range; null if there is none.
   // `reach`: no node is longer. For a list without overlaps 0 will do. REQUIRES: Pin.
   Node* find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach);
+
+  // Asks, as a writer, for the signpost where a search for the address begins, if there is one.
+  Node* ask_ahead(std::uint64_t address) const noexcept;
+  // The same for several, and for what comes behind their signposts.
+  void ask_ahead(std::span<const Range> ranges) const noexcept;
 
   // What the last node of each list leads to, here and in whatever other lists take their nodes
   // from the domain: it begins behind every range.

@@ -158,7 +158,7 @@ RangeHandle BlockingRangeLock::acquire(RangeOwner& by, const Range& range, Range
                                        const Clock::time_point* deadline,
                                        const std::stop_token& stop) {
   const std::size_t held = by.held();
-  RangeHandle handle = try_acquire(by, range.begin, range.end, mode);
+  RangeHandle handle = try_acquire(by.core(), range.begin, range.end, mode);
   if (handle) return handle;
   if (held == 0 || deadline != nullptr) {
     wait(handle, {&range, 1}, {deadline, stop});
@@ -230,11 +230,10 @@ void BlockingRangeLock::wait(RangeHandle& handle, std::span<const Range> wanted,
 
 // --- batches ------------------------------------------------------------------------------------
 
-std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
-                                                        std::span<const Range> ranges,
-                                                        RangeMode mode,
-                                                        const Clock::time_point* deadline,
-                                                        const std::stop_token& stop, bool wait) {
+namespace {
+
+// By begin. Errors: Error{invalid_range}.
+std::vector<Range> sorted_ranges(std::span<const Range> ranges, RangeMode mode) {
   std::vector<Range> sorted(ranges.begin(), ranges.end());
   std::ranges::sort(sorted, {}, &Range::begin);
   for (std::size_t i = 0; i < sorted.size(); ++i) {
@@ -244,12 +243,61 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
                   {.found = describe(sorted[i - 1]) + " and " + describe(sorted[i])});
     }
   }
+  return sorted;
+}
+
+}  // namespace
+
+bool BlockingRangeLock::try_lock_all(RangeOwner& owner, std::span<const Range> ranges,
+                                     std::span<RangeHandle> handles, RangeMode mode) {
+  if (ranges.size() != handles.size()) {
+    throw Error(ErrorCode::invalid_argument, "a batch needs a handle for each range",
+                {.wanted = std::to_string(ranges.size()), .found = std::to_string(handles.size())});
+  }
+  for (const RangeHandle& handle : handles) {
+    if (handle) {
+      throw Error(ErrorCode::invalid_argument, "a handle for a batch holds a range already",
+                  {.wanted = "an empty handle", .found = describe(handle.range())});
+    }
+  }
+  ask_ahead(ranges);
+  std::size_t held = 0;
+  const base::ScopeExit unlock_some([&] {
+    if (held < ranges.size()) unlock_all(handles.first(held));
+  });
+  for (; held < ranges.size(); ++held) {
+    const Range& range = ranges[held];
+    RangeHandle& handle = handles[held];
+    handle.claim_ = rangelock::Claim(owner.core(), range.begin, range.end, mode);
+    try_fill(handle, owner.core(), range.begin, range.end, mode);
+    if (handle) continue;
+    // Two of the batch that overlap are in each other's way, and always will be.
+    static_cast<void>(sorted_ranges(ranges, mode));
+    return false;
+  }
+  return true;
+}
+
+std::vector<RangeHandle> BlockingRangeLock::try_lock_all(RangeOwner& owner,
+                                                         std::span<const Range> ranges,
+                                                         RangeMode mode) {
+  std::vector<RangeHandle> handles(ranges.size());
+  if (!try_lock_all(owner, sorted_ranges(ranges, mode), handles, mode)) handles.clear();
+  return handles;
+}
+
+std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
+                                                        std::span<const Range> ranges,
+                                                        RangeMode mode,
+                                                        const Clock::time_point* deadline,
+                                                        const std::stop_token& stop) {
+  const std::vector<Range> sorted = sorted_ranges(ranges, mode);
   if (&owner.core().domain != domain_) rangelock::refuse_owner();
   std::vector<RangeHandle> handles;
   handles.reserve(sorted.size());
+  ask_ahead(sorted);
   // Takes the next range without waiting, or returns a handle that wait() will fill.
   const auto try_next = [&](const Range& range) {
-    if (!wait) return try_acquire(owner, range.begin, range.end, mode);
     RangeHandle handle(owner.core(), range.begin, range.end, mode);
     rangelock::Blocker blocker;
     const bool is_first_behind = fifo_ && handles.empty() && is_overtaking(sorted, mode);
@@ -263,7 +311,7 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
   };
   // A wait is nested if the owner held ranges before; then the whole batch has one deadline.
   Clock::time_point limit;
-  const bool limited = wait && deadline == nullptr && owner.held() != 0;
+  const bool limited = deadline == nullptr && owner.held() != 0;
   if (limited) {
     limit = after(nested_wait_);
     deadline = &limit;
@@ -271,10 +319,10 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
   try {
     for (const Range& range : sorted) {
       RangeHandle handle = try_next(range);
-      if (!handle && wait) {
+      if (!handle) {
         // Behind the elders of the whole batch, or once it holds something, of none of it.
         const std::span<const Range> wanted(sorted.data(), handles.empty() ? sorted.size() : 0);
-        this->wait(handle, wanted, {deadline, stop});
+        wait(handle, wanted, {deadline, stop});
       }
       if (!handle) {
         unlock_all(handles);
@@ -292,16 +340,10 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
   return handles;
 }
 
-std::vector<RangeHandle> BlockingRangeLock::try_lock_all(RangeOwner& owner,
-                                                         std::span<const Range> ranges,
-                                                         RangeMode mode) {
-  return acquire_all(owner, ranges, mode, nullptr, {}, false);
-}
-
 std::vector<RangeHandle> BlockingRangeLock::lock_all(RangeOwner& owner,
                                                      std::span<const Range> ranges, RangeMode mode,
                                                      const std::stop_token& stop) {
-  return acquire_all(owner, ranges, mode, nullptr, stop, true);
+  return acquire_all(owner, ranges, mode, nullptr, stop);
 }
 
 std::vector<RangeHandle> BlockingRangeLock::try_lock_all_until(RangeOwner& owner,
@@ -309,19 +351,19 @@ std::vector<RangeHandle> BlockingRangeLock::try_lock_all_until(RangeOwner& owner
                                                                Clock::time_point deadline,
                                                                RangeMode mode,
                                                                const std::stop_token& stop) {
-  return acquire_all(owner, ranges, mode, &deadline, stop, true);
+  return acquire_all(owner, ranges, mode, &deadline, stop);
 }
 
 // --- unlocking and looking ----------------------------------------------------------------------
 
-void BlockingRangeLock::unlock_all(std::vector<RangeHandle>& handles) {
+void BlockingRangeLock::unlock_all(std::span<RangeHandle> handles) {
   for (const RangeHandle& handle : handles) {
     if (handle && handle.lock_ != this) rangelock::refuse_handle(handle.lock_);
   }
+  ask_ahead(std::span<const RangeHandle>(handles));
   for (RangeHandle& handle : handles) {
     if (handle) unlock(handle);
   }
-  handles.clear();
 }
 
 std::vector<RangeHolder> BlockingRangeLock::holders() const {

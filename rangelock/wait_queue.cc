@@ -105,7 +105,7 @@ void WaitQueue::wake(Waiter& waiter) {
   }
 }
 
-void WaitQueue::wake_blocked_by(const Range& range) noexcept {
+[[gnu::noinline]] void WaitQueue::wake_blocked_by(const Range& range) noexcept {
   const std::lock_guard hold(mutex_);
   wake_locked(range);
 }

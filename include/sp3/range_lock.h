@@ -139,14 +139,15 @@ namespace rangelock {
 // What is to be held, for whom, and, once it is, where the implementation finds it without a
 // search.
 struct Claim {
-  Claim() noexcept : owner(nullptr), mode(RangeMode::exclusive), place{} {}
+  Claim() noexcept : owner(nullptr), mode(RangeMode::exclusive), place(0) {}
+  // Without a place.
   Claim(OwnerCore& by, std::uint64_t begin, std::uint64_t end, RangeMode in_mode) noexcept
       : owner(&by), range{begin, end}, mode(in_mode) {}
 
   OwnerCore* owner;
   Range range;
   RangeMode mode;
-  std::uintptr_t place[2];  // set by a successful attempt
+  std::uintptr_t place;  // set by a successful attempt
 };
 }  // namespace rangelock
 
@@ -228,11 +229,11 @@ class SP3_API BlockingRangeLock {
 
   // A handle that is empty if a conflicting range is held or, with Fairness::fifo, waited for.
   [[nodiscard]] RangeHandle try_lock(RangeOwner& owner, std::uint64_t begin, std::uint64_t end) {
-    return try_acquire(owner, begin, end, RangeMode::exclusive);
+    return try_acquire(owner.core(), begin, end, RangeMode::exclusive);
   }
   [[nodiscard]] RangeHandle try_lock_shared(RangeOwner& owner, std::uint64_t begin,
                                             std::uint64_t end) {
-    return try_acquire(owner, begin, end, RangeMode::shared);
+    return try_acquire(owner.core(), begin, end, RangeMode::shared);
   }
 
   // Waits. The handle is empty only if `stop` was requested.
@@ -293,6 +294,13 @@ class SP3_API BlockingRangeLock {
   [[nodiscard]] std::vector<RangeHandle> try_lock_all(RangeOwner& owner,
                                                       std::span<const Range> ranges,
                                                       RangeMode mode = RangeMode::exclusive);
+  // The same in the order given, and without memory of its own: `handles[i]` is for `ranges[i]`.
+  // Returns whether all are held; if not, no handle holds anything. Asks for what it needs of all
+  // ranges at once, so it is faster than one after the other wherever that is not in the cache.
+  // Errors: Error{invalid_argument} also for other than one empty handle for each range.
+  [[nodiscard]] bool try_lock_all(RangeOwner& owner, std::span<const Range> ranges,
+                                  std::span<RangeHandle> handles,
+                                  RangeMode mode = RangeMode::exclusive);
   // Errors: also as lock.
   [[nodiscard]] std::vector<RangeHandle> lock_all(RangeOwner& owner, std::span<const Range> ranges,
                                                   RangeMode mode = RangeMode::exclusive,
@@ -309,7 +317,11 @@ class SP3_API BlockingRangeLock {
   void unlock(RangeHandle&& handle) { release_handle(handle); }
   // Those of them that are not empty. Errors: Error{range_not_held} if one is another lock's, and
   // then all stay locked.
-  void unlock_all(std::vector<RangeHandle>& handles);
+  void unlock_all(std::span<RangeHandle> handles);
+  void unlock_all(std::vector<RangeHandle>& handles) {
+    unlock_all(std::span(handles));
+    handles.clear();
+  }
 
   // As of some moment during the call, each entry by itself.
   [[nodiscard]] std::vector<RangeHolder> holders() const;
@@ -335,18 +347,27 @@ class SP3_API BlockingRangeLock {
   // what it conflicts with.
   virtual bool attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) = 0;
   virtual void list_holders(std::vector<RangeHolder>& holders) const = 0;
-  // The two that every acquisition and unlock goes through: in each lock try_acquire_by and
-  // release_by around what that lock does, so that all of it is one function.
-  virtual RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
-                                  RangeMode mode) = 0;
+  // The two that every acquisition and unlock goes through: in each lock try_fill_by and release_by around
+  // what that lock does, so that all of it is one function.
+  // Sets of the handle, which is for this range, lock_ and claim_.place.
+  virtual void try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
+                        std::uint64_t end, RangeMode mode) = 0;
   virtual void release_handle(RangeHandle& handle) = 0;
+  // Asks for the cache lines that acquisitions of the ranges, or unlocks of the handles, begin with.
+  virtual void ask_ahead(std::span<const Range> ranges) const noexcept = 0;
+  virtual void ask_ahead(std::span<const RangeHandle> handles) const noexcept = 0;
 
   // rangelock/fast_path.h
   template <class Attempt>
-  RangeHandle try_acquire_by(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
-                             RangeMode mode, Attempt&& attempt);
+  void try_fill_by(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
+                   std::uint64_t end, RangeMode mode, Attempt&& attempt);
+  template <class Take, class Otherwise>
+  void try_fill_at_once(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
+                        std::uint64_t end, Take&& take, Otherwise&& otherwise);
   template <class Release>
   void release_by(RangeHandle& handle, Release&& release);
+  template <class Release, class Otherwise>
+  void release_at_once(RangeHandle& handle, Release&& release, Otherwise&& otherwise);
 
   // For destructors: ends the process if a range is held.
   void check_idle() const noexcept;
@@ -356,11 +377,17 @@ class SP3_API BlockingRangeLock {
  private:
   struct Patience;
 
+  RangeHandle try_acquire(rangelock::OwnerCore& owner, std::uint64_t begin, std::uint64_t end,
+                          RangeMode mode) {
+    RangeHandle handle(owner, begin, end, mode);
+    try_fill(handle, owner, begin, end, mode);
+    return handle;
+  }
   RangeHandle acquire(RangeOwner& owner, const Range& range, RangeMode mode,
                       const Clock::time_point* deadline, const std::stop_token& stop);
   std::vector<RangeHandle> acquire_all(RangeOwner& owner, std::span<const Range> ranges,
                                        RangeMode mode, const Clock::time_point* deadline,
-                                       const std::stop_token& stop, bool wait);
+                                       const std::stop_token& stop);
   bool is_overtaking(std::span<const Range> ranges, RangeMode mode) const;
   void wait(RangeHandle& handle, std::span<const Range> wanted, const Patience& patience);
   void hold(RangeHandle& handle) noexcept;
@@ -381,9 +408,11 @@ class SP3_API SkiplistRangeLock final : public BlockingRangeLock {
  private:
   bool attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) override;
   void list_holders(std::vector<RangeHolder>& holders) const override;
-  RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
-                          RangeMode mode) override;
+  void try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
+                std::uint64_t end, RangeMode mode) override;
   void release_handle(RangeHandle& handle) override;
+  void ask_ahead(std::span<const Range> ranges) const noexcept override;
+  void ask_ahead(std::span<const RangeHandle> handles) const noexcept override;
 
   std::unique_ptr<rangelock::OrderedCore> core_;
 };
@@ -398,9 +427,14 @@ class SP3_API GridRangeLock final : public BlockingRangeLock {
  private:
   bool attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) override;
   void list_holders(std::vector<RangeHolder>& holders) const override;
-  RangeHandle try_acquire(RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
-                          RangeMode mode) override;
+  void try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
+                std::uint64_t end, RangeMode mode) override;
   void release_handle(RangeHandle& handle) override;
+  void ask_ahead(std::span<const Range> ranges) const noexcept override;
+  void ask_ahead(std::span<const RangeHandle> handles) const noexcept override;
+  void try_fill_slowly(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
+                       std::uint64_t end, RangeMode mode);
+  void release_slowly(RangeHandle& handle);
 
   std::unique_ptr<rangelock::GridCore> core_;
 };

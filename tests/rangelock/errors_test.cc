@@ -77,6 +77,31 @@ TEMPLATE_TEST_CASE("a handle is good for one unlock, of its own lock", "", SP3_O
   CHECK(is_free(*lock, 1, 2));
 }
 
+TEMPLATE_TEST_CASE("a batch wants an empty handle for each range", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeOwner owner(1);
+  const std::array ranges{Range{1, 2}, Range{3, 4}};
+  std::array<RangeHandle, 2> handles;
+  const auto code_for = [&](std::span<RangeHandle> given) {
+    return code_of([&] { (void)lock->try_lock_all(owner, ranges, given); });
+  };
+  CHECK(code_for(std::span(handles).first(1)) == ErrorCode::invalid_argument);
+  handles[1] = lock->lock(owner, 8, 9);
+  CHECK(code_for(handles) == ErrorCode::invalid_argument);
+  CHECK(handles[1].range() == Range{8, 9});
+  CHECK(owner.held() == 1);
+  lock->unlock(handles[1]);
+  CHECK(is_free(*lock, 0, 10));
+  const std::array bad{Range{1, 2}, Range{4, 3}};
+  CHECK(code_of([&] { (void)lock->try_lock_all(owner, bad, handles); }) ==
+        ErrorCode::invalid_range);
+  RangeLockDomain another(1);
+  RangeOwner stranger(2, another);
+  CHECK(code_of([&] { (void)lock->try_lock_all(stranger, ranges, handles); }) ==
+        ErrorCode::invalid_argument);
+  CHECK(is_free(*lock, 0, 10));
+}
+
 TEMPLATE_TEST_CASE("a lock in use is not closed, and not destroyed", "", SP3_OUR_RANGE_LOCKS) {
   auto lock = make_lock<TestType>();
   for (const Range& range : {Range{1, 2}, Range{0, kRangeMax}}) {

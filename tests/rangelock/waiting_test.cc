@@ -155,6 +155,41 @@ TEMPLATE_TEST_CASE("a batch is had whole or not at all", "", SP3_OUR_RANGE_LOCKS
   lock->unlock_all(handles);
 }
 
+TEMPLATE_TEST_CASE("a batch fills the handles it is given, in their order, or none of them", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeOwner owner(1);
+  // More than are asked for at once; of every kind that the grid knows, and without order.
+  std::vector<Range> ranges{{2000, 3000}, {30, 34}, {0, 10}};
+  for (std::uint64_t i = 0; i < 37; ++i) ranges.push_back({100 + 10 * i, 105 + 10 * i});
+  std::vector<RangeHandle> handles(ranges.size());
+  const auto none_is_held = [&] {
+    return owner.held() == 0 && lock->holders().empty() &&
+           std::ranges::none_of(handles, [](const RangeHandle& handle) { return bool(handle); });
+  };
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE(lock->try_lock_all(owner, ranges, handles));
+    for (std::size_t i = 0; i < ranges.size(); ++i) CHECK(handles[i].range() == ranges[i]);
+    CHECK(owner.held() == ranges.size());
+    CHECK_FALSE(is_free(*lock, 104, 105));
+    lock->unlock_all(std::span(handles));
+    CHECK(none_is_held());
+  }
+
+  RangeHandle in_the_way = lock->lock(460, 462);
+  CHECK_FALSE(lock->try_lock_all(owner, ranges, handles));
+  lock->unlock(in_the_way);
+  CHECK(none_is_held());
+
+  ranges.back() = {4, 6};
+  CHECK_THROWS_AS(lock->try_lock_all(owner, ranges, handles), Error);
+  CHECK(none_is_held());
+  REQUIRE(lock->try_lock_all(owner, ranges, handles, RangeMode::shared));
+  lock->unlock_all(std::span(handles));
+  CHECK(none_is_held());
+  CHECK(lock->try_lock_all(owner, {}, std::span<RangeHandle>()));
+}
+
 TEMPLATE_TEST_CASE("batches never wait for each other in a circle", "", SP3_OUR_RANGE_LOCKS) {
   const auto fairness = GENERATE(Fairness::barging, Fairness::fifo);
   const auto lock = make_lock<TestType>({.fairness = fairness});

@@ -3,7 +3,7 @@
 // A range that cannot be had is tried again in W1 (whose only range it is), and drawn anew in W2:
 // to wait for one while holding others could deadlock, and most of the locks compared only try.
 // There are ranges enough that one is free for whoever draws (lockbench_command.cc sees to it), so
-// that nobody lets go of a batch half-way.
+// that nobody lets go of a batch half-way. A lock that takes batches is asked for the batch first.
 #include "tools/lockbench/run.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <span>
 #include <system_error>
 #include <thread>
 
@@ -49,6 +49,9 @@ template <class Lock>
 constexpr bool kHasShared = requires(Lock& lock, RangeOwner& owner) {
   lock.try_lock_shared(owner, 0, 1);
 };
+template <class Lock>
+using LockToken = decltype(std::declval<Lock&>().try_lock(std::declval<RangeOwner&>(), 0, 1));
+
 struct alignas(base::kCacheLine) Thread {
   std::uint64_t pairs = 0;
   std::uint64_t conflicts = 0;
@@ -97,29 +100,62 @@ void one_pair(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Threa
 struct Over {};
 
 template <class Lock>
-void one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
-  std::byte* const array = lockbench_array();
-  using Token = decltype(lock.try_lock(owner, 0, 1));
-  std::array<std::optional<Token>, kBatch> tokens;
-  std::array<std::uint64_t, kBatch> begins;
+constexpr bool kHasBatch = requires(Lock& lock, RangeOwner& owner, std::span<const Range> ranges,
+                                    std::span<RangeHandle> handles) {
+  lock.try_lock_all(owner, ranges, handles);
+};
+
+// One that is not in the batch yet: a lock that excludes nobody would give it twice.
+Range draw_another(const LockRun& run, Rng& rng, std::span<const Range> batch) {
+  for (;;) {
+    const std::uint64_t begin = rng.below(run.slots) * kRangeBytes;
+    const Range range{begin, begin + kRangeBytes};
+    if (std::ranges::find(batch, range) == batch.end()) return range;
+  }
+}
+
+// One after the other; another is drawn for each that cannot be had.
+template <class Lock>
+void lock_one_by_one(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine,
+                     std::span<Range> ranges, std::span<LockToken<Lock>> tokens) {
   for (unsigned i = 0; i < kBatch; ++i) {
     for (;;) {
-      begins[i] = rng.below(run.slots) * kRangeBytes;
-      // A lock that excludes nobody would give a range twice.
-      if (std::find(begins.begin(), begins.begin() + i, begins[i]) != begins.begin() + i) continue;
-      tokens[i].emplace(lock.try_lock(owner, begins[i], begins[i] + kRangeBytes));
-      if (*tokens[i]) break;
+      tokens[i] = lock.try_lock(owner, ranges[i].begin, ranges[i].end);
+      if (tokens[i]) break;
       ++mine.conflicts;
       if (mine.stop->load(std::memory_order_relaxed)) {
-        for (unsigned held = 0; held < i; ++held) lock.unlock(std::move(*tokens[held]));
+        for (unsigned held = 0; held < i; ++held) lock.unlock(std::move(tokens[held]));
         throw Over();
       }
+      ranges[i] = draw_another(run, rng, ranges);
     }
   }
-  for (const std::uint64_t begin : begins) {
-    std::memset(array + begin, static_cast<int>(mine.pairs & 0xff), kRangeBytes);
+}
+
+template <class Lock>
+void one_batch(Lock& lock, RangeOwner& owner, const LockRun& run, Rng& rng, Thread& mine) {
+  std::byte* const array = lockbench_array();
+  std::array<LockToken<Lock>, kBatch> tokens;
+  std::array<Range, kBatch> ranges;
+  for (unsigned i = 0; i < kBatch; ++i) {
+    ranges[i] = draw_another(run, rng, std::span(ranges).first(i));
   }
-  for (auto& token : tokens) lock.unlock(std::move(*token));
+  if constexpr (kHasBatch<Lock>) {
+    if (!lock.try_lock_all(owner, ranges, tokens)) {
+      ++mine.conflicts;
+      lock_one_by_one(lock, owner, run, rng, mine, ranges, std::span(tokens));
+    }
+  } else {
+    lock_one_by_one(lock, owner, run, rng, mine, ranges, std::span(tokens));
+  }
+  for (const Range& range : ranges) {
+    std::memset(array + range.begin, static_cast<int>(mine.pairs & 0xff), kRangeBytes);
+  }
+  if constexpr (kHasBatch<Lock>) {
+    lock.unlock_all(std::span(tokens));
+  } else {
+    for (auto& token : tokens) lock.unlock(std::move(token));
+  }
   mine.pairs += kBatch;
 }
 

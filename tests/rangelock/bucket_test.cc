@@ -1,0 +1,142 @@
+// The state of a grid's bucket, and what the grid makes of more ranges than a bucket can count.
+#include <array>
+#include <atomic>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "rangelock/bucket.h"
+#include "tests/rangelock/support.h"
+
+namespace sp3::tests {
+namespace {
+
+using rangelock::BucketState;
+using rangelock::kSlots;
+
+// Entered and left by nobody but the test.
+BucketState shown() {
+  BucketState state;
+  state.enter();
+  state.show();
+  state.leave();
+  return state;
+}
+
+TEST_CASE("a bucket is entered by a guess only if it is shown and has nothing") {
+  BucketState hidden;
+  CHECK_FALSE(hidden.try_enter_and_fill(RangeMode::exclusive));
+
+  BucketState state = shown();
+  REQUIRE(state.try_enter_and_fill(RangeMode::shared));
+  CHECK_FALSE(state.try_enter_and_fill(RangeMode::shared));  // somebody is inside
+  state.leave();
+  CHECK_FALSE(state.try_enter_and_fill(RangeMode::shared));  // slot 0 is taken
+  CHECK_FALSE(state.look().is_free(0));
+  CHECK(state.look().mode(0) == RangeMode::shared);
+  BucketState::free(state.place_of(0));
+  CHECK_FALSE(state.look().has_ranges());
+
+  for (unsigned slot = 0; slot < kSlots; ++slot) {
+    state.enter();
+    state.fill(slot, RangeMode::exclusive);
+    state.leave();
+    CHECK_FALSE(state.try_enter_and_fill(RangeMode::exclusive));
+    for (unsigned other = 0; other < kSlots; ++other) {
+      CHECK(state.look().is_free(other) == (other != slot));
+    }
+    CHECK(state.look().mode(slot) == RangeMode::exclusive);
+    BucketState::free(state.place_of(slot));
+  }
+
+  state.count_overflow();
+  CHECK_FALSE(state.try_enter_and_fill(RangeMode::exclusive));
+  CHECK(state.enter().has_overflow());
+  state.leave();
+  state.uncount_overflow();
+  REQUIRE(state.try_enter_and_fill(RangeMode::exclusive));
+  CHECK(state.look().mode(0) == RangeMode::exclusive);
+  state.hide();
+  BucketState::free(state.place_of(0));
+  state.leave();
+  CHECK_FALSE(state.enter().is_shown());
+}
+
+TEST_CASE("an overflow that is too large to count stays") {
+  BucketState state = shown();
+  constexpr unsigned kMost = 0xffff;
+  for (unsigned i = 0; i + 1 < kMost; ++i) state.count_overflow();
+  for (unsigned i = 0; i + 1 < kMost; ++i) state.uncount_overflow();
+  CHECK_FALSE(state.look().has_overflow());
+  for (unsigned i = 0; i < kMost + 10; ++i) state.count_overflow();
+  CHECK(state.look().is_shown());
+  for (unsigned i = 0; i < kMost + 10; ++i) state.uncount_overflow();
+  CHECK(state.look().has_overflow());
+  CHECK(state.look().is_shown());
+  CHECK_FALSE(state.look().has_ranges());
+}
+
+// Bytes are stored by those who leave and unlock while others compare and swap the whole word.
+TEST_CASE("no change of a bucket's state is lost") {
+  BucketState state = shown();
+  std::array<unsigned, kSlots> holders{};  // guarded by the slots
+  unsigned inside = 0;                     // guarded by being inside
+  std::atomic<unsigned> wrong{0};
+  constexpr unsigned kThreads = 4, kRounds = 20'000;
+  run_threads(kThreads, [&](unsigned thread) {
+    for (unsigned i = 0; i < kRounds; ++i) {
+      unsigned slot = 0;
+      bool counted = false;
+      if (thread % 2 == 0 && state.try_enter_and_fill(RangeMode::exclusive)) {
+        if (++inside % 2 != 1) ++wrong;
+      } else {
+        const BucketState::Seen seen = state.enter();
+        if (++inside % 2 != 1) ++wrong;
+        while (slot < kSlots && !seen.is_free(slot)) ++slot;
+        if (slot < kSlots) state.fill(slot, RangeMode::exclusive);
+        counted = i % 3 == 0;
+        if (counted) state.count_overflow();
+      }
+      if (++inside % 2 != 0) ++wrong;
+      state.leave();
+      if (slot < kSlots) {
+        if (++holders[slot] % 2 != 1) ++wrong;
+        if (++holders[slot] % 2 != 0) ++wrong;
+        BucketState::free(state.place_of(slot));
+      }
+      if (counted) state.uncount_overflow();
+    }
+  });
+  CHECK(wrong == 0);
+  CHECK_FALSE(state.look().has_ranges());
+  CHECK_FALSE(state.look().has_overflow());
+  CHECK(state.look().is_shown());
+}
+
+TEST_CASE("a bucket's granule may have more ranges than the bucket can count") {
+  constexpr std::uint64_t kMany = 70'000;
+  GridRangeLock lock({.granule = 1 << 17, .buckets = 64});
+  RangeOwner owner(1);
+  std::vector<RangeHandle> handles;
+  for (std::uint64_t at = 0; at < kMany; ++at) {
+    handles.push_back(lock.try_lock(owner, at, at + 1));
+    REQUIRE(handles.back());
+  }
+  CHECK_FALSE(is_free(lock, kMany - 1, kMany));
+  CHECK_FALSE(is_free(lock, 0, kRangeMax));
+  CHECK(is_free(lock, kMany, kMany + 1));
+  // Those that were not counted are seen when all that were have gone.
+  std::vector<RangeHandle> last;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    last.push_back(std::move(handles.back()));
+    handles.pop_back();
+  }
+  lock.unlock_all(handles);
+  CHECK_FALSE(is_free(lock, kMany - 500, kMany - 499));
+  CHECK(is_free(lock, 0, kMany - 1000));
+  lock.unlock_all(last);
+  CHECK(is_free(lock, 0, kRangeMax));
+}
+
+}  // namespace
+}  // namespace sp3::tests
