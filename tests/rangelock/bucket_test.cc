@@ -113,6 +113,25 @@ TEST_CASE("no change of a bucket's state is lost") {
   CHECK(state.look().is_shown());
 }
 
+TEST_CASE("a range that found no slot is found when the slots are free again") {
+  const auto lock = make_lock<GridRangeLock>();
+  RangeOwner owner(1);
+  // Across two granules too: then both buckets have to know.
+  for (const std::uint64_t begin : {0U, 10U}) {
+    std::vector<RangeHandle> in_slots;
+    for (std::uint64_t at = 0; at < kSlots; ++at) {
+      in_slots.push_back(lock->lock(owner, begin + at, begin + at + 1));
+    }
+    RangeHandle overflowed = lock->lock(owner, begin + 5, begin + 12);
+    lock->unlock_all(in_slots);
+    CHECK_FALSE(is_free(*lock, begin + 5, begin + 6));
+    CHECK_FALSE(is_free(*lock, begin + 11, begin + 12));
+    CHECK(is_free(*lock, begin, begin + 5));
+    lock->unlock(overflowed);
+    CHECK(is_free(*lock, 0, 32));
+  }
+}
+
 TEST_CASE("a bucket's granule may have more ranges than the bucket can count") {
   constexpr std::uint64_t kMany = 70'000;
   GridRangeLock lock({.granule = 1 << 17, .buckets = 64});
