@@ -3,20 +3,22 @@
 //   byte  0  begin[0..3]     of the range in the slot
 //        32  length[0..3]
 //        48  owner[0..3]
-//        56  inside          a spin lock, mostly for about twenty instructions
-//        57  slots[0..3]     free, or how the range in it is held
-//        61  shown           whether the bucket's summary bit is set; saves a look at the summary
-//        62  overflow        narrow ranges of this bucket that found no free slot: in the lists
+//        56  slots[0..3]     free, or how the range in it is held
+//        60  overflow        narrow ranges of this bucket that found no free slot: in the lists; and
+//                            whether the bucket's summary bit is set, which saves a look at it
+//        62  inside          a spin lock, mostly for about twenty instructions
 //
-// The last eight bytes are one word, the state, to whoever enters, and single bytes to whoever
-// leaves or unlocks: a compare-and-swap that guesses the whole state enters without having looked,
-// and who unlocks stores one byte. A look first, or after, would be a load of a line that another
-// core has; with two threads that costs a pair 20 ns, while an exchange of it, which waits for what
-// was stored before it anyway, costs hardly any (docs/RANGE_LOCKS.md).
+// The last eight bytes are one word, the state, to whoever enters, and parts of it to whoever leaves
+// or unlocks. Who enters adds one to `inside` and is told the rest: he is inside if it was 0, and
+// otherwise waits until it is and tries again. Who leaves stores 0, whoever has tried meanwhile; who
+// unlocks stores a byte. So nobody loads the state: a load of a line that another core has costs a
+// pair 20 ns with two threads, before or after the exchange, which waits for what was stored before
+// it anyway and for the line beside that (docs/RANGE_LOCKS.md).
 //
-// The C++ memory model knows no accesses of two sizes to one atomic object; x86-64 does: all are
-// ordered as their lines change hands. ThreadSanitizer knows them by their addresses, so for its
-// eyes each access is one of the whole word.
+// The C++ memory model knows no accesses of several sizes to one atomic object; x86-64 does: all are
+// ordered as their lines change hands (Linux' queued spinlock is unlocked by a byte of its word in
+// the same way). ThreadSanitizer knows them by their addresses, so for its eyes each access is one
+// of the whole word.
 #pragma once
 
 #include <atomic>
@@ -38,69 +40,74 @@ class BucketState {
   // What the state was at some instant.
   class Seen {
    public:
+    Seen() = default;
     explicit Seen(std::uint64_t word) noexcept : word_(word) {}
 
-    [[nodiscard]] bool is_free(unsigned slot) const noexcept {
-      return byte(kFirstSlot + slot) == 0;
-    }
-    [[nodiscard]] RangeMode mode(unsigned slot) const noexcept {  // REQUIRES: it is not free
-      return byte(kFirstSlot + slot) == code_of(RangeMode::shared) ? RangeMode::shared
-                                                                   : RangeMode::exclusive;
-    }
+    // Whether it has no range at all, and is shown.
+    [[nodiscard]] bool is_idle() const noexcept { return word_ == kShownBit; }
     [[nodiscard]] bool is_shown() const noexcept { return (word_ & kShownBit) != 0; }
-    [[nodiscard]] bool has_ranges() const noexcept { return (word_ & kSlotsMask) != 0; }
-    [[nodiscard]] bool has_overflow() const noexcept { return word_ >> kOverflowShift != 0; }
+    [[nodiscard]] bool has_overflow() const noexcept { return (word_ & kOverflowMask) != 0; }
+    // The slots that are taken, or free: a bit for each, for first_of() and without_first().
+    using Slots = std::uint32_t;
+    [[nodiscard]] Slots taken() const noexcept {
+      const auto codes = static_cast<Slots>(word_);
+      return (codes | codes >> 1) & kEachSlot;
+    }
+    [[nodiscard]] Slots free() const noexcept { return ~taken() & kEachSlot; }
+    static unsigned first_of(Slots slots) noexcept {  // REQUIRES: there is one
+      return static_cast<unsigned>(std::countr_zero(slots)) / 8;
+    }
+    static Slots without_first(Slots slots) noexcept { return slots & (slots - 1); }
+    [[nodiscard]] RangeMode mode(unsigned slot) const noexcept {  // REQUIRES: it is taken
+      const auto code = static_cast<std::uint8_t>(word_ >> (8 * slot));
+      return code == code_of(RangeMode::shared) ? RangeMode::shared : RangeMode::exclusive;
+    }
 
    private:
     friend class BucketState;
+    static constexpr Slots kEachSlot = 0x01010101;
 
-    [[nodiscard]] std::uint8_t byte(unsigned index) const noexcept {
-      return static_cast<std::uint8_t>(word_ >> (8 * index));
-    }
     std::uint64_t word_;
   };
 
-  // Enters, and takes slot 0, if nobody is inside, the bucket is shown and has no range at all.
-  [[nodiscard]] bool try_enter_and_fill(RangeMode mode) noexcept {
-    std::uint64_t expected = kNothingHeld;
-    // (7), as in enter.
-    return word().compare_exchange_strong(
-        expected, kNothingHeld | kInsideBit | std::uint64_t{code_of(mode)} << (8 * kFirstSlot),
-        std::memory_order_seq_cst);
-  }
-
-  Seen enter() noexcept {
-    std::uint64_t seen = kNothingHeld;
-    emu::Spin spin;
+  // Enters if nobody is inside, and says what it has entered; otherwise the next to leave makes good
+  // for it.
+  [[nodiscard]] bool try_enter(Seen& seen) noexcept {
     // (7) acquire: pairs with (6), and with (8) for slots that are free. seq_cst, store buffering:
-    // before lists_matter looks.
-    while (!word().compare_exchange_weak(seen, seen | kInsideBit, std::memory_order_seq_cst)) {
-      while ((seen & kInsideBit) != 0) {
+    // before lists_matter looks. Those who try while somebody is inside do so once, and are fewer
+    // than `inside` counts (Domain::kMaxOwners).
+    seen = Seen(word().fetch_add(kInsideOne, std::memory_order_seq_cst));
+    return seen.word_ >> kInsideShift == 0;
+  }
+  Seen enter() noexcept {
+    Seen seen;
+    for (emu::Spin spin; !try_enter(seen);) {
+      do {
         spin.pause();
-        seen = word().load(std::memory_order_relaxed);
-      }
+      } while (word().load(std::memory_order_relaxed) >> kInsideShift != 0);
     }
-    return Seen(seen);
+    return seen;
   }
 
   // REQUIRES, here and of the next three: inside.
   void leave() noexcept {
     // (6) release: the slots are written before the next one inside (7) reads them.
-    clear(address_of(kInside), std::memory_order_release);
+    clear_inside();
   }
   void fill(unsigned slot, RangeMode mode) noexcept {
     set(place_of(slot), code_of(mode));  // relaxed: see (6)
   }
-  void show() noexcept { set(address_of(kShown), 1); }
-  void hide() noexcept { clear(address_of(kShown), std::memory_order_relaxed); }
+  void show() noexcept { word().fetch_or(kShownBit, std::memory_order_relaxed); }
+  void hide() noexcept { word().fetch_and(~kShownBit, std::memory_order_relaxed); }
 
   // Names the slot, for free(): never a small number.
   [[nodiscard]] std::uintptr_t place_of(unsigned slot) noexcept {
-    return address_of(kFirstSlot + slot);
+    static_assert(std::endian::native == std::endian::little);
+    return reinterpret_cast<std::uintptr_t>(&word_) + slot;
   }
   static void free(std::uintptr_t place) noexcept {
     // (8) release: the critical section happens before whoever finds the slot free (7).
-    clear(place, std::memory_order_release);
+    clear(place);
   }
 
   // As of now. acquire: pairs with (6) and (8).
@@ -122,14 +129,14 @@ class BucketState {
   }
 
  private:
-  static constexpr unsigned kInside = 0, kFirstSlot = 1, kShown = 5, kOverflow = 6;  // bytes
-  static constexpr unsigned kOverflowShift = 8 * kOverflow;
-  static constexpr std::uint64_t kInsideBit = 1;
-  static constexpr std::uint64_t kSlotsMask = std::uint64_t{0xffffffff} << (8 * kFirstSlot);
-  static constexpr std::uint64_t kShownBit = std::uint64_t{1} << (8 * kShown);
+  // Slots are bytes 0 to 3.
+  static constexpr unsigned kOverflowShift = 32;
+  static constexpr unsigned kShownShift = 47;
+  static constexpr unsigned kInsideShift = 48;
+  static constexpr std::uint64_t kShownBit = std::uint64_t{1} << kShownShift;
   static constexpr std::uint64_t kOverflowOne = std::uint64_t{1} << kOverflowShift;
-  static constexpr std::uint64_t kMostOverflow = ~std::uint64_t{0} >> kOverflowShift;
-  static constexpr std::uint64_t kNothingHeld = kShownBit;
+  static constexpr std::uint64_t kOverflowMask = kShownBit - kOverflowOne;
+  static constexpr std::uint64_t kInsideOne = std::uint64_t{1} << kInsideShift;
 
   static constexpr std::uint8_t code_of(RangeMode mode) noexcept {
     return mode == RangeMode::exclusive ? 1 : 2;
@@ -137,10 +144,6 @@ class BucketState {
 
   [[nodiscard]] std::atomic_ref<std::uint64_t> word() noexcept {
     return std::atomic_ref<std::uint64_t>(word_);
-  }
-  [[nodiscard]] std::uintptr_t address_of(unsigned index) noexcept {
-    static_assert(std::endian::native == std::endian::little);
-    return reinterpret_cast<std::uintptr_t>(&word_) + index;
   }
 #if defined(__SANITIZE_THREAD__)
   static std::atomic_ref<std::uint64_t> word_around(std::uintptr_t address) noexcept {
@@ -153,9 +156,10 @@ class BucketState {
   static void set(std::uintptr_t address, std::uint8_t value) noexcept {  // REQUIRES: it is 0
     word_around(address).fetch_or(at(address, value), std::memory_order_relaxed);
   }
-  static void clear(std::uintptr_t address, std::memory_order order) noexcept {
-    word_around(address).fetch_and(~at(address, 0xff), order);
+  static void clear(std::uintptr_t address) noexcept {
+    word_around(address).fetch_and(~at(address, 0xff), std::memory_order_release);
   }
+  void clear_inside() noexcept { word().fetch_and(kInsideOne - 1, std::memory_order_release); }
 #else
   static std::atomic_ref<std::uint8_t> byte_at(std::uintptr_t address) noexcept {
     return std::atomic_ref<std::uint8_t>(*reinterpret_cast<std::uint8_t*>(address));
@@ -163,13 +167,21 @@ class BucketState {
   static void set(std::uintptr_t address, std::uint8_t value) noexcept {
     byte_at(address).store(value, std::memory_order_relaxed);
   }
-  static void clear(std::uintptr_t address, std::memory_order order) noexcept {
-    byte_at(address).store(0, order);
+  static void clear(std::uintptr_t address) noexcept {
+    byte_at(address).store(0, std::memory_order_release);
+  }
+  void clear_inside() noexcept {
+    // No std::uint16_t lives there; the builtin takes the address as it is, and GCC that it may
+    // alias whatever has this attribute.
+    using Inside [[gnu::may_alias]] = std::uint16_t;
+    auto* const inside =
+        reinterpret_cast<Inside*>(reinterpret_cast<std::uint8_t*>(&word_) + kInsideShift / 8);
+    __atomic_store_n(inside, Inside{0}, __ATOMIC_RELEASE);
   }
 #endif
   void change_overflow(std::uint64_t by, std::memory_order order) noexcept {
     std::uint64_t seen = word().load(std::memory_order_relaxed);
-    while (seen >> kOverflowShift != kMostOverflow &&
+    while ((seen & kOverflowMask) != kOverflowMask &&
            !word().compare_exchange_weak(seen, seen + by, order, std::memory_order_relaxed)) {
     }
   }

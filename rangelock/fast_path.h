@@ -44,18 +44,16 @@ template <class Attempt>
   handle.lock_ = this;
 }
 
-// Where nothing is in the way: `take()` returns where the handle finds the range, or 0 if it is not
-// that simple, and then `otherwise()` is called, try_fill_by for instance. A function that calls
-// that last, and nothing else, has no registers to save.
-template <class Take, class Otherwise>
-[[gnu::always_inline]] inline void BlockingRangeLock::try_fill_at_once(
-    RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin, std::uint64_t end,
-    Take&& take, Otherwise&& otherwise) {
-  if (begin >= end || &owner.domain != domain_ || fifo_) [[unlikely]]
-    return otherwise();
-  const std::uintptr_t place = take();
-  if (place == 0) [[unlikely]]
-    return otherwise();
+// For what is simpler than try_fill_by: whether it may be tried at all, and what is left to do when
+// the range is had. A function that calls others last, and nothing else, has no registers to save.
+[[gnu::always_inline]] inline bool BlockingRangeLock::may_fill_at_once(
+    const rangelock::OwnerCore& owner, std::uint64_t begin, std::uint64_t end) const noexcept {
+  return begin < end && &owner.domain == domain_ && !fifo_;
+}
+
+[[gnu::always_inline]] inline void BlockingRangeLock::fill_at_once(RangeHandle& handle,
+                                                                   rangelock::OwnerCore& owner,
+                                                                   std::uintptr_t place) noexcept {
   handle.claim_.place = place;
   handle.lock_ = this;
   owner.acquired.add(1);
@@ -75,20 +73,24 @@ template <class Release>
   release(handle.claim_);
 }
 
-// The same without a hook: `release(claim)` returns false, and has done nothing, if it is not that
-// simple; then `otherwise()` is called.
-template <class Release, class Otherwise>
+// The same without a hook, where that is a store: `is_simple(claim)` says so, and `release(place)`
+// does it; else `otherwise()` is called. The handle may lie in what it protects, so nothing of it is
+// touched once that is free.
+template <class IsSimple, class Release, class Otherwise>
 [[gnu::always_inline]] inline void BlockingRangeLock::release_at_once(RangeHandle& handle,
+                                                                      IsSimple&& is_simple,
                                                                       Release&& release,
                                                                       Otherwise&& otherwise) {
-  if (handle.lock_ != this || rangelock::is_hooked() || !release(handle.claim_)) [[unlikely]]
+  if (handle.lock_ != this || rangelock::is_hooked() || !is_simple(handle.claim_)) [[unlikely]]
     return otherwise();
   rangelock::OwnerCore& owner = *handle.claim_.owner;
+  const Range range = handle.claim_.range;
   SP3_ASSERT(owner.held() > 0);
   owner.released.add(1);
   handle.lock_ = nullptr;
+  release(handle.claim_.place);
   base::light_fence();  // between the unlock and the look for waiters: see WaitQueue::enter
-  queue_->released(handle.claim_.range);
+  queue_->released(range);
 }
 
 }  // namespace sp3

@@ -25,11 +25,12 @@ enum Kind : std::uintptr_t {
   kInSlot,      // narrow, in one bucket: the slot (BucketState::place_of)
   kInLists,     // wide: the node
   kOverflow,    // narrow, without a slot: the node
-  kInTwoSlots,  // narrow: the first bucket's slot; the second's, in the bucket of the last granule,
-                // is the kind less this
+  kInTwoSlots,  // narrow: the slot in the bucket with the lower index; in the other it is the one
+                // whose number is the kind less this
 };
 
 std::uintptr_t place_in(Kind kind, const Node* node) noexcept {
+  SP3_ASSERT(link_to(node) <= kAddressMask);
   return kind << kKindShift | link_to(node);
 }
 
@@ -65,6 +66,7 @@ GridCore::GridCore(const RangeLockOptions& options, WaitQueue& queue)
   void* const memory =
       ::operator new[](bucket_count_ * sizeof(Bucket), std::align_val_t{alignof(Bucket)});
   buckets_.reset(static_cast<Bucket*>(memory));
+  SP3_CHECK(reinterpret_cast<std::uintptr_t>(&buckets_[bucket_count_]) <= kAddressMask);
   for (std::size_t i = 0; i < bucket_count_; ++i) ::new (&buckets_[i]) Bucket{};
 }
 
@@ -87,37 +89,29 @@ inline BucketState::Seen GridCore::enter(std::size_t index) noexcept {
 // may be free since, and is refused as if not. REQUIRES: inside the bucket.
 inline unsigned GridCore::find_slot(const Bucket& bucket, BucketState::Seen seen,
                                     const Range& range, RangeMode mode, Blocker& blocker) noexcept {
-  unsigned free_slot = kFull;
-  for (unsigned slot = kSlots; slot-- > 0;) {
-    if (seen.is_free(slot)) {
-      free_slot = slot;
-      continue;
-    }
+  using Seen = BucketState::Seen;
+  for (Seen::Slots taken = seen.taken(); taken != 0; taken = Seen::without_first(taken)) {
+    const unsigned slot = Seen::first_of(taken);
     // relaxed, both: written inside the bucket, before we entered.
     const std::uint64_t begin = bucket.begin[slot].load(std::memory_order_relaxed);
     const std::uint64_t end = begin + bucket.length[slot].load(std::memory_order_relaxed);
+    if (begin >= range.end || end <= range.begin) continue;
     const RangeMode held = seen.mode(slot);
-    if (!conflict({begin, end}, held, range, mode)) continue;
+    if (held == RangeMode::shared && mode == RangeMode::shared) continue;
     blocker = {{begin, end}, held};
     return kConflict;
   }
-  return free_slot;
+  return seen.free() == 0 ? kFull : Seen::first_of(seen.free());
 }
 
-// REQUIRES: inside the bucket. relaxed: leaving it releases.
-inline void GridCore::write_range(Bucket& bucket, unsigned slot, const OwnerCore& owner,
-                                  const Range& range) noexcept {
+// REQUIRES: inside the bucket; the slot is free. relaxed: leaving the bucket releases.
+inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const OwnerCore& owner,
+                                          const Range& range, RangeMode mode) noexcept {
   bucket.begin[slot].store(range.begin, std::memory_order_relaxed);
   bucket.length[slot].store(static_cast<std::uint32_t>(range.end - range.begin),
                             std::memory_order_relaxed);
   bucket.owner[slot].store(static_cast<std::uint16_t>(owner.number), std::memory_order_relaxed);
-}
-
-// REQUIRES: inside the bucket; the slot is free.
-inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot,
-                                          const Claim& claim) noexcept {
-  write_range(bucket, slot, *claim.owner, claim.range);
-  bucket.state.fill(slot, claim.mode);
+  bucket.state.fill(slot, mode);
   return bucket.state.place_of(slot);
 }
 
@@ -126,8 +120,9 @@ void GridCore::fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Buck
                           unsigned second_slot) noexcept {
   SP3_ASSERT(&first < &second);
   const std::uintptr_t kind = kInTwoSlots + second_slot;
-  claim.place = kind << kKindShift | fill_slot(first, first_slot, claim);
-  fill_slot(second, second_slot, claim);
+  claim.place =
+      kind << kKindShift | fill_slot(first, first_slot, *claim.owner, claim.range, claim.mode);
+  fill_slot(second, second_slot, *claim.owner, claim.range, claim.mode);
 }
 
 [[gnu::noinline]] bool GridCore::attempt_in_one(Claim& claim, std::size_t index, Blocker& blocker) {
@@ -137,7 +132,7 @@ void GridCore::fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Buck
   if (slot >= kSlots || lists_matter(seen)) [[unlikely]] {
     return attempt_with_lists(claim, bucket, slot, bucket, slot, blocker);
   }
-  claim.place = fill_slot(bucket, slot, claim);
+  claim.place = fill_slot(bucket, slot, *claim.owner, claim.range, claim.mode);
   bucket.state.leave();
   return true;
 }
@@ -180,7 +175,7 @@ void GridCore::fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Buck
   if (first_slot != kFull && second_slot != kFull) {
     if (ordered_.find_conflict(owner, claim.range, claim.mode, blocker)) return false;
     if (&first == &second) {
-      claim.place = fill_slot(first, first_slot, claim);
+      claim.place = fill_slot(first, first_slot, *claim.owner, claim.range, claim.mode);
     } else {
       fill_slots(claim, first, first_slot, second, second_slot);
     }
@@ -220,25 +215,33 @@ void GridCore::fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Buck
   return attempt(claim, blocker);
 }
 
-// One granule, nothing in its bucket and nobody inside, no wide range: that is nearly always.
-// Everything else starts again in attempt.
-[[gnu::always_inline]] inline std::uintptr_t GridCore::attempt_alone(const OwnerCore& owner,
-                                                                     Range range,
-                                                                     RangeMode mode) noexcept {
+[[gnu::always_inline]] inline std::uintptr_t GridCore::attempt_alone(
+    const OwnerCore& owner, Range range, RangeMode mode, GridEntered& entered) noexcept {
+  entered.bucket = nullptr;
   const std::uint64_t granule = range.begin >> shift_;
   if ((range.end - 1) >> shift_ != granule) [[unlikely]]
     return 0;
   Bucket& bucket = buckets_[bucket_index(granule)];
-  if (!bucket.state.try_enter_and_fill(mode)) [[unlikely]]
+  if (!bucket.state.try_enter(entered.seen)) [[unlikely]]
     return 0;
-  const std::uintptr_t place = bucket.state.place_of(0);
-  // As lists_matter: nothing is in the lists because of this bucket.
-  if (wide_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
-    BucketState::free(place);
-    bucket.state.leave();
+  if (!entered.seen.is_idle() || lists_matter(entered.seen)) [[unlikely]] {
+    entered.bucket = &bucket;
     return 0;
   }
-  write_range(bucket, 0, owner, range);
+  // A slot that is known before the state is: no store that follows waits for that.
+  const std::uintptr_t place = fill_slot(bucket, 0, owner, range, mode);
+  bucket.state.leave();
+  return place;
+}
+
+[[gnu::always_inline]] inline std::uintptr_t GridCore::attempt_beside(
+    const OwnerCore& owner, Range range, RangeMode mode, GridEntered entered) noexcept {
+  Bucket& bucket = *entered.bucket;
+  std::uintptr_t place = 0;
+  Blocker blocker;
+  const unsigned slot = find_slot(bucket, entered.seen, range, mode, blocker);
+  if (slot < kSlots && entered.seen.is_shown() && !lists_matter(entered.seen)) [[likely]]
+    place = fill_slot(bucket, slot, owner, range, mode);
   bucket.state.leave();
   return place;
 }
@@ -283,7 +286,7 @@ bool GridCore::visit_bucket(std::size_t index, const Range& range, RangeMode mod
   Bucket& bucket = buckets_[index];
   const BucketState::Seen seen = enter(index);
   const bool found = find_slot(bucket, seen, range, mode, blocker) == kConflict;
-  if (!seen.has_ranges()) {
+  if (seen.taken() == 0) {
     // relaxed: whoever enters next finds both cleared, by (6) and (7), and sets them again.
     bucket.state.hide();
     // release: the critical sections of those whose slots we found free happen before a wide
@@ -294,11 +297,8 @@ bool GridCore::visit_bucket(std::size_t index, const Range& range, RangeMode mod
   return found;
 }
 
-inline bool GridCore::release_alone(const Claim& claim) noexcept {
-  if (claim.place >> kKindShift != kInSlot) [[unlikely]]
-    return false;
-  BucketState::free(claim.place);
-  return true;
+inline bool GridCore::is_in_slot(const Claim& claim) noexcept {
+  return claim.place >> kKindShift == kInSlot;
 }
 
 void GridCore::release(const Claim& claim) noexcept {
@@ -337,14 +337,16 @@ void GridCore::list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders)
   };
   for (std::size_t index = 0; index < bucket_count_; ++index) {
     Bucket& bucket = buckets_[index];
-    if (!bucket.state.look().has_ranges()) continue;
+    if (bucket.state.look().taken() == 0) continue;
     Held found[kSlots];
     unsigned count = 0;
-    const BucketState::Seen seen = bucket.state.enter();
-    for (unsigned slot = 0; slot < kSlots; ++slot) {
+    using Seen = BucketState::Seen;
+    const Seen seen = bucket.state.enter();
+    for (Seen::Slots taken = seen.taken(); taken != 0; taken = Seen::without_first(taken)) {
+      const unsigned slot = Seen::first_of(taken);
       const std::uint64_t begin = bucket.begin[slot].load(std::memory_order_relaxed);
       // A range in two buckets is told by the first of its granules.
-      if (seen.is_free(slot) || bucket_index(begin >> shift_) != index) continue;
+      if (bucket_index(begin >> shift_) != index) continue;
       found[count++] = {{begin, begin + bucket.length[slot].load(std::memory_order_relaxed)},
                         seen.mode(slot),
                         bucket.owner[slot].load(std::memory_order_relaxed)};
@@ -376,35 +378,44 @@ bool GridRangeLock::attempt(rangelock::Claim& claim, rangelock::Blocker& blocker
   return core_->attempt(claim, blocker);
 }
 
+// In up to three steps, none of which has more registers to save than it needs.
 void GridRangeLock::try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
                              std::uint64_t end, RangeMode mode) {
-  try_fill_at_once(
-      handle, owner, begin, end,
-      [&] {
-        return core_->attempt_alone(owner, {begin, end}, mode);
-      },
-      [&] { try_fill_slowly(handle, owner, begin, end, mode); });
+  rangelock::GridEntered entered;
+  if (!may_fill_at_once(owner, begin, end)) [[unlikely]]
+    return try_fill_slowly(handle, owner);
+  const std::uintptr_t place = core_->attempt_alone(owner, {begin, end}, mode, entered);
+  if (place != 0) [[likely]]
+    return fill_at_once(handle, owner, place);
+  if (entered.bucket != nullptr) return try_fill_beside(handle, owner, entered);
+  try_fill_slowly(handle, owner);
+}
+
+[[gnu::noinline]] void GridRangeLock::try_fill_beside(RangeHandle& handle,
+                                                      rangelock::OwnerCore& owner,
+                                                      rangelock::GridEntered entered) {
+  const std::uintptr_t place = core_->attempt_beside(owner, handle.range(), handle.mode(), entered);
+  if (place != 0) [[likely]]
+    return fill_at_once(handle, owner, place);
+  try_fill_slowly(handle, owner);
 }
 
 [[gnu::noinline]] void GridRangeLock::try_fill_slowly(RangeHandle& handle,
-                                                      rangelock::OwnerCore& owner,
-                                                      std::uint64_t begin, std::uint64_t end,
-                                                      RangeMode mode) {
-  try_fill_by(handle, owner, begin, end, mode,
+                                                      rangelock::OwnerCore& owner) {
+  try_fill_by(handle, owner, handle.range().begin, handle.range().end, handle.mode(),
               [this](rangelock::Claim& claim) { return core_->attempt(claim); });
 }
 
 void GridRangeLock::release_handle(RangeHandle& handle) {
-  release_at_once(
-      handle, [this](const rangelock::Claim& claim) { return core_->release_alone(claim); },
-      [&] { release_slowly(handle); });
+  release_at_once(handle, rangelock::GridCore::is_in_slot, rangelock::BucketState::free,
+                  [&] { release_slowly(handle); });
 }
 
 [[gnu::noinline]] void GridRangeLock::release_slowly(RangeHandle& handle) {
   release_by(handle, [this](const rangelock::Claim& claim) { core_->release(claim); });
 }
 
-void GridRangeLock::ask_ahead(std::span<const Range> ranges) const noexcept {
+void GridRangeLock::ask_ahead(std::span<const Range> ranges, RangeMode) const noexcept {
   for (const Range& range : ranges) core_->ask_ahead(range);
 }
 

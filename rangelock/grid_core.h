@@ -5,13 +5,13 @@
 // they meet in its bucket. All others are wide: they are linked in the ordered lists, and then look
 // at the buckets that they cover.
 //
-// Locking a narrow range whose bucket is empty takes one atomic compare-and-swap and stores,
-// unlocking it one store (bucket.h).
+// Locking a narrow range takes one atomic addition and stores, unlocking it one store (bucket.h).
 //
 // Wide and narrow ranges meet through two words that are nearly always only read: `wide_`, how many
 // wide ranges there are, and the summary, a bit for each bucket that may have anything in its
 // slots. A narrow acquisition enters, sets its summary bit if it is not set, and then looks at wide_;
-// a wide one counts itself in wide_, then visits the buckets whose bit is set and waits while
+// a
+// wide one counts itself in wide_, then visits the buckets whose bit is set and waits while
 // somebody is inside. So of two that conflict at least one sees the other. A wide one clears the
 // bits of buckets that it finds empty, which is why it pays only for those used since.
 //
@@ -34,6 +34,12 @@
 
 namespace sp3::rangelock {
 
+// The bucket that somebody is inside, and its state on entering; without a bucket, nobody is.
+struct GridEntered {
+  Bucket* bucket;
+  BucketState::Seen seen;
+};
+
 class GridCore {
  public:
   // Errors: Error{invalid_argument} for sizes that are not powers of two, or absurd.
@@ -41,12 +47,17 @@ class GridCore {
 
   bool attempt(Claim& claim, Blocker& blocker);
   bool attempt(Claim& claim);  // if nobody asks for the blocker
-  // Takes the range if that needs one bucket only, with nothing in it; 0 if it is not as simple as
-  // that, else where it is.
-  std::uintptr_t attempt_alone(const OwnerCore& owner, Range range, RangeMode mode) noexcept;
+  // Takes the range and returns where it is, if it needs one bucket only and nothing else is in that;
+  // else 0, and the bucket if that has been entered.
+  std::uintptr_t attempt_alone(const OwnerCore& owner, Range range, RangeMode mode,
+                               GridEntered& entered) noexcept;
+  // Goes on from there: the same in a bucket that has ranges. 0 if it is not even as simple as that.
+  std::uintptr_t attempt_beside(const OwnerCore& owner, Range range, RangeMode mode,
+                                GridEntered entered) noexcept;
   void release(const Claim& claim) noexcept;
-  // Unlocks what is in one bucket only, without a look for waiters; false if it is not.
-  bool release_alone(const Claim& claim) noexcept;
+  // Whether the range is in one bucket only; then to unlock it is BucketState::free, and a look for
+  // waiters.
+  [[nodiscard]] static bool is_in_slot(const Claim& claim) noexcept;
   // Asks for the buckets that an acquisition enters.
   void ask_ahead(const Range& range) const noexcept;
   void list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const;
@@ -74,9 +85,8 @@ class GridCore {
   static constexpr unsigned kConflict = kSlots + 1;
   static unsigned find_slot(const Bucket& bucket, BucketState::Seen seen, const Range& range,
                             RangeMode mode, Blocker& blocker) noexcept;
-  static void write_range(Bucket& bucket, unsigned slot, const OwnerCore& owner,
-                          const Range& range) noexcept;
-  static std::uintptr_t fill_slot(Bucket& bucket, unsigned slot, const Claim& claim) noexcept;
+  static std::uintptr_t fill_slot(Bucket& bucket, unsigned slot, const OwnerCore& owner,
+                                  const Range& range, RangeMode mode) noexcept;
   static void fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Bucket& second,
                          unsigned second_slot) noexcept;
 

@@ -216,12 +216,17 @@ void SkiplistRangeLock::release_handle(RangeHandle& handle) {
   });
 }
 
-void SkiplistRangeLock::ask_ahead(std::span<const Range> ranges) const noexcept {
-  core_->exclusive().ask_ahead(ranges);
+// Shared ranges only look at what exclusive ones link to.
+void SkiplistRangeLock::ask_ahead(std::span<const Range> ranges, RangeMode mode) const noexcept {
+  if (mode == RangeMode::exclusive) core_->exclusive().ask_ahead(ranges);
 }
 
 void SkiplistRangeLock::ask_ahead(std::span<const RangeHandle> handles) const noexcept {
-  for (const RangeHandle& handle : handles) core_->exclusive().ask_ahead(handle.range().begin);
+  for (const RangeHandle& handle : handles) {
+    if (handle && handle.mode() == RangeMode::exclusive) {
+      core_->exclusive().ask_ahead(handle.range().begin);
+    }
+  }
 }
 
 void SkiplistRangeLock::list_holders(std::vector<RangeHolder>& holders) const {

@@ -93,7 +93,7 @@ class OrderedList {
   Node* find_overlap(OwnerCore& owner, const Range& range, std::uint64_t reach);
 
   // Asks, as a writer, for the signpost where a search for the address begins, if there is one.
-  Node* ask_ahead(std::uint64_t address) const noexcept;
+  void ask_ahead(std::uint64_t address) const noexcept;
   // The same for several, and for what comes behind their signposts.
   void ask_ahead(std::span<const Range> ranges) const noexcept;
 
@@ -182,6 +182,7 @@ class OrderedList {
   enum class Nearby : std::uint8_t { lost, too_long, overlapped };
   static Node* find_signpost(OwnerCore& owner, const Signposts& signposts,
                              std::uint64_t place) noexcept;
+  [[nodiscard]] const Node* signpost_near(std::uint64_t address) const noexcept;
   template <RangeMode mode>
   Node* try_link_nearby(OwnerCore& owner, Node* signpost, const Range& range, NodeState state,
                         Gap& gap, Nearby& why);

@@ -1,7 +1,5 @@
 // What keeps an ordered list's signposts where they are of use: they are removed, and move closer
 // to each other and apart. Searches from them, and their planting, are in ordered_list.cc.
-#include <algorithm>
-#include <array>
 #include <memory>
 #include <new>
 
@@ -120,29 +118,26 @@ void OrderedList::note_meeting(OwnerCore& owner, const Range& range, Link found)
   }
 }
 
-// No pin: nothing that is read here is relied on, and memory for nodes stays theirs.
-Node* OrderedList::ask_ahead(std::uint64_t address) const noexcept {
+// No pin, here and in the next two: nothing that is read is relied on, and memory for nodes stays
+// theirs.
+inline const Node* OrderedList::signpost_near(std::uint64_t address) const noexcept {
   const Signposts* const signposts = signposts_.load(std::memory_order_acquire);
-  if (signposts == nullptr) return nullptr;
-  Node* const signpost = signposts->occupant(signposts->place_before(address));
-  if (signpost != nullptr) base::prefetch_for_write(signpost);
-  return signpost;
+  return signposts == nullptr ? nullptr : signposts->occupant(signposts->place_before(address));
+}
+
+void OrderedList::ask_ahead(std::uint64_t address) const noexcept {
+  if (const Node* const signpost = signpost_near(address)) base::prefetch_for_write(signpost);
 }
 
 // No further: where ranges lie so densely that a search passes several, to follow them here takes as
 // long as there.
 void OrderedList::ask_ahead(std::span<const Range> ranges) const noexcept {
-  constexpr std::size_t kAtATime = 16;  // about as many lines as a core waits for at once
-  std::array<const Node*, kAtATime> signposts;
-  while (!ranges.empty()) {
-    const auto now = ranges.first(std::min(ranges.size(), kAtATime));
-    std::ranges::transform(now, signposts.begin(),
-                           [this](const Range& range) { return ask_ahead(range.begin); });
-    for (const Node* const signpost : std::span(signposts).first(now.size())) {
-      if (signpost == nullptr) continue;
+  for (const Range& range : ranges) ask_ahead(range.begin);
+  for (const Range& range : ranges) {
+    const Node* const signpost = signpost_near(range.begin);
+    if (signpost != nullptr) {
       __builtin_prefetch(node_of(signpost->next(0).load(std::memory_order_relaxed)));
     }
-    ranges = ranges.subspan(now.size());
   }
 }
 

@@ -232,6 +232,19 @@ void BlockingRangeLock::wait(RangeHandle& handle, std::span<const Range> wanted,
 
 namespace {
 
+// Lines are asked for so many ranges ahead: about as many as a core waits for at once.
+constexpr std::size_t kAskAtATime = 16;
+
+template <class T>
+std::span<const T> few_from(std::span<T> all, std::size_t first) {
+  return all.subspan(first, std::min(kAskAtATime, all.size() - first));
+}
+
+[[noreturn]] void refuse_overlap(const Range& one, const Range& other) {
+  throw Error(ErrorCode::invalid_range, "two ranges of a batch overlap",
+              {.found = describe(one) + " and " + describe(other)});
+}
+
 // By begin. Errors: Error{invalid_range}.
 std::vector<Range> sorted_ranges(std::span<const Range> ranges, RangeMode mode) {
   std::vector<Range> sorted(ranges.begin(), ranges.end());
@@ -239,8 +252,7 @@ std::vector<Range> sorted_ranges(std::span<const Range> ranges, RangeMode mode) 
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     if (sorted[i].begin >= sorted[i].end) rangelock::refuse_range(sorted[i]);
     if (mode == RangeMode::exclusive && i > 0 && sorted[i].overlaps(sorted[i - 1])) {
-      throw Error(ErrorCode::invalid_range, "two ranges of a batch overlap",
-                  {.found = describe(sorted[i - 1]) + " and " + describe(sorted[i])});
+      refuse_overlap(sorted[i - 1], sorted[i]);
     }
   }
   return sorted;
@@ -250,9 +262,13 @@ std::vector<Range> sorted_ranges(std::span<const Range> ranges, RangeMode mode) 
 
 bool BlockingRangeLock::try_lock_all(RangeOwner& owner, std::span<const Range> ranges,
                                      std::span<RangeHandle> handles, RangeMode mode) {
+  if (&owner.core().domain != domain_) rangelock::refuse_owner();
   if (ranges.size() != handles.size()) {
     throw Error(ErrorCode::invalid_argument, "a batch needs a handle for each range",
                 {.wanted = std::to_string(ranges.size()), .found = std::to_string(handles.size())});
+  }
+  for (const Range& range : ranges) {
+    if (range.begin >= range.end) rangelock::refuse_range(range);
   }
   for (const RangeHandle& handle : handles) {
     if (handle) {
@@ -260,19 +276,26 @@ bool BlockingRangeLock::try_lock_all(RangeOwner& owner, std::span<const Range> r
                   {.wanted = "an empty handle", .found = describe(handle.range())});
     }
   }
-  ask_ahead(ranges);
-  std::size_t held = 0;
-  const base::ScopeExit unlock_some([&] {
-    if (held < ranges.size()) unlock_all(handles.first(held));
-  });
-  for (; held < ranges.size(); ++held) {
-    const Range& range = ranges[held];
-    RangeHandle& handle = handles[held];
-    handle.claim_ = rangelock::Claim(owner.core(), range.begin, range.end, mode);
-    try_fill(handle, owner.core(), range.begin, range.end, mode);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    if (i % kAskAtATime == 0) ask_ahead(few_from(ranges, i), mode);
+    const Range& range = ranges[i];
+    RangeHandle& handle = handles[i];
+    handle.claim_.owner = &owner.core();
+    handle.claim_.range = range;
+    handle.claim_.mode = mode;
+    try {
+      try_fill(handle, owner.core(), range.begin, range.end, mode);
+    } catch (...) {
+      unlock_all(handles.first(i));
+      throw;
+    }
     if (handle) continue;
-    // Two of the batch that overlap are in each other's way, and always will be.
-    static_cast<void>(sorted_ranges(ranges, mode));
+    unlock_all(handles.first(i));
+    if (mode == RangeMode::exclusive) {
+      for (const Range& other : ranges.first(i)) {
+        if (range.overlaps(other)) refuse_overlap(other, range);
+      }
+    }
     return false;
   }
   return true;
@@ -295,9 +318,11 @@ std::vector<RangeHandle> BlockingRangeLock::acquire_all(RangeOwner& owner,
   if (&owner.core().domain != domain_) rangelock::refuse_owner();
   std::vector<RangeHandle> handles;
   handles.reserve(sorted.size());
-  ask_ahead(sorted);
   // Takes the next range without waiting, or returns a handle that wait() will fill.
   const auto try_next = [&](const Range& range) {
+    if (handles.size() % kAskAtATime == 0) {
+      ask_ahead(few_from(std::span<const Range>(sorted), handles.size()), mode);
+    }
     RangeHandle handle(owner.core(), range.begin, range.end, mode);
     rangelock::Blocker blocker;
     const bool is_first_behind = fifo_ && handles.empty() && is_overtaking(sorted, mode);
@@ -360,9 +385,9 @@ void BlockingRangeLock::unlock_all(std::span<RangeHandle> handles) {
   for (const RangeHandle& handle : handles) {
     if (handle && handle.lock_ != this) rangelock::refuse_handle(handle.lock_);
   }
-  ask_ahead(std::span<const RangeHandle>(handles));
-  for (RangeHandle& handle : handles) {
-    if (handle) unlock(handle);
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    if (i % kAskAtATime == 0) ask_ahead(few_from(handles, i));
+    if (handles[i]) unlock(handles[i]);
   }
 }
 

@@ -23,8 +23,8 @@
 //   2. What happened before an unlock is visible after a lock that it made possible.
 //   3. An acquisition that fails, times out or is cancelled leaves nothing behind.
 // Progress: try_lock is lock-free on the skip list, and fails without need only where a conflicting
-// acquisition is under way in the other mode; on the grid it waits for whoever is inside a bucket:
-// for some twenty instructions, or, while wide ranges are held or more narrow ones than the bucket
+// acquisition is under way in the other mode; on the grid it waits, as holders() does, for whoever is
+// inside a bucket: for some twenty instructions, or, while wide ranges are held or more narrow ones than the bucket
 // has slots, for a search of the skip list. With Fairness::fifo, lock is starvation-free if every
 // holder unlocks.
 // Complexity: O(log n) for n held ranges; plus, for an exclusive range, the shared ones that begin
@@ -52,6 +52,7 @@ namespace sp3 {
 namespace rangelock {
 class Domain;
 class GridCore;
+struct GridEntered;
 class OrderedCore;
 class WaitQueue;
 struct Blocker;
@@ -79,7 +80,7 @@ constexpr bool conflict(const Range& a, RangeMode mode_a, const Range& b, RangeM
 // set of threads uses (all ranged objects of a pool) share a domain.
 class SP3_API RangeLockDomain {
  public:
-  // `owners`: how many there may be at a time, 1 to 65535; each costs a cache line. Errors:
+  // `owners`: how many there may be at a time, 1 to 65534; each costs a cache line. Errors:
   // Error{invalid_argument}.
   explicit RangeLockDomain(std::size_t owners = 1024);
   ~RangeLockDomain();
@@ -287,16 +288,18 @@ class SP3_API BlockingRangeLock {
   }
 
   // Several ranges, all or none: sorted first, so that batches never wait for each other in a
-  // circle. With Fairness::fifo a batch goes behind those who wait for any of its ranges until it
-  // holds the first; from then on it waits for held ranges only, and so may overtake who has begun
-  // to wait since. The result holds a handle for each range in ascending order, or nothing.
+  // circle. With Fairness::fifo a batch that waits goes behind those who wait for any of its ranges
+  // until it holds the first; from then on it waits for held ranges only, and so may overtake who
+  // has begun to wait since. One that does not wait fails if any of its ranges is waited for. The
+  // result holds a handle for each range in ascending order, or nothing.
   // Errors: Error{invalid_range} also if two of the ranges overlap and the mode is exclusive.
   [[nodiscard]] std::vector<RangeHandle> try_lock_all(RangeOwner& owner,
                                                       std::span<const Range> ranges,
                                                       RangeMode mode = RangeMode::exclusive);
   // The same in the order given, and without memory of its own: `handles[i]` is for `ranges[i]`.
-  // Returns whether all are held; if not, no handle holds anything. Asks for what it needs of all
-  // ranges at once, so it is faster than one after the other wherever that is not in the cache.
+  // Returns whether all are held; if not, no handle holds anything. Who tries again and again should
+  // keep to one order, or two batches can refuse each other for ever. Two ranges that overlap are an
+  // error only once nothing else is in the way.
   // Errors: Error{invalid_argument} also for other than one empty handle for each range.
   [[nodiscard]] bool try_lock_all(RangeOwner& owner, std::span<const Range> ranges,
                                   std::span<RangeHandle> handles,
@@ -315,8 +318,8 @@ class SP3_API BlockingRangeLock {
   // Errors: Error{range_not_held} if it is empty, was used before, or is another lock's.
   void unlock(RangeHandle& handle) { release_handle(handle); }
   void unlock(RangeHandle&& handle) { release_handle(handle); }
-  // Those of them that are not empty. Errors: Error{range_not_held} if one is another lock's, and
-  // then all stay locked.
+  // Those of them that are not empty; a vector is cleared. Errors: Error{range_not_held} if one is
+  // another lock's, and then all stay locked.
   void unlock_all(std::span<RangeHandle> handles);
   void unlock_all(std::vector<RangeHandle>& handles) {
     unlock_all(std::span(handles));
@@ -354,20 +357,23 @@ class SP3_API BlockingRangeLock {
                         std::uint64_t end, RangeMode mode) = 0;
   virtual void release_handle(RangeHandle& handle) = 0;
   // Asks for the cache lines that acquisitions of the ranges, or unlocks of the handles, begin with.
-  virtual void ask_ahead(std::span<const Range> ranges) const noexcept = 0;
+  // Of a few at a time.
+  virtual void ask_ahead(std::span<const Range> ranges, RangeMode mode) const noexcept = 0;
   virtual void ask_ahead(std::span<const RangeHandle> handles) const noexcept = 0;
 
   // rangelock/fast_path.h
   template <class Attempt>
   void try_fill_by(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
                    std::uint64_t end, RangeMode mode, Attempt&& attempt);
-  template <class Take, class Otherwise>
-  void try_fill_at_once(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
-                        std::uint64_t end, Take&& take, Otherwise&& otherwise);
+  [[nodiscard]] bool may_fill_at_once(const rangelock::OwnerCore& owner, std::uint64_t begin,
+                                      std::uint64_t end) const noexcept;
+  void fill_at_once(RangeHandle& handle, rangelock::OwnerCore& owner,
+                    std::uintptr_t place) noexcept;
   template <class Release>
   void release_by(RangeHandle& handle, Release&& release);
-  template <class Release, class Otherwise>
-  void release_at_once(RangeHandle& handle, Release&& release, Otherwise&& otherwise);
+  template <class IsSimple, class Release, class Otherwise>
+  void release_at_once(RangeHandle& handle, IsSimple&& is_simple, Release&& release,
+                       Otherwise&& otherwise);
 
   // For destructors: ends the process if a range is held.
   void check_idle() const noexcept;
@@ -411,7 +417,7 @@ class SP3_API SkiplistRangeLock final : public BlockingRangeLock {
   void try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
                 std::uint64_t end, RangeMode mode) override;
   void release_handle(RangeHandle& handle) override;
-  void ask_ahead(std::span<const Range> ranges) const noexcept override;
+  void ask_ahead(std::span<const Range> ranges, RangeMode mode) const noexcept override;
   void ask_ahead(std::span<const RangeHandle> handles) const noexcept override;
 
   std::unique_ptr<rangelock::OrderedCore> core_;
@@ -430,10 +436,11 @@ class SP3_API GridRangeLock final : public BlockingRangeLock {
   void try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
                 std::uint64_t end, RangeMode mode) override;
   void release_handle(RangeHandle& handle) override;
-  void ask_ahead(std::span<const Range> ranges) const noexcept override;
+  void ask_ahead(std::span<const Range> ranges, RangeMode mode) const noexcept override;
   void ask_ahead(std::span<const RangeHandle> handles) const noexcept override;
-  void try_fill_slowly(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
-                       std::uint64_t end, RangeMode mode);
+  void try_fill_beside(RangeHandle& handle, rangelock::OwnerCore& owner,
+                       rangelock::GridEntered entered);
+  void try_fill_slowly(RangeHandle& handle, rangelock::OwnerCore& owner);
   void release_slowly(RangeHandle& handle);
 
   std::unique_ptr<rangelock::GridCore> core_;

@@ -23,48 +23,56 @@ BucketState shown() {
   return state;
 }
 
-TEST_CASE("a bucket is entered by a guess only if it is shown and has nothing") {
-  BucketState hidden;
-  CHECK_FALSE(hidden.try_enter_and_fill(RangeMode::exclusive));
+using Seen = BucketState::Seen;
 
-  BucketState state = shown();
-  REQUIRE(state.try_enter_and_fill(RangeMode::shared));
-  CHECK_FALSE(state.try_enter_and_fill(RangeMode::shared));  // somebody is inside
+TEST_CASE("who enters a bucket is told its state") {
+  BucketState state;
+  Seen seen;
+  REQUIRE(state.try_enter(seen));
+  CHECK_FALSE(seen.is_shown());
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(state.try_enter(seen));  // somebody is inside
+  state.show();
   state.leave();
-  CHECK_FALSE(state.try_enter_and_fill(RangeMode::shared));  // slot 0 is taken
-  CHECK_FALSE(state.look().is_free(0));
-  CHECK(state.look().mode(0) == RangeMode::shared);
-  BucketState::free(state.place_of(0));
-  CHECK_FALSE(state.look().has_ranges());
+  REQUIRE(state.try_enter(seen));
+  CHECK(seen.is_shown());
+  CHECK(seen.is_idle());
+  state.leave();
 
   for (unsigned slot = 0; slot < kSlots; ++slot) {
-    state.enter();
-    state.fill(slot, RangeMode::exclusive);
+    const RangeMode mode = slot % 2 == 0 ? RangeMode::exclusive : RangeMode::shared;
+    CHECK(state.enter().is_idle());
+    state.fill(slot, mode);
     state.leave();
-    CHECK_FALSE(state.try_enter_and_fill(RangeMode::exclusive));
-    for (unsigned other = 0; other < kSlots; ++other) {
-      CHECK(state.look().is_free(other) == (other != slot));
-    }
-    CHECK(state.look().mode(slot) == RangeMode::exclusive);
+    seen = state.enter();
+    state.leave();
+    CHECK_FALSE(seen.is_idle());
+    CHECK(Seen::first_of(seen.taken()) == slot);
+    CHECK(Seen::without_first(seen.taken()) == 0);
+    CHECK(Seen::first_of(seen.free()) == (slot == 0 ? 1 : 0));
+    CHECK(seen.mode(slot) == mode);
     BucketState::free(state.place_of(slot));
+    CHECK(state.look().taken() == 0);
   }
 
-  state.count_overflow();
-  CHECK_FALSE(state.try_enter_and_fill(RangeMode::exclusive));
-  CHECK(state.enter().has_overflow());
+  state.enter();
+  for (unsigned slot = 0; slot < kSlots; ++slot) state.fill(slot, RangeMode::shared);
   state.leave();
+  CHECK(state.look().free() == 0);
+  for (unsigned slot = 0; slot < kSlots; ++slot) BucketState::free(state.place_of(slot));
+  state.count_overflow();
+  CHECK(state.look().has_overflow());
+  CHECK_FALSE(state.look().is_idle());
   state.uncount_overflow();
-  REQUIRE(state.try_enter_and_fill(RangeMode::exclusive));
-  CHECK(state.look().mode(0) == RangeMode::exclusive);
+  CHECK(state.look().is_idle());
+  state.enter();
   state.hide();
-  BucketState::free(state.place_of(0));
   state.leave();
   CHECK_FALSE(state.enter().is_shown());
 }
 
 TEST_CASE("an overflow that is too large to count stays") {
   BucketState state = shown();
-  constexpr unsigned kMost = 0xffff;
+  constexpr unsigned kMost = 0x7fff;
   for (unsigned i = 0; i + 1 < kMost; ++i) state.count_overflow();
   for (unsigned i = 0; i + 1 < kMost; ++i) state.uncount_overflow();
   CHECK_FALSE(state.look().has_overflow());
@@ -73,10 +81,10 @@ TEST_CASE("an overflow that is too large to count stays") {
   for (unsigned i = 0; i < kMost + 10; ++i) state.uncount_overflow();
   CHECK(state.look().has_overflow());
   CHECK(state.look().is_shown());
-  CHECK_FALSE(state.look().has_ranges());
+  CHECK(state.look().taken() == 0);
 }
 
-// Bytes are stored by those who leave and unlock while others compare and swap the whole word.
+// Parts are stored by those who leave and unlock while others add to the whole word.
 TEST_CASE("no change of a bucket's state is lost") {
   BucketState state = shown();
   std::array<unsigned, kSlots> holders{};  // guarded by the slots
@@ -85,18 +93,15 @@ TEST_CASE("no change of a bucket's state is lost") {
   constexpr unsigned kThreads = 4, kRounds = 20'000;
   run_threads(kThreads, [&](unsigned thread) {
     for (unsigned i = 0; i < kRounds; ++i) {
-      unsigned slot = 0;
-      bool counted = false;
-      if (thread % 2 == 0 && state.try_enter_and_fill(RangeMode::exclusive)) {
-        if (++inside % 2 != 1) ++wrong;
-      } else {
-        const BucketState::Seen seen = state.enter();
-        if (++inside % 2 != 1) ++wrong;
-        while (slot < kSlots && !seen.is_free(slot)) ++slot;
-        if (slot < kSlots) state.fill(slot, RangeMode::exclusive);
-        counted = i % 3 == 0;
-        if (counted) state.count_overflow();
+      unsigned slot = kSlots;
+      const Seen seen = state.enter();
+      if (++inside % 2 != 1) ++wrong;
+      if (seen.free() != 0) {
+        slot = Seen::first_of(seen.free());
+        state.fill(slot, RangeMode::exclusive);
       }
+      const bool counted = (thread + i) % 3 == 0;
+      if (counted) state.count_overflow();
       if (++inside % 2 != 0) ++wrong;
       state.leave();
       if (slot < kSlots) {
@@ -108,7 +113,7 @@ TEST_CASE("no change of a bucket's state is lost") {
     }
   });
   CHECK(wrong == 0);
-  CHECK_FALSE(state.look().has_ranges());
+  CHECK(state.look().taken() == 0);
   CHECK_FALSE(state.look().has_overflow());
   CHECK(state.look().is_shown());
 }
