@@ -2,8 +2,10 @@
 #include <catch2/catch.hpp>
 
 #include <chrono>
+#include <new>
 
 #include "rangelock/hook.h"
+#include "tests/rangelock/stop.h"
 #include "tests/rangelock/support.h"
 
 using namespace sp3;
@@ -188,6 +190,25 @@ TEMPLATE_TEST_CASE("a batch fills the handles it is given, in their order, or no
   lock->unlock_all(std::span(handles));
   CHECK(none_is_held());
   CHECK(lock->try_lock_all(owner, {}, std::span<RangeHandle>()));
+}
+
+TEST_CASE("a batch that runs out of memory half-way holds nothing") {
+  const Stop stop(rangelock::Hook::inside_bucket);  // where nobody gets to
+  RangeLockDomain domain(1);
+  SkiplistRangeLock lock({.domain = &domain});
+  RangeOwner owner(1, domain);
+  std::vector<Range> ranges;
+  for (std::uint64_t i = 0; i < 300; ++i) ranges.push_back({10 * i, 10 * i + 5});
+  std::vector<RangeHandle> handles(ranges.size());
+  RangeHandle first = lock.lock(owner, 5000, 5001);  // from then on a refill comes within the batch
+  Stop::when_i_get_to(rangelock::Hook::before_refill, [] { throw std::bad_alloc(); });
+  CHECK_THROWS_AS(lock.try_lock_all(owner, ranges, handles), std::bad_alloc);
+  CHECK(owner.held() == 1);
+  CHECK(lock.holders().size() == 1);
+  CHECK(std::ranges::none_of(handles, [](const RangeHandle& handle) { return bool(handle); }));
+  REQUIRE(lock.try_lock_all(owner, ranges, handles));
+  lock.unlock_all(handles);
+  lock.unlock(first);
 }
 
 TEMPLATE_TEST_CASE("batches never wait for each other in a circle", "", SP3_OUR_RANGE_LOCKS) {
