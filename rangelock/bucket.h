@@ -4,21 +4,21 @@
 //        32  length[0..3]
 //        48  owner[0..3]
 //        56  slots[0..3]     free, or how the range in it is held
-//        60  overflow        narrow ranges of this bucket that found no free slot: in the lists; and
-//                            whether the bucket's summary bit is set, which saves a look at it
+//        60  overflow        narrow ranges of this bucket that found no free slot: in the lists;
+//                            above them a bit, shown: whether the bucket's summary bit is set
 //        62  inside          a spin lock, mostly for about twenty instructions
 //
-// The last eight bytes are one word, the state, to whoever enters, and parts of it to whoever leaves
-// or unlocks. Who enters adds one to `inside` and is told the rest: he is inside if it was 0, and
-// otherwise waits until it is and tries again. Who leaves stores 0, whoever has tried meanwhile; who
-// unlocks stores a byte. So nobody loads the state: a load of a line that another core has costs a
-// pair 20 ns with two threads, before or after the exchange, which waits for what was stored before
-// it anyway and for the line beside that (docs/RANGE_LOCKS.md).
+// The last eight bytes are one word, the state, to whoever enters, and parts of it to whoever
+// leaves or unlocks. Who enters adds one to `inside` and is told the rest: he is inside if it was
+// 0, and otherwise waits until it is and tries again. Who leaves stores 0, whoever has tried
+// meanwhile; who unlocks stores a byte. So nobody loads the state: a load of a line that another
+// core has costs a pair 20 ns with two threads, before or after the exchange, which waits for what
+// was stored before it anyway and for the line beside that (docs/adr/0024).
 //
-// The C++ memory model knows no accesses of several sizes to one atomic object; x86-64 does: all are
-// ordered as their lines change hands (Linux' queued spinlock is unlocked by a byte of its word in
-// the same way). ThreadSanitizer knows them by their addresses, so for its eyes each access is one
-// of the whole word.
+// The C++ memory model knows no accesses of several sizes to one atomic object; x86-64 does: all
+// are ordered as their lines change hands (Linux' queued spinlock is unlocked by a byte of its word
+// in the same way). ThreadSanitizer knows them by their addresses, so for its eyes each access is
+// one of the whole word.
 #pragma once
 
 #include <atomic>
@@ -70,8 +70,8 @@ class BucketState {
     std::uint64_t word_;
   };
 
-  // Enters if nobody is inside, and says what it has entered; otherwise the next to leave makes good
-  // for it.
+  // Enters if nobody is inside, and says what it has entered; otherwise the next to leave makes
+  // good for it.
   [[nodiscard]] bool try_enter(Seen& seen) noexcept {
     // (7) acquire: pairs with (6), and with (8) for slots that are free. seq_cst, store buffering:
     // before lists_matter looks. Those who try while somebody is inside do so once, and are fewer

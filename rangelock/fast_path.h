@@ -74,8 +74,8 @@ template <class Release>
 }
 
 // The same without a hook, where that is a store: `is_simple(claim)` says so, and `release(place)`
-// does it; else `otherwise()` is called. The handle may lie in what it protects, so nothing of it is
-// touched once that is free.
+// does it; else `otherwise()` is called. The handle may lie in what it protects, so nothing of it
+// is touched once that is free.
 template <class IsSimple, class Release, class Otherwise>
 [[gnu::always_inline]] inline void BlockingRangeLock::release_at_once(RangeHandle& handle,
                                                                       IsSimple&& is_simple,

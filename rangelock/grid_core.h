@@ -9,11 +9,10 @@
 //
 // Wide and narrow ranges meet through two words that are nearly always only read: `wide_`, how many
 // wide ranges there are, and the summary, a bit for each bucket that may have anything in its
-// slots. A narrow acquisition enters, sets its summary bit if it is not set, and then looks at wide_;
-// a
-// wide one counts itself in wide_, then visits the buckets whose bit is set and waits while
-// somebody is inside. So of two that conflict at least one sees the other. A wide one clears the
-// bits of buckets that it finds empty, which is why it pays only for those used since.
+// slots. A narrow acquisition enters, sets its summary bit if it is not set, and then looks at
+// wide_; a wide one counts itself in wide_, then visits the buckets whose bit is set and waits
+// while somebody is inside. So of two that conflict at least one sees the other. A wide one clears
+// the bits of buckets that it finds empty, which is why it pays only for those used since.
 //
 // A narrow acquisition searches the lists, or enters them, inside its bucket. There it may take
 // memory for a node and, shared, wait for the decision of an exclusive one, for a bounded time
@@ -47,11 +46,12 @@ class GridCore {
 
   bool attempt(Claim& claim, Blocker& blocker);
   bool attempt(Claim& claim);  // if nobody asks for the blocker
-  // Takes the range and returns where it is, if it needs one bucket only and nothing else is in that;
-  // else 0, and the bucket if that has been entered.
+  // Takes the range and returns where it is, if it needs one bucket only and nothing else is in
+  // that; else 0, and the bucket if that has been entered.
   std::uintptr_t attempt_alone(const OwnerCore& owner, Range range, RangeMode mode,
                                GridEntered& entered) noexcept;
-  // Goes on from there: the same in a bucket that has ranges. 0 if it is not even as simple as that.
+  // Goes on from there: the same in a bucket that has ranges. 0 if it is not even as simple as
+  // that.
   std::uintptr_t attempt_beside(const OwnerCore& owner, Range range, RangeMode mode,
                                 GridEntered entered) noexcept;
   void release(const Claim& claim) noexcept;

@@ -129,8 +129,8 @@ void OrderedList::ask_ahead(std::uint64_t address) const noexcept {
   if (const Node* const signpost = signpost_near(address)) base::prefetch_for_write(signpost);
 }
 
-// No further: where ranges lie so densely that a search passes several, to follow them here takes as
-// long as there.
+// No further: where ranges lie so densely that a search passes several, to follow them here takes
+// as long as there.
 void OrderedList::ask_ahead(std::span<const Range> ranges) const noexcept {
   for (const Range& range : ranges) ask_ahead(range.begin);
   for (const Range& range : ranges) {

@@ -23,10 +23,10 @@
 //   2. What happened before an unlock is visible after a lock that it made possible.
 //   3. An acquisition that fails, times out or is cancelled leaves nothing behind.
 // Progress: try_lock is lock-free on the skip list, and fails without need only where a conflicting
-// acquisition is under way in the other mode; on the grid it waits, as holders() does, for whoever is
-// inside a bucket: for some twenty instructions, or, while wide ranges are held or more narrow ones than the bucket
-// has slots, for a search of the skip list. With Fairness::fifo, lock is starvation-free if every
-// holder unlocks.
+// acquisition is under way in the other mode; on the grid it waits, as holders() does, for whoever
+// is inside a bucket: for some twenty instructions, or, while wide ranges are held or more narrow
+// ones than the bucket has slots, for a search of the skip list. With Fairness::fifo, lock is
+// starvation-free if every holder unlocks.
 // Complexity: O(log n) for n held ranges; plus, for an exclusive range, the shared ones that begin
 // before its end by less than twice their length; plus, for a wide range, what acquisitions have
 // left for later ones to begin their searches at since the last such visit: at most 256 signposts
@@ -297,9 +297,9 @@ class SP3_API BlockingRangeLock {
                                                       std::span<const Range> ranges,
                                                       RangeMode mode = RangeMode::exclusive);
   // The same in the order given, and without memory of its own: `handles[i]` is for `ranges[i]`.
-  // Returns whether all are held; if not, no handle holds anything. Who tries again and again should
-  // keep to one order, or two batches can refuse each other for ever. Two ranges that overlap are an
-  // error only once nothing else is in the way.
+  // Returns whether all are held; if not, no handle holds anything. Who tries again and again
+  // should keep to one order, or two batches can refuse each other for ever. Two ranges that
+  // overlap are an error only once nothing else is in the way.
   // Errors: Error{invalid_argument} also for other than one empty handle for each range.
   [[nodiscard]] bool try_lock_all(RangeOwner& owner, std::span<const Range> ranges,
                                   std::span<RangeHandle> handles,
@@ -350,14 +350,14 @@ class SP3_API BlockingRangeLock {
   // what it conflicts with.
   virtual bool attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) = 0;
   virtual void list_holders(std::vector<RangeHolder>& holders) const = 0;
-  // The two that every acquisition and unlock goes through: in each lock try_fill_by and release_by around
-  // what that lock does, so that all of it is one function.
-  // Sets of the handle, which is for this range, lock_ and claim_.place.
+  // The two that every acquisition and unlock goes through: in each lock try_fill_by and release_by
+  // around what that lock does, so that all of it is one function. try_fill sets lock_ and
+  // claim_.place of the handle, which is for this range.
   virtual void try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
                         std::uint64_t end, RangeMode mode) = 0;
   virtual void release_handle(RangeHandle& handle) = 0;
-  // Asks for the cache lines that acquisitions of the ranges, or unlocks of the handles, begin with.
-  // Of a few at a time.
+  // Asks for the cache lines that acquisitions of the ranges, or unlocks of the handles, begin
+  // with; of a few at a time.
   virtual void ask_ahead(std::span<const Range> ranges, RangeMode mode) const noexcept = 0;
   virtual void ask_ahead(std::span<const RangeHandle> handles) const noexcept = 0;
 
