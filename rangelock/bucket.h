@@ -11,9 +11,10 @@
 // The last eight bytes are one word, the state, to whoever enters, and parts of it to whoever
 // leaves or unlocks. Who enters adds one to `inside` and is told the rest: he is inside if it was
 // 0, and otherwise waits until it is and tries again. Who leaves stores 0, whoever has tried
-// meanwhile; who unlocks stores a byte. So nobody loads the state: a load of a line that another
-// core has costs a pair 20 ns with two threads, before or after the exchange, which waits for what
-// was stored before it anyway and for the line beside that (docs/adr/0024).
+// meanwhile; who unlocks stores a byte. So an acquisition of an empty bucket loads nothing of its
+// line: a load of a line that another core has costs a pair 20 ns with two threads, before or after
+// the addition, which waits for what was stored before it anyway and for the line beside that
+// (docs/adr/0024).
 //
 // The C++ memory model knows no accesses of several sizes to one atomic object; x86-64 does: all
 // are ordered as their lines change hands (Linux' queued spinlock is unlocked by a byte of its word
@@ -74,8 +75,9 @@ class BucketState {
   // good for it.
   [[nodiscard]] bool try_enter(Seen& seen) noexcept {
     // (7) acquire: pairs with (6), and with (8) for slots that are free. seq_cst, store buffering:
-    // before lists_matter looks. Those who try while somebody is inside do so once, and are fewer
-    // than `inside` counts (Domain::kMaxOwners).
+    // before lists_matter looks. Those who try while somebody is inside do so twice at most, by a
+    // simple attempt and by enter(), and are fewer than half of what `inside` counts
+    // (Domain::kMaxOwners).
     seen = Seen(word().fetch_add(kInsideOne, std::memory_order_seq_cst));
     return seen.word_ >> kInsideShift == 0;
   }

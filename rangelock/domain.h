@@ -154,9 +154,9 @@ class Domain {
   // Nodes whose retirer goes away before they can be used again.
   void adopt(bool tall, Limbo& limbo) noexcept;
 
-  // Their numbers go up to here, in 16 bits (bucket.h); number 0 is the guest's. All of them at one
-  // bucket are less than 2^16.
-  static constexpr std::size_t kMaxOwners = (1 << 16) - 2;
+  // Their numbers go up to here, in 16 bits (bucket.h); number 0 is the guest's. Twice as many, and
+  // one, can be counted in 16 bits too (BucketState::try_enter).
+  static constexpr std::size_t kMaxOwners = (1 << 15) - 1;
 
  private:
   friend class Guest;

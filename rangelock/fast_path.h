@@ -68,14 +68,15 @@ template <class Release>
   rangelock::OwnerCore& owner = *handle.claim_.owner;
   SP3_ASSERT(owner.held() > 0);
   owner.released.add(1);
+  // The handle may lie in what it protects, so nothing of it is touched once that is free.
+  const rangelock::Claim claim = handle.claim_;
   handle.lock_ = nullptr;
   rangelock::hook(rangelock::Hook::before_unlock);
-  release(handle.claim_);
+  release(claim);
 }
 
 // The same without a hook, where that is a store: `is_simple(claim)` says so, and `release(place)`
-// does it; else `otherwise()` is called. The handle may lie in what it protects, so nothing of it
-// is touched once that is free.
+// does it; else `otherwise()` is called.
 template <class IsSimple, class Release, class Otherwise>
 [[gnu::always_inline]] inline void BlockingRangeLock::release_at_once(RangeHandle& handle,
                                                                       IsSimple&& is_simple,

@@ -21,13 +21,15 @@ namespace {
 // What a handle's place says: above an address of 48 bits, what is there.
 constexpr unsigned kKindShift = 48;
 constexpr std::uintptr_t kAddressMask = (std::uintptr_t{1} << kKindShift) - 1;
-constexpr std::uintptr_t kInSlot = 0;    // narrow, in one bucket: the slot (BucketState::place_of)
-constexpr std::uintptr_t kInLists = 1;   // wide: the node
-constexpr std::uintptr_t kOverflow = 2;  // narrow, without a slot: the node
-constexpr std::uintptr_t kInTwoSlots =
-    3;  // narrow: the slot in the bucket with the lower index; in
-        // the other it is the one whose number is the kind less
-        // this
+// Narrow, in one bucket: the slot (BucketState::place_of).
+constexpr std::uintptr_t kInSlot = 0;
+// Wide: the node.
+constexpr std::uintptr_t kInLists = 1;
+// Narrow, without a slot: the node.
+constexpr std::uintptr_t kOverflow = 2;
+// Narrow: the slot in the bucket with the lower index; in the other one it is the slot whose number
+// is the kind less this.
+constexpr std::uintptr_t kInTwoSlots = 3;
 
 std::uintptr_t place_in(std::uintptr_t kind, const Node* node) noexcept {
   SP3_ASSERT(link_to(node) <= kAddressMask);

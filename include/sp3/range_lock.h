@@ -80,7 +80,7 @@ constexpr bool conflict(const Range& a, RangeMode mode_a, const Range& b, RangeM
 // set of threads uses (all ranged objects of a pool) share a domain.
 class SP3_API RangeLockDomain {
  public:
-  // `owners`: how many there may be at a time, 1 to 65534; each costs a cache line. Errors:
+  // `owners`: how many there may be at a time, 1 to 32767; each costs a cache line. Errors:
   // Error{invalid_argument}.
   explicit RangeLockDomain(std::size_t owners = 1024);
   ~RangeLockDomain();
@@ -299,7 +299,7 @@ class SP3_API BlockingRangeLock {
   // The same in the order given, and without memory of its own: `handles[i]` is for `ranges[i]`.
   // Returns whether all are held; if not, no handle holds anything. Who tries again and again
   // should keep to one order, or two batches can refuse each other for ever. Two ranges that
-  // overlap are an error only once nothing else is in the way.
+  // overlap are an error if the attempt gets as far as the second.
   // Errors: Error{invalid_argument} also for other than one empty handle for each range.
   [[nodiscard]] bool try_lock_all(RangeOwner& owner, std::span<const Range> ranges,
                                   std::span<RangeHandle> handles,

@@ -1,7 +1,9 @@
 // Bad input and misuse: typed, clear errors, and a lock that still works afterwards.
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <csignal>
+#include <span>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,6 +96,9 @@ TEMPLATE_TEST_CASE("a batch wants an empty handle for each range", "", SP3_OUR_R
   CHECK(is_free(*lock, 0, 10));
   const std::array bad{Range{1, 2}, Range{4, 3}};
   CHECK(code_of([&] { (void)lock->try_lock_all(owner, bad, handles); }) ==
+        ErrorCode::invalid_range);
+  const std::array overlapping{Range{1, 5}, Range{4, 6}};
+  CHECK(code_of([&] { (void)lock->try_lock_all(owner, overlapping, handles); }) ==
         ErrorCode::invalid_range);
   RangeLockDomain another(1);
   RangeOwner stranger(2, another);

@@ -1,8 +1,10 @@
 // Waiting: blocking, fairness, deadlines, cancellation, batches, nested waits, introspection.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <new>
+#include <span>
 
 #include "rangelock/hook.h"
 #include "tests/rangelock/stop.h"
@@ -190,6 +192,27 @@ TEMPLATE_TEST_CASE("a batch fills the handles it is given, in their order, or no
   lock->unlock_all(std::span(handles));
   CHECK(none_is_held());
   CHECK(lock->try_lock_all(owner, {}, std::span<RangeHandle>()));
+}
+
+// Whoever gets a range keeps its handle where the one before had his: an unlock that touched its
+// handle once the range is free would change another's.
+TEMPLATE_TEST_CASE("a handle may lie in what it protects", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  // In one slot of the grid, in two, and in its lists; on the skip list all the same.
+  for (const Range& range : {Range{1, 2}, Range{12, 20}, Range{0, 100}}) {
+    RangeHandle holder;  // guarded by the range
+    run_threads(3, [&](unsigned thread) {
+      RangeOwner owner(thread);
+      for (int i = 0; i < 5000; ++i) {
+        RangeHandle mine = lock->try_lock(owner, range.begin, range.end);
+        if (!mine) continue;
+        holder = std::move(mine);
+        lock->unlock(holder);
+      }
+    });
+    CHECK_FALSE(holder);
+    CHECK(is_free(*lock, 0, 100));
+  }
 }
 
 TEST_CASE("a batch that runs out of memory half-way holds nothing") {

@@ -7,6 +7,7 @@
 #include "tools/lockbench/run.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <span>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include <malloc.h>
 
