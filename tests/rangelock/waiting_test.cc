@@ -195,7 +195,7 @@ TEMPLATE_TEST_CASE("a batch fills the handles it is given, in their order, or no
 }
 
 // Whoever gets a range keeps its handle where the one before had his: an unlock that touched its
-// handle once the range is free would change another's.
+// handle once the range is free would change another's. Mostly it is ThreadSanitizer that tells.
 TEMPLATE_TEST_CASE("a handle may lie in what it protects", "", SP3_OUR_RANGE_LOCKS) {
   const auto lock = make_lock<TestType>();
   // In one slot of the grid, in two, and in its lists; on the skip list all the same.
