@@ -102,7 +102,7 @@ class BucketState {
   void show() noexcept { word().fetch_or(kShownBit, std::memory_order_relaxed); }
   void hide() noexcept { word().fetch_and(~kShownBit, std::memory_order_relaxed); }
 
-  // Names the slot, for free(): never a small number.
+  // Names the slot, for free(): an address within the state.
   [[nodiscard]] std::uintptr_t place_of(unsigned slot) noexcept {
     static_assert(std::endian::native == std::endian::little);
     return reinterpret_cast<std::uintptr_t>(&word_) + slot;

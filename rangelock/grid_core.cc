@@ -97,9 +97,8 @@ inline unsigned GridCore::find_slot(const Bucket& bucket, BucketState::Seen seen
     // relaxed, both: written inside the bucket, before we entered.
     const std::uint64_t begin = bucket.begin[slot].load(std::memory_order_relaxed);
     const std::uint64_t end = begin + bucket.length[slot].load(std::memory_order_relaxed);
-    if (begin >= range.end || end <= range.begin) continue;
     const RangeMode held = seen.mode(slot);
-    if (held == RangeMode::shared && mode == RangeMode::shared) continue;
+    if (!conflict({begin, end}, held, range, mode)) continue;
     blocker = {{begin, end}, held};
     return kConflict;
   }
@@ -177,7 +176,7 @@ void GridCore::fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Buck
   if (first_slot != kFull && second_slot != kFull) {
     if (ordered_.find_conflict(owner, claim.range, claim.mode, blocker)) return false;
     if (&first == &second) {
-      claim.place = fill_slot(first, first_slot, *claim.owner, claim.range, claim.mode);
+      claim.place = fill_slot(first, first_slot, owner, claim.range, claim.mode);
     } else {
       fill_slots(claim, first, first_slot, second, second_slot);
     }

@@ -73,7 +73,7 @@ inline constexpr std::uint64_t kRangeMax = ~std::uint64_t{0};
 
 enum class RangeMode : std::uint8_t { exclusive, shared };
 constexpr bool conflict(const Range& a, RangeMode mode_a, const Range& b, RangeMode mode_b) {
-  return (mode_a == RangeMode::exclusive || mode_b == RangeMode::exclusive) && a.overlaps(b);
+  return a.overlaps(b) && (mode_a == RangeMode::exclusive || mode_b == RangeMode::exclusive);
 }
 
 // What locks share: memory for their nodes, and the eras by which it is reclaimed. Locks that one
