@@ -2,8 +2,8 @@
 //
 //   byte  0  begin[0..3]     of the range in the slot
 //        32  length[0..3]
-//        48  owner[0..3]
-//        56  slots[0..3]     free, or how the range in it is held
+//        48  holder[0..3]    the owner's number; above it a bit: whether the range is held shared
+//        56  slots[0..3]     0 if free, else the tag of the granule that the range touches
 //        60  overflow        narrow ranges of this bucket that found no free slot: in the lists;
 //                            above them a bit, shown: whether the bucket's summary bit is set
 //        62  inside          a spin lock, mostly for about twenty instructions
@@ -11,10 +11,13 @@
 // The last eight bytes are one word, the state, to whoever enters, and parts of it to whoever
 // leaves or unlocks. Who enters adds one to `inside` and is told the rest: he is inside if it was
 // 0, and otherwise waits until it is and tries again. Who leaves stores 0, whoever has tried
-// meanwhile; who unlocks stores a byte. So an acquisition of an empty bucket loads nothing of its
-// line: a load of a line that another core has costs a pair 20 ns with two threads, before or after
-// the addition, which waits for what was stored before it anyway and for the line beside that
-// (docs/adr/0024).
+// meanwhile; who unlocks stores a byte. So an acquisition loads nothing of the bucket's line unless
+// a slot has its granule's tag: a load of a line that another core has costs a pair 20 ns with two
+// threads, before or after the addition, which waits for what was stored before it anyway and for
+// the line beside that (docs/adr/0024).
+//
+// Ranges that overlap share a granule, so they have the same tag in its bucket. Of the granules
+// that share a bucket one in 128 has the tag of another.
 //
 // The C++ memory model knows no accesses of several sizes to one atomic object; x86-64 does: all
 // are ordered as their lines change hands (Linux' queued spinlock is unlocked by a byte of its word
@@ -31,6 +34,7 @@
 
 #include "base/align.h"
 #include "emu/spin.h"
+#include "rangelock/domain.h"
 
 namespace sp3::rangelock {
 
@@ -38,35 +42,50 @@ inline constexpr unsigned kSlots = 4;
 
 class BucketState {
  public:
+  // What tells apart the granules of a bucket: seven bits of their hash, below the bit that says
+  // that the slot is taken.
+  using Tag = std::uint8_t;
+  static constexpr unsigned kTagBits = 7;
+  static constexpr Tag tag_of(std::uint64_t hash) noexcept {  // its lowest bits
+    return static_cast<Tag>(hash | 1U << kTagBits);
+  }
+
   // What the state was at some instant.
   class Seen {
    public:
     Seen() = default;
     explicit Seen(std::uint64_t word) noexcept : word_(word) {}
 
-    // Whether it has no range at all, and is shown.
+    // Whether it is shown, and none of its ranges is in the lists.
+    [[nodiscard]] bool is_plain() const noexcept {
+      return word_ >> kOverflowShift == kShownBit >> kOverflowShift;
+    }
+    // The same, and it has no range at all.
     [[nodiscard]] bool is_idle() const noexcept { return word_ == kShownBit; }
     [[nodiscard]] bool is_shown() const noexcept { return (word_ & kShownBit) != 0; }
     [[nodiscard]] bool has_overflow() const noexcept { return (word_ & kOverflowMask) != 0; }
     // The slots that are taken, or free: a bit for each, for first_of() and without_first().
     using Slots = std::uint32_t;
-    [[nodiscard]] Slots taken() const noexcept {
-      const auto codes = static_cast<Slots>(word_);
-      return (codes | codes >> 1) & kEachSlot;
-    }
-    [[nodiscard]] Slots free() const noexcept { return ~taken() & kEachSlot; }
+    [[nodiscard]] Slots taken() const noexcept { return tags() & kEachTaken; }
+    [[nodiscard]] Slots free() const noexcept { return ~tags() & kEachTaken; }
     static unsigned first_of(Slots slots) noexcept {  // REQUIRES: there is one
       return static_cast<unsigned>(std::countr_zero(slots)) / 8;
     }
     static Slots without_first(Slots slots) noexcept { return slots & (slots - 1); }
-    [[nodiscard]] RangeMode mode(unsigned slot) const noexcept {  // REQUIRES: it is taken
-      const auto code = static_cast<std::uint8_t>(word_ >> (8 * slot));
-      return code == code_of(RangeMode::shared) ? RangeMode::shared : RangeMode::exclusive;
+    // Whether a slot has the tag.
+    [[nodiscard]] bool has(Tag tag) const noexcept {
+      // A byte of `unlike` is 0 where it is the tag; only then does taking one from each byte set
+      // the upper bit of one that has not set it.
+      const Slots unlike = tags() ^ tag * kEachOne;
+      return ((unlike - kEachOne) & ~unlike & kEachTaken) != 0;
     }
 
    private:
     friend class BucketState;
-    static constexpr Slots kEachSlot = 0x01010101;
+    static constexpr Slots kEachOne = 0x01010101;
+    static constexpr Slots kEachTaken = kEachOne << kTagBits;
+
+    [[nodiscard]] Slots tags() const noexcept { return static_cast<Slots>(word_); }
 
     std::uint64_t word_;
   };
@@ -96,8 +115,8 @@ class BucketState {
     // (6) release: the slots are written before the next one inside (7) reads them.
     clear_inside();
   }
-  void fill(unsigned slot, RangeMode mode) noexcept {
-    set(place_of(slot), code_of(mode));  // relaxed: see (6)
+  void fill(unsigned slot, Tag tag) noexcept {
+    set(place_of(slot), tag);  // relaxed: see (6)
   }
   void show() noexcept { word().fetch_or(kShownBit, std::memory_order_relaxed); }
   void hide() noexcept { word().fetch_and(~kShownBit, std::memory_order_relaxed); }
@@ -139,10 +158,6 @@ class BucketState {
   static constexpr std::uint64_t kOverflowOne = std::uint64_t{1} << kOverflowShift;
   static constexpr std::uint64_t kOverflowMask = kShownBit - kOverflowOne;
   static constexpr std::uint64_t kInsideOne = std::uint64_t{1} << kInsideShift;
-
-  static constexpr std::uint8_t code_of(RangeMode mode) noexcept {
-    return mode == RangeMode::exclusive ? 1 : 2;
-  }
 
   [[nodiscard]] std::atomic_ref<std::uint64_t> word() noexcept {
     return std::atomic_ref<std::uint64_t>(word_);
@@ -192,9 +207,36 @@ class BucketState {
 };
 
 struct alignas(base::kCacheLine) Bucket {
+  // REQUIRES, all of them: inside. relaxed: (6) and (7).
+  [[nodiscard]] Range range(unsigned slot) const noexcept {
+    const std::uint64_t first = begin[slot].load(std::memory_order_relaxed);
+    return {first, first + length[slot].load(std::memory_order_relaxed)};
+  }
+  [[nodiscard]] RangeMode mode(unsigned slot) const noexcept {
+    return static_cast<RangeMode>(holder[slot].load(std::memory_order_relaxed) >> kModeShift);
+  }
+  [[nodiscard]] std::uint32_t owner(unsigned slot) const noexcept {
+    return holder[slot].load(std::memory_order_relaxed) & ((1U << kModeShift) - 1);
+  }
+  // Takes a free slot, and names it (BucketState::place_of).
+  std::uintptr_t fill(unsigned slot, BucketState::Tag tag, std::uint32_t owner_number,
+                      const Range& range, RangeMode mode) noexcept {
+    static_assert(Domain::kMaxOwners < std::size_t{1} << kModeShift);
+    begin[slot].store(range.begin, std::memory_order_relaxed);
+    length[slot].store(static_cast<std::uint32_t>(range.end - range.begin),
+                       std::memory_order_relaxed);
+    holder[slot].store(
+        static_cast<std::uint16_t>(owner_number | static_cast<unsigned>(mode) << kModeShift),
+        std::memory_order_relaxed);
+    state.fill(slot, tag);
+    return state.place_of(slot);
+  }
+
+  static constexpr unsigned kModeShift = 15;
+
   std::atomic<std::uint64_t> begin[kSlots];
   std::atomic<std::uint32_t> length[kSlots];
-  std::atomic<std::uint16_t> owner[kSlots];
+  std::atomic<std::uint16_t> holder[kSlots];
   BucketState state;
 };
 static_assert(sizeof(Bucket) == base::kCacheLine && offsetof(Bucket, state) == 56);

@@ -60,7 +60,8 @@ void GridCore::Freed::operator()(Bucket* buckets) const noexcept {
 
 GridCore::GridCore(const RangeLockOptions& options, WaitQueue& queue)
     : shift_(checked_shift(options)),
-      hash_shift_(64 - static_cast<unsigned>(std::countr_zero(options.buckets))),
+      hash_shift_(64 - static_cast<unsigned>(std::countr_zero(options.buckets)) -
+                  BucketState::kTagBits),
       bucket_count_(options.buckets),
       summary_(std::make_unique<std::atomic<std::uint64_t>[]>(bucket_count_ / 64)),
       queue_(queue),
@@ -72,16 +73,17 @@ GridCore::GridCore(const RangeLockOptions& options, WaitQueue& queue)
   for (std::size_t i = 0; i < bucket_count_; ++i) ::new (&buckets_[i]) Bucket{};
 }
 
-inline BucketState::Seen GridCore::enter(std::size_t index) noexcept {
-  const BucketState::Seen seen = buckets_[index].state.enter();
+inline BucketState::Seen GridCore::enter(Bucket& bucket) noexcept {
+  const BucketState::Seen seen = bucket.state.enter();
   if (!seen.is_shown()) [[unlikely]]
-    show(index);
+    show(bucket);
   return seen;
 }
 
 // REQUIRES: inside the bucket.
-[[gnu::noinline]] void GridCore::show(std::size_t index) noexcept {
-  buckets_[index].state.show();
+[[gnu::noinline]] void GridCore::show(Bucket& bucket) noexcept {
+  const std::size_t index = index_of(bucket);
+  bucket.state.show();
   // seq_cst, store buffering: before lists_matter looks.
   summary_[index / 64].fetch_or(std::uint64_t{1} << (index % 64), std::memory_order_seq_cst);
   hook(Hook::inside_bucket);
@@ -94,98 +96,97 @@ inline unsigned GridCore::find_slot(const Bucket& bucket, BucketState::Seen seen
   using Seen = BucketState::Seen;
   for (Seen::Slots taken = seen.taken(); taken != 0; taken = Seen::without_first(taken)) {
     const unsigned slot = Seen::first_of(taken);
-    // relaxed, both: written inside the bucket, before we entered.
-    const std::uint64_t begin = bucket.begin[slot].load(std::memory_order_relaxed);
-    const std::uint64_t end = begin + bucket.length[slot].load(std::memory_order_relaxed);
-    const RangeMode held = seen.mode(slot);
-    if (!conflict({begin, end}, held, range, mode)) continue;
-    blocker = {{begin, end}, held};
+    const Range held = bucket.range(slot);
+    const RangeMode held_mode = bucket.mode(slot);
+    if (!conflict(held, held_mode, range, mode)) continue;
+    blocker = {held, held_mode};
     return kConflict;
   }
   return seen.free() == 0 ? kFull : Seen::first_of(seen.free());
 }
 
-// REQUIRES: inside the bucket; the slot is free. relaxed: leaving the bucket releases.
-inline std::uintptr_t GridCore::fill_slot(Bucket& bucket, unsigned slot, const OwnerCore& owner,
-                                          const Range& range, RangeMode mode) noexcept {
-  bucket.begin[slot].store(range.begin, std::memory_order_relaxed);
-  bucket.length[slot].store(static_cast<std::uint32_t>(range.end - range.begin),
-                            std::memory_order_relaxed);
-  bucket.owner[slot].store(static_cast<std::uint16_t>(owner.number), std::memory_order_relaxed);
-  bucket.state.fill(slot, mode);
-  return bucket.state.place_of(slot);
-}
-
-// The same in two buckets. The second is the one with the higher index: release() finds it by that.
-void GridCore::fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Bucket& second,
+// A slot in each bucket. The second is the one with the higher address: release() finds it by that.
+void GridCore::fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot second,
                           unsigned second_slot) noexcept {
-  SP3_ASSERT(&first < &second);
+  SP3_ASSERT(first.bucket < second.bucket);
   const std::uintptr_t kind = kInTwoSlots + second_slot;
-  claim.place =
-      kind << kKindShift | fill_slot(first, first_slot, *claim.owner, claim.range, claim.mode);
-  fill_slot(second, second_slot, *claim.owner, claim.range, claim.mode);
+  const std::uint32_t owner = claim.owner->number;
+  claim.place = kind << kKindShift |
+                first.bucket->fill(first_slot, first.tag, owner, claim.range, claim.mode);
+  second.bucket->fill(second_slot, second.tag, owner, claim.range, claim.mode);
 }
 
-[[gnu::noinline]] bool GridCore::attempt_in_one(Claim& claim, std::size_t index, Blocker& blocker) {
-  Bucket& bucket = buckets_[index];
-  const BucketState::Seen seen = enter(index);
-  const unsigned slot = find_slot(bucket, seen, claim.range, claim.mode, blocker);
-  if (slot >= kSlots || lists_matter(seen)) [[unlikely]] {
-    return attempt_with_lists(claim, bucket, slot, bucket, slot, blocker);
+[[gnu::noinline]] bool GridCore::attempt_inside(Claim& claim, GridEntered entered,
+                                                Blocker& blocker) {
+  Bucket& bucket = *entered.bucket;
+  if (!entered.seen.is_shown()) [[unlikely]]
+    show(bucket);
+  const Spot spot = first_spot(claim.range);
+  const unsigned slot = find_slot(bucket, entered.seen, claim.range, claim.mode, blocker);
+  if (slot >= kSlots || lists_matter(entered.seen)) [[unlikely]] {
+    return attempt_with_lists(claim, spot, slot, spot, slot, blocker);
   }
-  claim.place = fill_slot(bucket, slot, *claim.owner, claim.range, claim.mode);
+  claim.place = bucket.fill(slot, spot.tag, claim.owner->number, claim.range, claim.mode);
   bucket.state.leave();
   return true;
 }
 
+bool GridCore::attempt_inside(Claim& claim, GridEntered entered) {
+  Blocker blocker;
+  return attempt_inside(claim, entered, blocker);
+}
+
 // Both buckets are entered in ascending order, so that nobody waits in a circle.
 [[gnu::noinline]] bool GridCore::attempt_in_two(Claim& claim, Blocker& blocker) {
-  const std::size_t a = bucket_index(claim.range.begin >> shift_);
-  const std::size_t b = bucket_index((claim.range.end - 1) >> shift_);
-  if (a == b) return attempt_in_one(claim, a, blocker);
-  Bucket& first = buckets_[std::min(a, b)];
-  Bucket& second = buckets_[std::max(a, b)];
-  const BucketState::Seen first_seen = enter(std::min(a, b));
-  const BucketState::Seen second_seen = enter(std::max(a, b));
-  const unsigned first_slot = find_slot(first, first_seen, claim.range, claim.mode, blocker);
+  Spot first = first_spot(claim.range);
+  Spot second = last_spot(claim.range);
+  // Hashes of neighbours are 0.38 of all that there are apart, so these are two buckets.
+  if (second.bucket < first.bucket) std::swap(first, second);
+  const BucketState::Seen first_seen = enter(*first.bucket);
+  const BucketState::Seen second_seen = enter(*second.bucket);
+  const unsigned first_slot =
+      find_slot(*first.bucket, first_seen, claim.range, claim.mode, blocker);
   const unsigned second_slot =
-      first_slot == kConflict ? kConflict
-                              : find_slot(second, second_seen, claim.range, claim.mode, blocker);
+      first_slot == kConflict
+          ? kConflict
+          : find_slot(*second.bucket, second_seen, claim.range, claim.mode, blocker);
   if (first_slot >= kSlots || second_slot >= kSlots || lists_matter(first_seen) ||
       lists_matter(second_seen)) [[unlikely]] {
     return attempt_with_lists(claim, first, first_slot, second, second_slot, blocker);
   }
   fill_slots(claim, first, first_slot, second, second_slot);
-  second.state.leave();
-  first.state.leave();
+  second.bucket->state.leave();
+  first.bucket->state.leave();
   return true;
 }
 
 // What find_slot found was not simply a slot to take: there is a conflict, or the lists have to be
 // searched too, or have to take the range. REQUIRES: inside both buckets (or the one, named twice).
 // Leaves them.
-[[gnu::noinline]] bool GridCore::attempt_with_lists(Claim& claim, Bucket& first,
-                                                    unsigned first_slot, Bucket& second,
-                                                    unsigned second_slot, Blocker& blocker) {
+[[gnu::noinline]] bool GridCore::attempt_with_lists(Claim& claim, Spot first, unsigned first_slot,
+                                                    Spot second, unsigned second_slot,
+                                                    Blocker& blocker) {
+  const bool two = second.bucket != first.bucket;
   const base::ScopeExit leave_both([&] {
-    if (&second != &first) second.state.leave();
-    first.state.leave();
+    if (two) second.bucket->state.leave();
+    first.bucket->state.leave();
   });
   if (first_slot == kConflict || second_slot == kConflict) return false;
   OwnerCore& owner = *claim.owner;
   if (first_slot != kFull && second_slot != kFull) {
     if (ordered_.find_conflict(owner, claim.range, claim.mode, blocker)) return false;
-    if (&first == &second) {
-      claim.place = fill_slot(first, first_slot, owner, claim.range, claim.mode);
-    } else {
+    if (two) {
       fill_slots(claim, first, first_slot, second, second_slot);
+    } else {
+      claim.place =
+          first.bucket->fill(first_slot, first.tag, owner.number, claim.range, claim.mode);
     }
     return true;
   }
   Node* const node = ordered_.attempt(owner, claim.range, claim.mode, blocker);
   if (node == nullptr) return false;
-  first.state.count_overflow();
-  if (&second != &first) second.state.count_overflow();
+  first.bucket->state.count_overflow();
+  if (two) second.bucket->state.count_overflow();
   claim.place = place_in(kOverflow, node);
   return true;
 }
@@ -205,9 +206,12 @@ void GridCore::fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Buck
 }
 
 [[gnu::noinline]] bool GridCore::attempt(Claim& claim, Blocker& blocker) {
-  const std::uint64_t first = claim.range.begin >> shift_;
-  const std::uint64_t granules = ((claim.range.end - 1) >> shift_) - first;
-  if (granules == 0) return attempt_in_one(claim, bucket_index(first), blocker);
+  const std::uint64_t granules =
+      ((claim.range.end - 1) >> shift_) - (claim.range.begin >> shift_);
+  if (granules == 0) {
+    Bucket& bucket = *first_spot(claim.range).bucket;
+    return attempt_inside(claim, {&bucket, bucket.state.enter()}, blocker);
+  }
   return granules == 1 ? attempt_in_two(claim, blocker) : attempt_wide(claim, blocker);
 }
 
@@ -216,33 +220,30 @@ void GridCore::fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Buck
   return attempt(claim, blocker);
 }
 
-[[gnu::always_inline]] inline std::uintptr_t GridCore::attempt_alone(
+[[gnu::always_inline]] inline std::uintptr_t GridCore::attempt_simple(
     const OwnerCore& owner, Range range, RangeMode mode, GridEntered& entered) noexcept {
   entered.bucket = nullptr;
   const std::uint64_t granule = range.begin >> shift_;
   if ((range.end - 1) >> shift_ != granule) [[unlikely]]
     return 0;
-  Bucket& bucket = buckets_[bucket_index(granule)];
-  if (!bucket.state.try_enter(entered.seen)) [[unlikely]]
+  const Spot spot = spot_of(granule);
+  Bucket& bucket = *spot.bucket;
+  BucketState::Seen& seen = entered.seen;
+  if (!bucket.state.try_enter(seen)) [[unlikely]]
     return 0;
-  if (!entered.seen.is_idle() || lists_matter(entered.seen)) [[unlikely]] {
+  if (seen.is_idle() && !lists_matter(seen)) [[likely]] {
+    // A slot that is known before the state is: no store that follows waits for that.
+    const std::uintptr_t place = bucket.fill(0, spot.tag, owner.number, range, mode);
+    bucket.state.leave();
+    return place;
+  }
+  if (!seen.is_plain() || seen.has(spot.tag) || seen.free() == 0 || lists_matter(seen))
+      [[unlikely]] {
     entered.bucket = &bucket;
     return 0;
   }
-  // A slot that is known before the state is: no store that follows waits for that.
-  const std::uintptr_t place = fill_slot(bucket, 0, owner, range, mode);
-  bucket.state.leave();
-  return place;
-}
-
-[[gnu::always_inline]] inline std::uintptr_t GridCore::attempt_beside(
-    const OwnerCore& owner, Range range, RangeMode mode, GridEntered entered) noexcept {
-  Bucket& bucket = *entered.bucket;
-  std::uintptr_t place = 0;
-  Blocker blocker;
-  const unsigned slot = find_slot(bucket, entered.seen, range, mode, blocker);
-  if (slot < kSlots && entered.seen.is_shown() && !lists_matter(entered.seen)) [[likely]]
-    place = fill_slot(bucket, slot, owner, range, mode);
+  const std::uintptr_t place =
+      bucket.fill(BucketState::Seen::first_of(seen.free()), spot.tag, owner.number, range, mode);
   bucket.state.leave();
   return place;
 }
@@ -251,8 +252,8 @@ inline void GridCore::ask_ahead(const Range& range) const noexcept {
   const std::uint64_t first = range.begin >> shift_;
   const std::uint64_t last = (range.end - 1) >> shift_;
   if (last - first > 1) return;  // wide, or nothing
-  base::prefetch_for_write(&buckets_[bucket_index(first)].state);
-  if (last != first) base::prefetch_for_write(&buckets_[bucket_index(last)].state);
+  base::prefetch_for_write(&spot_of(first).bucket->state);
+  if (last != first) base::prefetch_for_write(&spot_of(last).bucket->state);
 }
 
 // Whether a held narrow range conflicts. Visits the buckets of the range's granules, or those whose
@@ -265,8 +266,8 @@ bool GridCore::find_narrow(const Range& range, RangeMode mode, Blocker& blocker)
   };
   if (last - first < bucket_count_ / 64) {
     for (std::uint64_t granule = first; granule <= last; ++granule) {
-      const std::size_t index = bucket_index(granule);
-      if (is_set(index) && visit_bucket(index, range, mode, blocker)) return true;
+      Bucket& bucket = *spot_of(granule).bucket;
+      if (is_set(index_of(bucket)) && visit_bucket(bucket, range, mode, blocker)) return true;
     }
     return false;
   }
@@ -274,7 +275,7 @@ bool GridCore::find_narrow(const Range& range, RangeMode mode, Blocker& blocker)
     std::uint64_t bits = summary_[word].load(std::memory_order_seq_cst);
     for (; bits != 0; bits &= bits - 1) {
       const auto bit = static_cast<std::size_t>(std::countr_zero(bits));
-      if (visit_bucket(64 * word + bit, range, mode, blocker)) return true;
+      if (visit_bucket(buckets_[64 * word + bit], range, mode, blocker)) return true;
     }
   }
   return false;
@@ -282,16 +283,16 @@ bool GridCore::find_narrow(const Range& range, RangeMode mode, Blocker& blocker)
 
 // A bucket is looked at from inside: an acquisition that has passed lists_matter has filled its
 // slot by then.
-bool GridCore::visit_bucket(std::size_t index, const Range& range, RangeMode mode,
+bool GridCore::visit_bucket(Bucket& bucket, const Range& range, RangeMode mode,
                             Blocker& blocker) noexcept {
-  Bucket& bucket = buckets_[index];
-  const BucketState::Seen seen = enter(index);
+  const BucketState::Seen seen = enter(bucket);
   const bool found = find_slot(bucket, seen, range, mode, blocker) == kConflict;
   if (seen.taken() == 0) {
     // relaxed: whoever enters next finds both cleared, by (6) and (7), and sets them again.
     bucket.state.hide();
     // release: the critical sections of those whose slots we found free happen before a wide
     // range that does not come here because the bit is clear.
+    const std::size_t index = index_of(bucket);
     summary_[index / 64].fetch_and(~(std::uint64_t{1} << (index % 64)), std::memory_order_release);
   }
   bucket.state.leave();
@@ -307,10 +308,9 @@ void GridCore::release(const Claim& claim) noexcept {
   if (kind == kInLists || kind == kOverflow) return release_in_lists(claim);
   BucketState::free(claim.place & kAddressMask);
   if (kind != kInSlot) {
-    const std::size_t second = std::max(bucket_index(claim.range.begin >> shift_),
-                                        bucket_index((claim.range.end - 1) >> shift_));
-    const auto slot = static_cast<unsigned>(kind - kInTwoSlots);
-    BucketState::free(buckets_[second].state.place_of(slot));
+    Bucket* const second =
+        std::max(first_spot(claim.range).bucket, last_spot(claim.range).bucket);
+    BucketState::free(second->state.place_of(static_cast<unsigned>(kind - kInTwoSlots)));
   }
   base::light_fence();  // between the slots and the look for waiters: see WaitQueue::enter
   queue_.released(claim.range);
@@ -324,10 +324,10 @@ void GridCore::release_in_lists(const Claim& claim) noexcept {
     wide_.fetch_sub(1, std::memory_order_release);
     return;
   }
-  const std::size_t first = bucket_index(claim.range.begin >> shift_);
-  const std::size_t second = bucket_index((claim.range.end - 1) >> shift_);
-  buckets_[first].state.uncount_overflow();
-  if (second != first) buckets_[second].state.uncount_overflow();
+  Bucket* const first = first_spot(claim.range).bucket;
+  Bucket* const second = last_spot(claim.range).bucket;
+  first->state.uncount_overflow();
+  if (second != first) second->state.uncount_overflow();
 }
 
 void GridCore::list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const {
@@ -345,12 +345,10 @@ void GridCore::list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders)
     const Seen seen = bucket.state.enter();
     for (Seen::Slots taken = seen.taken(); taken != 0; taken = Seen::without_first(taken)) {
       const unsigned slot = Seen::first_of(taken);
-      const std::uint64_t begin = bucket.begin[slot].load(std::memory_order_relaxed);
+      const Range range = bucket.range(slot);
       // A range in two buckets is told by the first of its granules.
-      if (bucket_index(begin >> shift_) != index) continue;
-      found[count++] = {{begin, begin + bucket.length[slot].load(std::memory_order_relaxed)},
-                        seen.mode(slot),
-                        bucket.owner[slot].load(std::memory_order_relaxed)};
+      if (first_spot(range).bucket != &bucket) continue;
+      found[count++] = {range, bucket.mode(slot), bucket.owner(slot)};
     }
     bucket.state.leave();
     for (const Held& held : std::span(found, count)) {
@@ -379,26 +377,24 @@ bool GridRangeLock::attempt(rangelock::Claim& claim, rangelock::Blocker& blocker
   return core_->attempt(claim, blocker);
 }
 
-// In up to three steps, none of which has more registers to save than it needs.
+// In up to two steps, the first of which calls nothing and has hardly a register to save.
 void GridRangeLock::try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
                              std::uint64_t end, RangeMode mode) {
   rangelock::GridEntered entered;
   if (!may_fill_at_once(owner, begin, end)) [[unlikely]]
     return try_fill_slowly(handle, owner);
-  const std::uintptr_t place = core_->attempt_alone(owner, {begin, end}, mode, entered);
+  const std::uintptr_t place = core_->attempt_simple(owner, {begin, end}, mode, entered);
   if (place != 0) [[likely]]
     return fill_at_once(handle, owner, place);
-  if (entered.bucket != nullptr) return try_fill_beside(handle, owner, entered);
+  if (entered.bucket != nullptr) return try_fill_inside(handle, owner, entered);
   try_fill_slowly(handle, owner);
 }
 
-[[gnu::noinline]] void GridRangeLock::try_fill_beside(RangeHandle& handle,
+[[gnu::noinline]] void GridRangeLock::try_fill_inside(RangeHandle& handle,
                                                       rangelock::OwnerCore& owner,
                                                       rangelock::GridEntered entered) {
-  const std::uintptr_t place = core_->attempt_beside(owner, handle.range(), handle.mode(), entered);
-  if (place != 0) [[likely]]
-    return fill_at_once(handle, owner, place);
-  try_fill_slowly(handle, owner);
+  try_fill_by(handle, owner, handle.range().begin, handle.range().end, handle.mode(),
+              [&](rangelock::Claim& claim) { return core_->attempt_inside(claim, entered); });
 }
 
 [[gnu::noinline]] void GridRangeLock::try_fill_slowly(RangeHandle& handle,

@@ -46,14 +46,13 @@ class GridCore {
 
   bool attempt(Claim& claim, Blocker& blocker);
   bool attempt(Claim& claim);  // if nobody asks for the blocker
-  // Takes the range and returns where it is, if it needs one bucket only and nothing else is in
-  // that; else 0, and the bucket if that has been entered.
-  std::uintptr_t attempt_alone(const OwnerCore& owner, Range range, RangeMode mode,
-                               GridEntered& entered) noexcept;
-  // Goes on from there: the same in a bucket that has ranges. 0 if it is not even as simple as
-  // that.
-  std::uintptr_t attempt_beside(const OwnerCore& owner, Range range, RangeMode mode,
-                                GridEntered entered) noexcept;
+  // Takes the range and returns where it is, if it needs one bucket only, nothing in that can be in
+  // its way, and it has a free slot; else 0, and the bucket if that has been entered.
+  std::uintptr_t attempt_simple(const OwnerCore& owner, Range range, RangeMode mode,
+                                GridEntered& entered) noexcept;
+  // Goes on from there. REQUIRES: inside the bucket, the only one of the claim's range.
+  bool attempt_inside(Claim& claim, GridEntered entered, Blocker& blocker);
+  bool attempt_inside(Claim& claim, GridEntered entered);  // if nobody asks for the blocker
   void release(const Claim& claim) noexcept;
   // Whether the range is in one bucket only; then to unlock it is BucketState::free, and a look for
   // waiters.
@@ -69,12 +68,27 @@ class GridCore {
     void operator()(Bucket* buckets) const noexcept;
   };
 
-  [[nodiscard]] std::size_t bucket_index(std::uint64_t granule) const noexcept {
-    return static_cast<std::size_t>(base::spread(granule) >> hash_shift_);
+  // Where ranges that touch a granule are entered, and under which tag.
+  struct Spot {
+    Bucket* bucket;
+    BucketState::Tag tag;
+  };
+  [[nodiscard]] Spot spot_of(std::uint64_t granule) const noexcept {
+    const std::uint64_t hash = base::spread(granule) >> hash_shift_;
+    return {&buckets_[hash >> BucketState::kTagBits], BucketState::tag_of(hash)};
+  }
+  [[nodiscard]] Spot first_spot(const Range& range) const noexcept {
+    return spot_of(range.begin >> shift_);
+  }
+  [[nodiscard]] Spot last_spot(const Range& range) const noexcept {
+    return spot_of((range.end - 1) >> shift_);
+  }
+  [[nodiscard]] std::size_t index_of(const Bucket& bucket) const noexcept {
+    return static_cast<std::size_t>(&bucket - buckets_.get());
   }
   // Enters, and shows in the summary that the bucket may have something.
-  BucketState::Seen enter(std::size_t index) noexcept;
-  void show(std::size_t index) noexcept;
+  BucketState::Seen enter(Bucket& bucket) noexcept;
+  void show(Bucket& bucket) noexcept;
   [[nodiscard]] bool lists_matter(BucketState::Seen seen) const noexcept {
     // seq_cst, store buffering: see wide_ above. What was seen of overflow when we entered cannot
     // be too low: it rises inside the bucket, and falls later than what it counts.
@@ -85,23 +99,19 @@ class GridCore {
   static constexpr unsigned kConflict = kSlots + 1;
   static unsigned find_slot(const Bucket& bucket, BucketState::Seen seen, const Range& range,
                             RangeMode mode, Blocker& blocker) noexcept;
-  static std::uintptr_t fill_slot(Bucket& bucket, unsigned slot, const OwnerCore& owner,
-                                  const Range& range, RangeMode mode) noexcept;
-  static void fill_slots(Claim& claim, Bucket& first, unsigned first_slot, Bucket& second,
+  static void fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot second,
                          unsigned second_slot) noexcept;
 
-  bool attempt_in_one(Claim& claim, std::size_t index, Blocker& blocker);
   bool attempt_in_two(Claim& claim, Blocker& blocker);
-  bool attempt_with_lists(Claim& claim, Bucket& first, unsigned first_slot, Bucket& second,
+  bool attempt_with_lists(Claim& claim, Spot first, unsigned first_slot, Spot second,
                           unsigned second_slot, Blocker& blocker);
   bool attempt_wide(Claim& claim, Blocker& blocker);
   void release_in_lists(const Claim& claim) noexcept;
   bool find_narrow(const Range& range, RangeMode mode, Blocker& blocker) noexcept;
-  bool visit_bucket(std::size_t index, const Range& range, RangeMode mode,
-                    Blocker& blocker) noexcept;
+  bool visit_bucket(Bucket& bucket, const Range& range, RangeMode mode, Blocker& blocker) noexcept;
 
   const unsigned shift_;       // of granules
-  const unsigned hash_shift_;  // 64 - log2 of the number of buckets
+  const unsigned hash_shift_;  // leaves the index of a bucket, and a tag below it
   const std::size_t bucket_count_;
   std::unique_ptr<Bucket[], Freed> buckets_;
   std::unique_ptr<std::atomic<std::uint64_t>[]> summary_;  // a bit for each bucket

@@ -438,7 +438,7 @@ class SP3_API GridRangeLock final : public BlockingRangeLock {
   void release_handle(RangeHandle& handle) override;
   void ask_ahead(std::span<const Range> ranges, RangeMode mode) const noexcept override;
   void ask_ahead(std::span<const RangeHandle> handles) const noexcept override;
-  void try_fill_beside(RangeHandle& handle, rangelock::OwnerCore& owner,
+  void try_fill_inside(RangeHandle& handle, rangelock::OwnerCore& owner,
                        rangelock::GridEntered entered);
   void try_fill_slowly(RangeHandle& handle, rangelock::OwnerCore& owner);
   void release_slowly(RangeHandle& handle);

@@ -39,9 +39,9 @@ TEST_CASE("who enters a bucket is told its state") {
   state.leave();
 
   for (unsigned slot = 0; slot < kSlots; ++slot) {
-    const RangeMode mode = slot % 2 == 0 ? RangeMode::exclusive : RangeMode::shared;
+    const BucketState::Tag tag = BucketState::tag_of(slot);
     CHECK(state.enter().is_idle());
-    state.fill(slot, mode);
+    state.fill(slot, tag);
     state.leave();
     seen = state.enter();
     state.leave();
@@ -49,13 +49,16 @@ TEST_CASE("who enters a bucket is told its state") {
     CHECK(Seen::first_of(seen.taken()) == slot);
     CHECK(Seen::without_first(seen.taken()) == 0);
     CHECK(Seen::first_of(seen.free()) == (slot == 0 ? 1 : 0));
-    CHECK(seen.mode(slot) == mode);
+    CHECK(seen.is_plain());
+    for (unsigned hash = 0; hash <= 0xff; ++hash) {
+      CHECK(seen.has(BucketState::tag_of(hash)) == (BucketState::tag_of(hash) == tag));
+    }
     BucketState::free(state.place_of(slot));
     CHECK(state.look().taken() == 0);
   }
 
   state.enter();
-  for (unsigned slot = 0; slot < kSlots; ++slot) state.fill(slot, RangeMode::shared);
+  for (unsigned slot = 0; slot < kSlots; ++slot) state.fill(slot, BucketState::tag_of(slot));
   state.leave();
   CHECK(state.look().free() == 0);
   for (unsigned slot = 0; slot < kSlots; ++slot) BucketState::free(state.place_of(slot));
@@ -100,7 +103,7 @@ TEST_CASE("no change of a bucket's state is lost") {
       if (++inside % 2 != 1) ++wrong;
       if (seen.free() != 0) {
         slot = Seen::first_of(seen.free());
-        state.fill(slot, RangeMode::exclusive);
+        state.fill(slot, BucketState::tag_of(i));
       }
       if (seen.is_shown() != is_shown) ++wrong;
       if (i % 5 == 0) {
