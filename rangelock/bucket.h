@@ -56,11 +56,7 @@ class BucketState {
     Seen() = default;
     explicit Seen(std::uint64_t word) noexcept : word_(word) {}
 
-    // Whether it is shown, and none of its ranges is in the lists.
-    [[nodiscard]] bool is_plain() const noexcept {
-      return word_ >> kOverflowShift == kShownBit >> kOverflowShift;
-    }
-    // The same, and it has no range at all.
+    // Whether it has no range at all, and is shown.
     [[nodiscard]] bool is_idle() const noexcept { return word_ == kShownBit; }
     [[nodiscard]] bool is_shown() const noexcept { return (word_ & kShownBit) != 0; }
     [[nodiscard]] bool has_overflow() const noexcept { return (word_ & kOverflowMask) != 0; }

@@ -237,7 +237,7 @@ bool GridCore::attempt_inside(Claim& claim, GridEntered entered) {
     bucket.state.leave();
     return place;
   }
-  if (!seen.is_plain() || seen.has(spot.tag) || seen.free() == 0 || lists_matter(seen))
+  if (!seen.is_shown() || seen.has(spot.tag) || seen.free() == 0 || lists_matter(seen))
       [[unlikely]] {
     entered.bucket = &bucket;
     return 0;

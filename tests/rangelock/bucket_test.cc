@@ -49,7 +49,6 @@ TEST_CASE("who enters a bucket is told its state") {
     CHECK(Seen::first_of(seen.taken()) == slot);
     CHECK(Seen::without_first(seen.taken()) == 0);
     CHECK(Seen::first_of(seen.free()) == (slot == 0 ? 1 : 0));
-    CHECK(seen.is_plain());
     for (unsigned hash = 0; hash <= 0xff; ++hash) {
       CHECK(seen.has(BucketState::tag_of(hash)) == (BucketState::tag_of(hash) == tag));
     }
@@ -126,6 +125,22 @@ TEST_CASE("no change of a bucket's state is lost") {
   CHECK(state.look().taken() == 0);
   CHECK_FALSE(state.look().has_overflow());
   CHECK(state.look().is_shown() == is_shown);
+}
+
+TEST_CASE("granules that share a bucket, and some a tag, are not in each other's way") {
+  constexpr std::uint64_t kGranule = 16, kGranules = 40'000;  // 625 to a bucket, five to a tag
+  GridRangeLock lock({.granule = kGranule, .buckets = 64});
+  RangeOwner owner(1);
+  RangeHandle first = lock.lock(owner, 0, kGranule);
+  for (std::uint64_t granule = 1; granule < kGranules; ++granule) {
+    const std::uint64_t begin = granule * kGranule;
+    RangeHandle other = lock.try_lock(owner, begin, begin + kGranule);
+    REQUIRE(other);
+    CHECK_FALSE(lock.try_lock(owner, 0, 1));
+    CHECK_FALSE(lock.try_lock_shared(owner, begin + kGranule - 1, begin + kGranule));
+    lock.unlock(other);
+  }
+  lock.unlock(first);
 }
 
 TEST_CASE("a range that found no slot is found when the slots are free again") {

@@ -533,16 +533,21 @@ TEMPLATE_TEST_CASE("holders, waiters and counters tell what goes on", "", SP3_OU
   RangeHandle narrow = lock->lock(alice, 34, 40);
   RangeHandle twice = lock->lock(alice, 60, 70);  // two granules of the grid
   RangeHandle wide = lock->lock_shared(bob, 200, 900);
+  RangeHandle last = lock->lock_shared(bob, 1000, 1001);
   std::vector<RangeHolder> holders = lock->holders();
   std::ranges::sort(holders, {}, [](const RangeHolder& holder) { return holder.range.begin; });
-  REQUIRE(holders.size() == 3);
+  REQUIRE(holders.size() == 4);
   CHECK(holders[0].range == Range{34, 40});
   CHECK(holders[0].token == 101);
   CHECK(holders[0].mode == RangeMode::exclusive);
   CHECK(holders[1].range == Range{60, 70});
+  CHECK(holders[1].mode == RangeMode::exclusive);
   CHECK(holders[2].range == Range{200, 900});
   CHECK(holders[2].token == 102);
   CHECK(holders[2].mode == RangeMode::shared);
+  CHECK(holders[3].range == Range{1000, 1001});
+  CHECK(holders[3].token == 102);
+  CHECK(holders[3].mode == RangeMode::shared);
   CHECK(alice.held() == 2);
   CHECK(alice.counters().acquired == 2);
 
@@ -569,4 +574,5 @@ TEMPLATE_TEST_CASE("holders, waiters and counters tell what goes on", "", SP3_OU
   CHECK(lock->counters().waited_ns > 0);
   lock->unlock(twice);
   lock->unlock(wide);
+  lock->unlock(last);
 }
