@@ -206,8 +206,7 @@ bool GridCore::attempt_inside(Claim& claim, GridEntered entered) {
 }
 
 [[gnu::noinline]] bool GridCore::attempt(Claim& claim, Blocker& blocker) {
-  const std::uint64_t granules =
-      ((claim.range.end - 1) >> shift_) - (claim.range.begin >> shift_);
+  const std::uint64_t granules = ((claim.range.end - 1) >> shift_) - (claim.range.begin >> shift_);
   if (granules == 0) {
     Bucket& bucket = *first_spot(claim.range).bucket;
     return attempt_inside(claim, {&bucket, bucket.state.enter()}, blocker);
@@ -308,8 +307,7 @@ void GridCore::release(const Claim& claim) noexcept {
   if (kind == kInLists || kind == kOverflow) return release_in_lists(claim);
   BucketState::free(claim.place & kAddressMask);
   if (kind != kInSlot) {
-    Bucket* const second =
-        std::max(first_spot(claim.range).bucket, last_spot(claim.range).bucket);
+    Bucket* const second = std::max(first_spot(claim.range).bucket, last_spot(claim.range).bucket);
     BucketState::free(second->state.place_of(static_cast<unsigned>(kind - kInTwoSlots)));
   }
   base::light_fence();  // between the slots and the look for waiters: see WaitQueue::enter

@@ -328,6 +328,92 @@ class ComputationTest(unittest.TestCase):
         self.assertEqual(scaling["sp3"][6:], ["4.00 ×", "0.61 to 13.23 ×", "10.11 ×"])
         self.assertEqual(scaling["dram-tx"][7:], ["–", "–"])
 
+    def aims(self, rows):
+        """{what: the other cells} of the tables of aims of all settings."""
+        import aims
+
+        found = {}
+        for setting, rows in self.load(rows).settings():
+            table = aims.transactions(setting, rows)
+            found |= {line[0]: line[1:] for line in (table.rows if table else [])}
+        return found
+
+    def test_aims_stand_beside_what_was_reached_and_could_be(self):
+        half = {"flush_cost_ns": 500.0, "commits": 10, "writing_commits": 5}
+        found = self.aims([
+            row("sp3", "hashtable", 2, 3e6, **half), row("quadra", "hashtable", 2, 2e6, **half),
+            row("sp3-async", "hashtable", 2, 6e6, **half, fences_per_tx=0.06),
+            row("dram-tx", "hashtable", 2, 8e6, **half), row("pmdk", "hashtable", 2, 1e6, **half),
+        ])  # fmt: skip
+        # Without a log each thread takes 250 ns, and 250 for every other fence: 4 million.
+        self.assertEqual(found["Hash table, ×2: sp3 over quadra"], ["at least 2", "1.50", "2.00", "no"])
+        self.assertEqual(found["Hash table, ×2: sp3 over pmdk"], ["at least 3", "3.00", "4.00", "yes"])
+        self.assertEqual(found["Hash table, ×2: sp3-async over sp3"],
+                         ["at least 2.5", "2.00", "2.67", "no"])  # fmt: skip
+        self.assertEqual(found["sp3: fences of a writing transaction"], ["at most 1", "1.00", "–", "yes"])
+        self.assertEqual(found["sp3-async: fences of a writing transaction"],
+                         ["at most 0.05", "0.06", "–", "no"])  # fmt: skip
+
+    def test_aims_depend_on_threads_and_latency(self):
+        for latency, threads, wanted in ((0, 1, "1.1"), (0, 2, "1.8"), (500, 2, "2")):
+            rows = [row(system, "sps", threads, 1e6, latency_ns=latency) for system in ("sp3", "quadra")]
+            with self.subTest(latency=latency, threads=threads):
+                found = self.aims(rows)[f"SPS, ×{threads}: sp3 over quadra"]
+                self.assertEqual(found, [f"at least {wanted}", "1.00", "–", "no"])
+        for other in ({"latency_model": "line"}, {"threads": 4}, {"mix": "A"}, {"memory": "dax"}):
+            rows = [row(system, "sps", 2, 1e6) | other for system in ("sp3", "quadra")]
+            with self.subTest(other=other):
+                self.assertFalse(any("quadra" in what for what in self.aims(rows)))
+
+    def test_aims_of_stores_are_over_the_best_of_them(self):
+        stores = {"lmdb": 2e4, "rocksdb": 4e4, "sqlite": 1e4}
+        rows = [row(store, "bptree", threads, value, memory="file")
+                for store, value in stores.items() for threads in (1, 2, 16)]  # fmt: skip
+        rows += [row("sp3", "bptree", threads, 4e4, memory="file") for threads in (1, 2, 16)]
+        self.assertEqual(
+            {what: line for what, line in self.aims(rows).items() if " over " in what},
+            {"B+ tree, ×1: sp3 over rocksdb": ["at least 0.95", "1.00", "–", "yes"],
+             "B+ tree, ×2: sp3 over rocksdb": ["at least 1.3", "1.00", "–", "no"],
+             "B+ tree, ×16: sp3 over rocksdb": ["at least 1", "1.00", "–", "yes"]},
+        )  # fmt: skip
+        in_groups = [each | {"durability": "async"} for each in rows if each["threads"] == 2]
+        in_groups[-1]["system"] = "sp3-async"
+        found = self.aims(in_groups)
+        self.assertEqual(found["B+ tree, ×2: sp3-async over lmdb"], ["at least 1.5", "2.00", "–", "yes"])
+        self.assertEqual(found["B+ tree, ×2: sp3-async over rocksdb"], ["at least 5", "1.00", "–", "no"])
+
+    def test_the_papers_averages_are_aims_where_all_five_were_run(self):
+        yielded = {"latency_model": "yield", "latency_ns": 20000}
+        found = self.aims(some_rows(**yielded))
+        self.assertEqual(found["sp3 over pmdk, ×16: mean of the five (the paper's)"],
+                         ["at least 17.233", "4.00", "–", "no"])  # fmt: skip
+        self.assertEqual(self.aims(some_rows(**yielded)[3:]), {})
+        found = self.aims(some_rows(simulated=True))
+        self.assertEqual(found["sp3 over mnemosyne, ×16: geometric mean"],
+                         ["at least 6.1399", "2.00", "–", "no"])  # fmt: skip
+
+    def test_aims_of_locks_and_of_recovery(self):
+        import aims
+
+        pairs = {"none": 9e6, "bare": 6e6, "grid": 5.7e6, "skiplist": 4e6, "published": 1e6}
+        rows = [lock_row(lock, "W1", 2, pairs_per_s=value) for lock, value in pairs.items()]
+        counted = {("grid", 0): 100, ("grid", 65536): 121, ("published", 0): 1000, ("skiplist", 0): 300}
+        for (lock, held), value in counted.items():
+            rows.append(lock_row(lock, "uncontended", 1, held=held, instructions_per_pair=value))
+            del rows[-1]["pairs_per_s"]
+        found = {line[0]: line[1:] for line in aims.locks(self.load(rows).locks).rows}
+        self.assertEqual(found, {
+            "W1, ×2: grid over bare": ["at least 0.95", "0.95", "1.50", "yes"],
+            "W1, ×2: skiplist over published": ["at least 4", "4.00", "9.00", "yes"],
+            "instructions, 0 held: grid over published": ["at most 0.1", "0.10", "–", "yes"],
+            "instructions, 0 held: skiplist over published": ["at most 0.25", "0.30", "–", "no"],
+            "instructions of grid: 65536 held over none": ["at most 1.15", "1.21", "–", "no"],
+        })  # fmt: skip
+        rows = [recovery(2, 12.0, log_bytes=12 * 2**30), recovery(1, 1.0)]
+        self.assertEqual(aims.recoveries(self.load(rows).recoveries).rows,
+                         [["stamp, ×2: seconds for 10 GiB of log", "at most 10", "10.00", "–", "yes"]])  # fmt: skip
+        self.assertIsNone(aims.recoveries(self.load([recovery(1, 1.0)]).recoveries))
+
 
 class Page(html.parser.HTMLParser):
     """Collects what the page refers to, and checks that its tags match."""

@@ -31,6 +31,7 @@ INTRODUCTION = [
 
 def sections_of(results):
     """(title, [introducing sentence], [Figure], [Table]) in the page's order."""
+    import aims
     import figures
     import groups
     import lock_figures
@@ -42,18 +43,19 @@ def sections_of(results):
         for draw in (figures.figure_2, figures.figure_5, figures.figure_6, figures.figure_7,
                      figures.latencies):  # fmt: skip
             drawn += draw(setting, rows)
-        listed = [tables.comparison(setting, rows), tables.scaling(setting, rows),
-                  tables.counts(setting, rows), tables.probes(setting, rows)]  # fmt: skip
+        listed = [aims.transactions(setting, rows), tables.comparison(setting, rows),
+                  tables.scaling(setting, rows), tables.counts(setting, rows),
+                  tables.probes(setting, rows)]  # fmt: skip
         explained = [setting.explanation, *data.measured_twice(rows)]
         sections.append((setting.title, explained, drawn, [table for table in listed if table]))
     for details, rows, sentences in groups.recoveries(results.recoveries):
-        table = tables.recoveries(rows)
+        listed = [aims.recoveries(rows), tables.recoveries(rows)]
         drawn = figures.figure_8(rows, details)
         title = ", ".join(["Recovery", *details])
-        sections.append((title, sentences, drawn, [table] if table else []))
+        sections.append((title, sentences, drawn, [table for table in listed if table]))
     for details, rows, sentences in groups.locks(results.locks):
         drawn = lock_figures.over_threads(rows, details) + lock_figures.sweeps(rows, details)
-        listed = [tables.lock_counts(rows), tables.lock_runs(rows)]
+        listed = [aims.locks(rows), tables.lock_counts(rows), tables.lock_runs(rows)]
         title = ", ".join(["Range locks", *details])
         sections.append((title, sentences, drawn, [table for table in listed if table]))
     listed = [tables.validation(results.validations), tables.sensitivity(results.sensitivities)]

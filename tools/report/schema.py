@@ -110,7 +110,8 @@ KINDS = [
         | each("entries entry_size", COUNT)
         | each("threads", THREADS)
         | each("latency_model", MODEL),
-        each("latency_line_ns latency_p50_ns latency_p99_ns latency_p999_ns", AMOUNT)
+        each("latency_line_ns latency_p50_ns latency_p99_ns latency_p999_ns flush_cost_ns", AMOUNT)
+        | each("commits writing_commits", AMOUNT)
         | each(" ".join(PROBED), AMOUNT)
         | each("mix flush locks commit file_system", TEXT)
         | each("group checkpoint_ms pool_size", WHOLE)
