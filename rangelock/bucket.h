@@ -11,8 +11,8 @@
 // The last eight bytes are one word, the state, to whoever enters, and parts of it to whoever
 // leaves or unlocks. Who enters adds one to `inside` and is told the rest: he is inside if it was
 // 0, and otherwise waits until it is and tries again. Who leaves stores 0, whoever has tried
-// meanwhile; who unlocks stores a byte. So an acquisition loads nothing of the bucket's line unless
-// a slot has its granule's tag: a load of a line that another core has costs a pair 20 ns with two
+// meanwhile; who unlocks stores a byte. So a narrow acquisition loads nothing of the bucket's line
+// unless a slot has its granule's tag: a load of a line that another core has costs a pair 20 ns with two
 // threads, before or after the addition, which waits for what was stored before it anyway and for
 // the line beside that (docs/adr/0024).
 //
@@ -70,8 +70,8 @@ class BucketState {
     static Slots without_first(Slots slots) noexcept { return slots & (slots - 1); }
     // Whether a slot has the tag.
     [[nodiscard]] bool has(Tag tag) const noexcept {
-      // A byte of `unlike` is 0 where it is the tag; only then does taking one from each byte set
-      // the upper bit of one that has not set it.
+      // A byte of `unlike` is 0 where it is the tag. Only if there is one does taking one from each
+      // byte set the upper bit of any that has not set it.
       const Slots unlike = tags() ^ tag * kEachOne;
       return ((unlike - kEachOne) & ~unlike & kEachTaken) != 0;
     }
@@ -217,7 +217,9 @@ struct alignas(base::kCacheLine) Bucket {
   // Takes a free slot, and names it (BucketState::place_of).
   std::uintptr_t fill(unsigned slot, BucketState::Tag tag, std::uint32_t owner_number,
                       const Range& range, RangeMode mode) noexcept {
-    static_assert(Domain::kMaxOwners < std::size_t{1} << kModeShift);
+    static_assert(Domain::kMaxOwners < std::size_t{1} << kModeShift &&
+                  static_cast<unsigned>(RangeMode::exclusive) == 0 &&
+                  static_cast<unsigned>(RangeMode::shared) == 1);
     begin[slot].store(range.begin, std::memory_order_relaxed);
     length[slot].store(static_cast<std::uint32_t>(range.end - range.begin),
                        std::memory_order_relaxed);

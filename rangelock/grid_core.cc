@@ -89,9 +89,9 @@ inline BucketState::Seen GridCore::enter(Bucket& bucket) noexcept {
   hook(Hook::inside_bucket);
 }
 
-// A free slot, kFull, or kConflict and what the range conflicts with. `seen`: as we entered; a slot
-// may be free since, and is refused as if not. REQUIRES: inside the bucket.
-inline unsigned GridCore::find_slot(const Bucket& bucket, BucketState::Seen seen,
+// Whether a range in a slot conflicts, and which one. `seen`: as we entered; a slot may be free since,
+// and is refused as if not. REQUIRES: inside the bucket.
+inline bool GridCore::find_in_slots(const Bucket& bucket, BucketState::Seen seen,
                                     const Range& range, RangeMode mode, Blocker& blocker) noexcept {
   using Seen = BucketState::Seen;
   for (Seen::Slots taken = seen.taken(); taken != 0; taken = Seen::without_first(taken)) {
@@ -100,9 +100,18 @@ inline unsigned GridCore::find_slot(const Bucket& bucket, BucketState::Seen seen
     const RangeMode held_mode = bucket.mode(slot);
     if (!conflict(held, held_mode, range, mode)) continue;
     blocker = {held, held_mode};
+    return true;
+  }
+  return false;
+}
+
+// A free slot, kFull, or kConflict and what the range conflicts with. REQUIRES: inside the bucket.
+inline unsigned GridCore::find_slot(Spot spot, BucketState::Seen seen, const Range& range,
+                                    RangeMode mode, Blocker& blocker) noexcept {
+  if (seen.has(spot.tag) && find_in_slots(*spot.bucket, seen, range, mode, blocker)) {
     return kConflict;
   }
-  return seen.free() == 0 ? kFull : Seen::first_of(seen.free());
+  return seen.free() == 0 ? kFull : BucketState::Seen::first_of(seen.free());
 }
 
 // A slot in each bucket. The second is the one with the higher address: release() finds it by that.
@@ -122,7 +131,8 @@ void GridCore::fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot se
   if (!entered.seen.is_shown()) [[unlikely]]
     show(bucket);
   const Spot spot = first_spot(claim.range);
-  const unsigned slot = find_slot(bucket, entered.seen, claim.range, claim.mode, blocker);
+  SP3_ASSERT(spot.bucket == &bucket);
+  const unsigned slot = find_slot(spot, entered.seen, claim.range, claim.mode, blocker);
   if (slot >= kSlots || lists_matter(entered.seen)) [[unlikely]] {
     return attempt_with_lists(claim, spot, slot, spot, slot, blocker);
   }
@@ -144,12 +154,10 @@ bool GridCore::attempt_inside(Claim& claim, GridEntered entered) {
   if (second.bucket < first.bucket) std::swap(first, second);
   const BucketState::Seen first_seen = enter(*first.bucket);
   const BucketState::Seen second_seen = enter(*second.bucket);
-  const unsigned first_slot =
-      find_slot(*first.bucket, first_seen, claim.range, claim.mode, blocker);
+  const unsigned first_slot = find_slot(first, first_seen, claim.range, claim.mode, blocker);
   const unsigned second_slot =
-      first_slot == kConflict
-          ? kConflict
-          : find_slot(*second.bucket, second_seen, claim.range, claim.mode, blocker);
+      first_slot == kConflict ? kConflict
+                              : find_slot(second, second_seen, claim.range, claim.mode, blocker);
   if (first_slot >= kSlots || second_slot >= kSlots || lists_matter(first_seen) ||
       lists_matter(second_seen)) [[unlikely]] {
     return attempt_with_lists(claim, first, first_slot, second, second_slot, blocker);
@@ -285,7 +293,7 @@ bool GridCore::find_narrow(const Range& range, RangeMode mode, Blocker& blocker)
 bool GridCore::visit_bucket(Bucket& bucket, const Range& range, RangeMode mode,
                             Blocker& blocker) noexcept {
   const BucketState::Seen seen = enter(bucket);
-  const bool found = find_slot(bucket, seen, range, mode, blocker) == kConflict;
+  const bool found = find_in_slots(bucket, seen, range, mode, blocker);
   if (seen.taken() == 0) {
     // relaxed: whoever enters next finds both cleared, by (6) and (7), and sets them again.
     bucket.state.hide();
@@ -391,6 +399,8 @@ void GridRangeLock::try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, s
 [[gnu::noinline]] void GridRangeLock::try_fill_inside(RangeHandle& handle,
                                                       rangelock::OwnerCore& owner,
                                                       rangelock::GridEntered entered) {
+  SP3_ASSERT(
+      may_fill_at_once(owner, handle.range().begin, handle.range().end));  // it refuses nothing
   try_fill_by(handle, owner, handle.range().begin, handle.range().end, handle.mode(),
               [&](rangelock::Claim& claim) { return core_->attempt_inside(claim, entered); });
 }

@@ -46,11 +46,11 @@ class GridCore {
 
   bool attempt(Claim& claim, Blocker& blocker);
   bool attempt(Claim& claim);  // if nobody asks for the blocker
-  // Takes the range and returns where it is, if it needs one bucket only, nothing in that can be in
-  // its way, and it has a free slot; else 0, and the bucket if that has been entered.
+  // Takes the range and returns where it is, if that needs no more than a look at the state of one
+  // bucket that nobody is inside; else 0, and the bucket if that has been entered.
   std::uintptr_t attempt_simple(const OwnerCore& owner, Range range, RangeMode mode,
                                 GridEntered& entered) noexcept;
-  // Goes on from there. REQUIRES: inside the bucket, the only one of the claim's range.
+  // Goes on from there, and leaves the bucket. REQUIRES: inside it, the only one of the range.
   bool attempt_inside(Claim& claim, GridEntered entered, Blocker& blocker);
   bool attempt_inside(Claim& claim, GridEntered entered);  // if nobody asks for the blocker
   void release(const Claim& claim) noexcept;
@@ -97,8 +97,10 @@ class GridCore {
   // What a look at a bucket's slots finds.
   static constexpr unsigned kFull = kSlots;
   static constexpr unsigned kConflict = kSlots + 1;
-  static unsigned find_slot(const Bucket& bucket, BucketState::Seen seen, const Range& range,
+  static bool find_in_slots(const Bucket& bucket, BucketState::Seen seen, const Range& range,
                             RangeMode mode, Blocker& blocker) noexcept;
+  static unsigned find_slot(Spot spot, BucketState::Seen seen, const Range& range, RangeMode mode,
+                            Blocker& blocker) noexcept;
   static void fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot second,
                          unsigned second_slot) noexcept;
 

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "rangelock/bucket.h"
+#include "tests/rangelock/stop.h"
 #include "tests/rangelock/support.h"
 
 namespace sp3::tests {
@@ -59,6 +60,10 @@ TEST_CASE("who enters a bucket is told its state") {
   state.enter();
   for (unsigned slot = 0; slot < kSlots; ++slot) state.fill(slot, BucketState::tag_of(slot));
   state.leave();
+  // Tags one apart, too: borrows from byte to byte must not be taken for one.
+  for (unsigned hash = 0; hash < 0x80; ++hash) {
+    CHECK(state.look().has(BucketState::tag_of(hash)) == (hash < kSlots));
+  }
   CHECK(state.look().free() == 0);
   for (unsigned slot = 0; slot < kSlots; ++slot) BucketState::free(state.place_of(slot));
   state.count_overflow();
@@ -159,6 +164,26 @@ TEST_CASE("a range that found no slot is found when the slots are free again") {
     CHECK(is_free(*lock, begin, begin + 5));
     lock->unlock(overflowed);
     CHECK(is_free(*lock, 0, 32));
+  }
+}
+
+TEST_CASE("who runs out of memory inside a bucket leaves it") {
+  const Stop stop(rangelock::Hook::before_refill);  // stops nobody, since nobody is armed
+  for (const std::uint64_t end : {5, 20}) {         // in one bucket, and in two
+    RangeLockDomain domain(1);
+    GridRangeLock lock({.domain = &domain, .granule = 16, .buckets = 64});
+    RangeOwner owner(1, domain);
+    std::vector<RangeHandle> in_slots;
+    for (std::uint64_t at = 0; at < kSlots; ++at) {
+      in_slots.push_back(lock.lock(owner, at, at + 1));
+    }
+    // Without a slot the range wants the first node of its owner.
+    Stop::when_i_get_to(rangelock::Hook::before_refill, [] { throw std::bad_alloc(); });
+    CHECK_THROWS_AS(lock.try_lock(owner, 4, end), std::bad_alloc);
+    CHECK(owner.held() == kSlots);
+    lock.unlock(lock.lock(owner, 4, end));
+    lock.unlock_all(in_slots);
+    lock.unlock(lock.lock(owner, 0, 32));
   }
 }
 
