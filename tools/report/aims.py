@@ -210,9 +210,10 @@ def transactions(setting, rows):
     return table(
         aims,
         "The bound is what dram-tx, sp3 without a log, would reach with the lines that sp3 flushes and a "
-        "fence for each writing transaction (in groups: without). Where it is below the aim, the aim cannot "
-        "be had by a cheaper log that fences once for each. The bound is measured like all else, and on the red-black "
-        "tree dram-tx may be slower than sp3, whose checkpoints bring small nodes home side by side.",
+        "fence for each writing transaction (in groups: without). Where it is below the aim, the aim "
+        "cannot be had by a cheaper log that fences once for each. It is measured like all else, and "
+        "on the red-black tree dram-tx may be slower than sp3, whose checkpoints bring small nodes home "
+        "side by side.",
     )  # fmt: skip
 
 
