@@ -12,9 +12,9 @@
 // leaves or unlocks. Who enters adds one to `inside` and is told the rest: he is inside if it was
 // 0, and otherwise waits until it is and tries again. Who leaves stores 0, whoever has tried
 // meanwhile; who unlocks stores a byte. So a narrow acquisition loads nothing of the bucket's line
-// unless a slot has its granule's tag: a load of a line that another core has costs a pair 20 ns with two
-// threads, before or after the addition, which waits for what was stored before it anyway and for
-// the line beside that (docs/adr/0024).
+// unless a slot has its granule's tag: a load of a line that another core has costs a pair 20 ns
+// with two threads, before or after the addition, which waits for what was stored before it anyway
+// and for the line beside that (docs/adr/0024).
 //
 // Ranges that overlap share a granule, so they have the same tag in its bucket. Of the granules
 // that share a bucket one in 128 has the tag of another.
@@ -68,6 +68,7 @@ class BucketState {
       return static_cast<unsigned>(std::countr_zero(slots)) / 8;
     }
     static Slots without_first(Slots slots) noexcept { return slots & (slots - 1); }
+
     // Whether a slot has the tag.
     [[nodiscard]] bool has(Tag tag) const noexcept {
       // A byte of `unlike` is 0 where it is the tag. Only if there is one does taking one from each

@@ -154,8 +154,8 @@ class Domain {
   // Nodes whose retirer goes away before they can be used again.
   void adopt(bool tall, Limbo& limbo) noexcept;
 
-  // Their numbers go up to here, in 15 bits (Bucket::holder); number 0 is the guest's. Twice as many, and
-  // one, can be counted in 16 bits too (BucketState::try_enter).
+  // Their numbers go up to here, in 15 bits (Bucket::holder); number 0 is the guest's. Twice as
+  // many, and one, can be counted in 16 bits too (BucketState::try_enter).
   static constexpr std::size_t kMaxOwners = (1 << 15) - 1;
 
  private:

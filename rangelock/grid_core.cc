@@ -89,8 +89,8 @@ inline BucketState::Seen GridCore::enter(Bucket& bucket) noexcept {
   hook(Hook::inside_bucket);
 }
 
-// Whether a range in a slot conflicts, and which one. `seen`: as we entered; a slot may be free since,
-// and is refused as if not. REQUIRES: inside the bucket.
+// Whether a range in a slot conflicts, and which one. `seen`: as we entered; a slot may be free
+// since, and is refused as if not. REQUIRES: inside the bucket.
 inline bool GridCore::find_in_slots(const Bucket& bucket, BucketState::Seen seen,
                                     const Range& range, RangeMode mode, Blocker& blocker) noexcept {
   using Seen = BucketState::Seen;
@@ -105,7 +105,8 @@ inline bool GridCore::find_in_slots(const Bucket& bucket, BucketState::Seen seen
   return false;
 }
 
-// A free slot, kFull, or kConflict and what the range conflicts with. REQUIRES: inside the bucket.
+// A free slot, kFull, or kConflict and what the range conflicts with. Ranges of another tag are of
+// other granules, so they are not looked at. REQUIRES: inside the bucket.
 inline unsigned GridCore::find_slot(Spot spot, BucketState::Seen seen, const Range& range,
                                     RangeMode mode, Blocker& blocker) noexcept {
   if (seen.has(spot.tag) && find_in_slots(*spot.bucket, seen, range, mode, blocker)) {
