@@ -13,72 +13,13 @@ import sys
 import tempfile
 import unittest
 
+import report_rows
+from report_rows import lock_row, recovery, row, some_rows
+
 REPORT = ""
 
 
-def row(system, workload, threads, throughput, **other):
-    base = {
-        "system": system, "workload": workload, "threads": threads, "memory": "emulated",
-        "latency_ns": 500, "latency_model": "fence", "durability": "sync", "entries": 1000,
-        "entry_size": 128, "zipf": 0.99, "insert_ratio": 0.5, "fill": 1.0, "simulated": False,
-        "throughput_tx_per_s": throughput, "spread": 0.1, "fences_per_tx": 1.0, "lines_per_tx": 6.0,
-        "abort_ratio": 0.01, "aborts": 10, "latency_p50_ns": 700.0, "latency_p99_ns": 2500.0,
-        "latency_p999_ns": 12345.0, "flush": "clwb", "commit": "abc<1>",
-        "machine": {"cpu": "A CPU", "cores": 2, "kernel": "6"},
-    }  # fmt: skip
-    base.update(other)
-    return base
-
-
-def recovery(threads, seconds, **other):
-    base = {
-        "recovery_seconds": seconds, "threads": threads, "checkpoint_ms": 0, "log_bytes": 2**30 + 7,
-        "log_limit_bytes": 2**30, "workload": "sps", "strategy": "stamp", "memory": "emulated",
-        "latency_ns": 500, "entries": 1000, "commit": "abc", "replayed": 1000, "bytes_per_s": 1.5e9,
-        "memory_peak_bytes": 2**27, "scan_seconds": 0.5, "cut_seconds": 0.01, "order_seconds": 0.2,
-        "replay_seconds": 0.25, "flush_seconds": 0.0625, "machine": {"cpu": "A CPU", "kernel": "6"},
-    }  # fmt: skip
-    base.update(other)
-    return base
-
-
-def lock_row(lock, workload, threads, **other):
-    base = {
-        "lock": lock, "workload": workload, "threads": threads, "max_height": 12, "held": 0,
-        "slots": 65536, "writes_percent": 100, "buckets": 64, "pairs_per_s": 1e6,
-        "ns_per_pair": 100.0, "commit": "abc", "machine": {"cpu": "A CPU", "kernel": "6"},
-    }  # fmt: skip
-    base.update(other)
-    return base
-
-
-def some_rows(**other):
-    workloads = ["sps", "queue", "hashtable", "rbtree", "bptree"]
-    systems = {"sp3": 4.0, "nvm-tx": 3.0, "dram-tx": 8.0, "pmdk": 1.0, "mnemosyne": 2.0}
-    return [
-        row(system, workload, threads, 1e5 * speed * threads**0.5, **other)
-        for workload in workloads
-        for system, speed in systems.items()
-        for threads in (1, 4, 16)
-    ]
-
-
-class ComputationTest(unittest.TestCase):
-    def setUp(self):
-        sys.path.insert(0, REPORT)
-        import results
-
-        self.results = results
-        self.directory = tempfile.TemporaryDirectory()
-
-    def tearDown(self):
-        self.directory.cleanup()
-
-    def load(self, content):
-        path = pathlib.Path(self.directory.name) / "results.json"
-        path.write_text(content if isinstance(content, str) else json.dumps(content))
-        return self.results.load([path])
-
+class ComputationTest(report_rows.ReadingTest):
     def test_rows_are_sorted_by_what_they_are(self):
         found = self.load(
             [
@@ -328,107 +269,6 @@ class ComputationTest(unittest.TestCase):
         self.assertEqual(scaling["sp3"][6:], ["4.00 ×", "0.61 to 13.23 ×", "10.11 ×"])
         self.assertEqual(scaling["dram-tx"][7:], ["–", "–"])
 
-    def aims(self, rows):
-        """{what: the other cells} of the tables of aims of all settings."""
-        import aims
-
-        found = {}
-        for setting, rows in self.load(rows).settings():
-            table = aims.transactions(setting, rows)
-            found |= {line[0]: line[1:] for line in (table.rows if table else [])}
-        return found
-
-    def test_aims_stand_beside_what_was_reached_and_could_be(self):
-        half = {"flush_cost_ns": 500.0, "commits": 10, "writing_commits": 5}
-        found = self.aims([
-            row("sp3", "hashtable", 2, 3e6, **half), row("quadra", "hashtable", 2, 2e6, **half),
-            row("sp3-async", "hashtable", 2, 6e6, **half, fences_per_tx=0.06),
-            row("dram-tx", "hashtable", 2, 8e6, **half), row("pmdk", "hashtable", 2, 1e6, **half),
-        ])  # fmt: skip
-        # Without a log each thread takes 250 ns, and 250 for every other fence: 4 million.
-        self.assertEqual(found["Hash table, ×2: sp3 over quadra"], ["at least 2", "1.500", "2.00", "no"])
-        self.assertEqual(found["Hash table, ×2: sp3 over pmdk"], ["at least 3", "3.000", "4.00", "yes"])
-        self.assertEqual(found["Hash table, ×2: sp3-async over sp3"],
-                         ["at least 2.5", "2.000", "2.67", "no"])  # fmt: skip
-        self.assertEqual(found["sp3: fences of a writing transaction"], ["at most 1", "1.000", "–", "yes"])
-        self.assertEqual(found["sp3-async: fences of a writing transaction"],
-                         ["at most 0.05", "0.060", "–", "no"])  # fmt: skip
-
-    def test_aims_depend_on_threads_and_latency(self):
-        for latency, threads, wanted in ((0, 1, "1.1"), (0, 2, "1.8"), (500, 2, "2")):
-            rows = [row(system, "sps", threads, 1e6, latency_ns=latency) for system in ("sp3", "quadra")]
-            with self.subTest(latency=latency, threads=threads):
-                found = self.aims(rows)[f"SPS, ×{threads}: sp3 over quadra"]
-                self.assertEqual(found, [f"at least {wanted}", "1.000", "–", "no"])
-        for other in ({"latency_model": "line"}, {"threads": 4}, {"mix": "A"}, {"memory": "dax"},
-                      {"entry_size": 64}, {"zipf": 0.5}, {"locks": "encounter"}, {"group": 4}):  # fmt: skip
-            rows = [row(system, "sps", 2, 1e6) | other for system in ("sp3", "quadra")]
-            with self.subTest(other=other):
-                self.assertFalse(any("quadra" in what for what in self.aims(rows)))
-
-    def test_aims_of_stores_are_over_the_best_of_them(self):
-        stores = {"lmdb": 2e4, "rocksdb": 4e4, "sqlite": 1e4}
-        rows = [row(store, "bptree", threads, value, memory="file")
-                for store, value in stores.items() for threads in (1, 2, 16)]  # fmt: skip
-        rows += [row("sp3", "bptree", threads, 4e4, memory="file") for threads in (1, 2, 16)]
-        self.assertEqual(
-            {what: line for what, line in self.aims(rows).items() if " over " in what},
-            {"B+ tree, ×1: sp3 over rocksdb": ["at least 0.95", "1.000", "–", "yes"],
-             "B+ tree, ×2: sp3 over rocksdb": ["at least 1.3", "1.000", "–", "no"],
-             "B+ tree, ×16: sp3 over rocksdb": ["at least 1", "1.000", "–", "yes"]},
-        )  # fmt: skip
-        in_groups = [each | {"durability": "async"} for each in rows if each["threads"] == 2]
-        for system in ("sp3", "sp3-async"):  # as sp3 compare and as sp3 bench call it
-            in_groups[-1]["system"] = system
-            found = self.aims(in_groups)
-            self.assertEqual(found[f"B+ tree, ×2: {system} over lmdb"], ["at least 1.5", "2.000", "–", "yes"])
-            self.assertEqual(found[f"B+ tree, ×2: {system} over rocksdb"], ["at least 5", "1.000", "–", "no"])
-
-    def test_the_papers_averages_are_aims_where_all_five_were_run(self):
-        yielded = {"latency_model": "yield", "latency_ns": 20000}
-        found = self.aims(some_rows(**yielded))
-        self.assertEqual(found["sp3 over pmdk, ×16: mean of the five (geometric mean 4.00)"],
-                         ["at least 17.233", "4.000", "–", "no"])  # fmt: skip
-        self.assertEqual(self.aims(some_rows(**yielded)[3:]), {})
-        # dram-tx makes 3.2 million on 16 cores, each of them one in 5 µs, and in 8 with six lines.
-        found = self.aims(some_rows(simulated=True, latency_model="line", commits=1, writing_commits=1))
-        self.assertEqual(found["sp3 over mnemosyne, ×16: mean of the five (geometric mean 2.00)"],
-                         ["at least 6.1399", "2.000", "2.50", "no"])  # fmt: skip
-
-    def test_aims_of_locks_and_of_recovery(self):
-        import aims
-
-        pairs = {"none": 9e6, "bare": 6e6, "grid": 5.7e6, "skiplist": 4e6, "published": 1e6}
-        rows = [lock_row(lock, "W1", 2, pairs_per_s=value) for lock, value in pairs.items()]
-        counted = {("grid", 0): 100, ("grid", 64): 121, ("published", 0): 1000, ("skiplist", 0): 300}
-        for (lock, held), value in counted.items():
-            rows.append(lock_row(lock, "uncontended", 1, held=held, instructions_per_pair=value))
-            del rows[-1]["pairs_per_s"]
-        found = {line[0]: line[1:] for line in aims.locks(self.load(rows).locks).rows}
-        self.assertEqual(found, {
-            "W1, ×2: grid over bare": ["at least 0.95", "0.950", "1.50", "yes"],
-            "W1, ×2: skiplist over published": ["at least 4", "4.000", "9.00", "yes"],
-            "instructions, 0 held: grid over published": ["at most 0.1", "0.100", "–", "yes"],
-            "instructions, 0 held: skiplist over published": ["at most 0.25", "0.300", "–", "no"],
-            "instructions of grid: as many held as buckets over 0 held":
-                ["at most 1.15", "1.210", "–", "no"],
-        })  # fmt: skip
-        rows = [recovery(2, 12.0, log_bytes=12 * 2**30, log_limit_bytes=12 * 2**30), recovery(1, 1.0)]
-        self.assertEqual(aims.recoveries(self.load(rows).recoveries).rows,
-                         [["12 GiB of log, stamp, ×2: seconds for 10 GiB", "at most 10", "10.000", "–", "yes"]])  # fmt: skip
-        self.assertIsNone(aims.recoveries(self.load([recovery(1, 1.0)]).recoveries))
-
-    def test_a_bound_that_rows_do_not_tell_is_none(self):
-        full = {"flush_cost_ns": 500.0, "commits": 10, "writing_commits": 5}
-        for name, value in (("commits", None), ("commits", 0), ("writing_commits", None)):
-            rows = [row(system, "sps", 2, 1e6, **full | {name: value})
-                    for system in ("sp3", "quadra", "dram-tx")]  # fmt: skip
-            with self.subTest(name=name, value=value):
-                self.assertEqual(self.aims(rows)["SPS, ×2: sp3 over quadra"], ["at least 2", "1.000", "–", "no"])
-        for name in full:
-            with self.assertRaisesRegex(self.results.BadInput, f"results.json: row 0: {name}"):
-                self.load([row("sp3", "sps", 1, 10.0, **{name: "much"})])
-
 
 class Page(html.parser.HTMLParser):
     """Collects what the page refers to, and checks that its tags match."""
@@ -674,5 +514,5 @@ class PageTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    REPORT = sys.argv.pop(1)
+    REPORT = report_rows.REPORT = sys.argv.pop(1)
     unittest.main(verbosity=1)
