@@ -169,7 +169,7 @@ TEST_CASE("a range that found no slot is found when the slots are free again") {
 
 TEST_CASE("who runs out of memory inside a bucket leaves it") {
   const Stop stop(rangelock::Hook::before_refill);  // stops nobody, since nobody is armed
-  for (const std::uint64_t end : {5, 20}) {         // in one bucket, and in two
+  for (const std::uint64_t end : {5U, 20U}) {       // in one bucket, and in two
     RangeLockDomain domain(1);
     GridRangeLock lock({.domain = &domain, .granule = 16, .buckets = 64});
     RangeOwner owner(1, domain);
