@@ -142,11 +142,6 @@ void GridCore::fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot se
   return true;
 }
 
-bool GridCore::attempt_inside(Claim& claim, GridEntered entered) {
-  Blocker blocker;
-  return attempt_inside(claim, entered, blocker);
-}
-
 // Both buckets are entered in ascending order, so that nobody waits in a circle.
 [[gnu::noinline]] bool GridCore::attempt_in_two(Claim& claim, Blocker& blocker) {
   Spot first = first_spot(claim.range);
@@ -384,7 +379,7 @@ bool GridRangeLock::attempt(rangelock::Claim& claim, rangelock::Blocker& blocker
   return core_->attempt(claim, blocker);
 }
 
-// In up to two steps, the first of which calls nothing and has hardly a register to save.
+// In up to two steps, the first of which calls nothing.
 void GridRangeLock::try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
                              std::uint64_t end, RangeMode mode) {
   rangelock::GridEntered entered;
@@ -403,7 +398,10 @@ void GridRangeLock::try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, s
   SP3_ASSERT(
       may_fill_at_once(owner, handle.range().begin, handle.range().end));  // it refuses nothing
   try_fill_by(handle, owner, handle.range().begin, handle.range().end, handle.mode(),
-              [&](rangelock::Claim& claim) { return core_->attempt_inside(claim, entered); });
+              [&](rangelock::Claim& claim) {
+                rangelock::Blocker blocker;  // nobody asks for it
+                return core_->attempt_inside(claim, entered, blocker);
+              });
 }
 
 [[gnu::noinline]] void GridRangeLock::try_fill_slowly(RangeHandle& handle,

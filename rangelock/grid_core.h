@@ -52,7 +52,6 @@ class GridCore {
                                 GridEntered& entered) noexcept;
   // Goes on from there, and leaves the bucket. REQUIRES: inside it, the only one of the range.
   bool attempt_inside(Claim& claim, GridEntered entered, Blocker& blocker);
-  bool attempt_inside(Claim& claim, GridEntered entered);  // if nobody asks for the blocker
   void release(const Claim& claim) noexcept;
   // Whether the range is in one bucket only; then to unlock it is BucketState::free, and a look for
   // waiters.

@@ -30,7 +30,7 @@ INTRODUCTION = [
 
 
 def sections_of(results):
-    """(title, [introducing sentence], [Figure], [Table]) in the page's order."""
+    """(title, [introducing sentence], [Figure], [Table or None]) in the page's order."""
     import aims
     import figures
     import groups
@@ -47,21 +47,21 @@ def sections_of(results):
                   tables.scaling(setting, rows), tables.counts(setting, rows),
                   tables.probes(setting, rows)]  # fmt: skip
         explained = [setting.explanation, *data.measured_twice(rows)]
-        sections.append((setting.title, explained, drawn, [table for table in listed if table]))
+        sections.append((setting.title, explained, drawn, listed))
     for details, rows, sentences in groups.recoveries(results.recoveries):
         listed = [aims.recoveries(rows), tables.recoveries(rows)]
         drawn = figures.figure_8(rows, details)
         title = ", ".join(["Recovery", *details])
-        sections.append((title, sentences, drawn, [table for table in listed if table]))
+        sections.append((title, sentences, drawn, listed))
     for details, rows, sentences in groups.locks(results.locks):
         drawn = lock_figures.over_threads(rows, details) + lock_figures.sweeps(rows, details)
         listed = [aims.locks(rows), tables.lock_counts(rows), tables.lock_runs(rows)]
         title = ", ".join(["Range locks", *details])
-        sections.append((title, sentences, drawn, [table for table in listed if table]))
+        sections.append((title, sentences, drawn, listed))
     listed = [tables.validation(results.validations), tables.sensitivity(results.sensitivities)]
     if any(listed):
         title = "The simulator beside the machine"
-        sections.append((title, [], [], [table for table in listed if table]))
+        sections.append((title, [], [], listed))
     sections.append(("Sources", [], [], [tables.machines(results)]))
     return sections
 
@@ -105,7 +105,7 @@ def write_report(results, directory, title):
             path.write_bytes(png)
             written.append(path)
             parts.append(page.figure_html(figure, png))
-        parts += [page.table_html(table) for table in listed]
+        parts += [page.table_html(table) for table in listed if table]
         sections.append((name, parts))
     if results.skipped:
         items = "".join(f"<li>{page.escape(reason)}</li>" for reason in results.skipped)
