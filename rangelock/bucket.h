@@ -216,17 +216,16 @@ struct alignas(base::kCacheLine) Bucket {
     return holder[slot].load(std::memory_order_relaxed) & ((1U << kModeShift) - 1);
   }
   // Takes a free slot, and names it (BucketState::place_of).
-  std::uintptr_t fill(unsigned slot, BucketState::Tag tag, std::uint32_t owner_number,
-                      const Range& range, RangeMode mode) noexcept {
+  std::uintptr_t fill(unsigned slot, BucketState::Tag tag, const Claim& claim) noexcept {
     static_assert(Domain::kMaxOwners < std::size_t{1} << kModeShift &&
                   static_cast<unsigned>(RangeMode::exclusive) == 0 &&
                   static_cast<unsigned>(RangeMode::shared) == 1);
-    begin[slot].store(range.begin, std::memory_order_relaxed);
-    length[slot].store(static_cast<std::uint32_t>(range.end - range.begin),
+    begin[slot].store(claim.range.begin, std::memory_order_relaxed);
+    length[slot].store(static_cast<std::uint32_t>(claim.range.end - claim.range.begin),
                        std::memory_order_relaxed);
-    holder[slot].store(
-        static_cast<std::uint16_t>(owner_number | static_cast<unsigned>(mode) << kModeShift),
-        std::memory_order_relaxed);
+    holder[slot].store(static_cast<std::uint16_t>(claim.owner->number |
+                                                  static_cast<unsigned>(claim.mode) << kModeShift),
+                       std::memory_order_relaxed);
     state.fill(slot, tag);
     return state.place_of(slot);
   }

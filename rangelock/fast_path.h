@@ -3,10 +3,11 @@
 // range costs two calls in all.
 #pragma once
 
+#include <utility>
+
 #include <sp3/range_lock.h>
 
 #include "base/assert.h"
-#include "base/fence.h"
 #include "rangelock/domain.h"
 #include "rangelock/hook.h"
 #include "rangelock/wait_queue.h"
@@ -25,38 +26,39 @@ namespace rangelock {
 // `attempt(claim)`: as BlockingRangeLock::attempt, but nobody asks for the blocker.
 template <class Attempt>
 [[gnu::always_inline]] inline void BlockingRangeLock::try_fill_by(RangeHandle& handle,
-                                                                  rangelock::OwnerCore& owner,
-                                                                  std::uint64_t begin,
-                                                                  std::uint64_t end, RangeMode mode,
                                                                   Attempt&& attempt) {
-  if (begin >= end) [[unlikely]]
-    rangelock::refuse_range({begin, end});
+  rangelock::Claim& claim = handle.claim_;
+  rangelock::OwnerCore& owner = *claim.owner;
+  if (claim.range.begin >= claim.range.end) [[unlikely]]
+    rangelock::refuse_range(claim.range);
   if (&owner.domain != domain_) [[unlikely]]
     rangelock::refuse_owner();
-  if ((fifo_ && is_overtaking({&handle.claim_.range, 1}, mode)) || !attempt(handle.claim_))
-      [[unlikely]] {
+  if ((fifo_ && is_overtaking({&claim.range, 1}, claim.mode)) || !attempt(claim)) [[unlikely]] {
     owner.contended.add(1);
     handle.lock_ = nullptr;
-    handle.claim_.place = 0;
+    claim.place = 0;
     return;
   }
   owner.acquired.add(1);
   handle.lock_ = this;
 }
 
-// For what is simpler than try_fill_by: whether it may be tried at all, and what is left to do when
-// the range is had. A function that calls others last, and nothing else, has no registers to save.
-[[gnu::always_inline]] inline bool BlockingRangeLock::may_fill_at_once(
-    const rangelock::OwnerCore& owner, std::uint64_t begin, std::uint64_t end) const noexcept {
-  return begin < end && &owner.domain == domain_ && !fifo_;
-}
-
-[[gnu::always_inline]] inline void BlockingRangeLock::fill_at_once(RangeHandle& handle,
-                                                                   rangelock::OwnerCore& owner,
-                                                                   std::uintptr_t place) noexcept {
-  handle.claim_.place = place;
+// For what is simpler than try_fill_by: whether `attempt(claim)` was made, since there is nothing
+// to refuse, and returned a place. A function that calls others last, and nothing else, and reads
+// the claim again where it needs it, has no registers to save.
+template <class Attempt>
+[[gnu::always_inline]] inline bool BlockingRangeLock::try_fill_at_once(RangeHandle& handle,
+                                                                       Attempt&& attempt) noexcept {
+  rangelock::Claim& claim = handle.claim_;
+  if (claim.range.begin >= claim.range.end || &claim.owner->domain != domain_ || fifo_) [[unlikely]]
+    return false;
+  const std::uintptr_t place = attempt(std::as_const(claim));
+  if (place == 0) [[unlikely]]
+    return false;
+  claim.place = place;
   handle.lock_ = this;
-  owner.acquired.add(1);
+  claim.owner->acquired.add(1);
+  return true;
 }
 
 // `release(claim)`: unlocks what an attempt took.
@@ -75,23 +77,24 @@ template <class Release>
   release(claim);
 }
 
-// The same without a hook, where that is a store: `is_simple(claim)` says so, and `release(place)`
-// does it; else `otherwise()` is called.
-template <class IsSimple, class Release, class Otherwise>
-[[gnu::always_inline]] inline void BlockingRangeLock::release_at_once(RangeHandle& handle,
-                                                                      IsSimple&& is_simple,
-                                                                      Release&& release,
-                                                                      Otherwise&& otherwise) {
-  if (handle.lock_ != this || rangelock::is_hooked() || !is_simple(handle.claim_)) [[unlikely]]
-    return otherwise();
+// The same without a hook, by `release(owner, place, range)`, if `may(claim)` says so. Returns
+// whether it did. Stores no copy of the claim: of a range as a whole GCC makes one on the stack.
+template <class May, class Release>
+[[gnu::always_inline]] inline bool BlockingRangeLock::release_at_once(RangeHandle& handle,
+                                                                      May&& may,
+                                                                      Release&& release) noexcept {
+  if (handle.lock_ != this || rangelock::is_hooked() || !may(std::as_const(handle.claim_)))
+      [[unlikely]] {
+    return false;
+  }
   rangelock::OwnerCore& owner = *handle.claim_.owner;
-  const Range range = handle.claim_.range;
+  const std::uint64_t begin = handle.claim_.range.begin;
+  const std::uint64_t end = handle.claim_.range.end;
   SP3_ASSERT(owner.held() > 0);
   owner.released.add(1);
   handle.lock_ = nullptr;
-  release(handle.claim_.place);
-  base::light_fence();  // between the unlock and the look for waiters: see WaitQueue::enter
-  queue_->released(range);
+  release(owner, handle.claim_.place, Range{begin, end});
+  return true;
 }
 
 }  // namespace sp3

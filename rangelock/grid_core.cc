@@ -120,10 +120,8 @@ void GridCore::fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot se
                           unsigned second_slot) noexcept {
   SP3_ASSERT(first.bucket < second.bucket);
   const std::uintptr_t kind = kInTwoSlots + second_slot;
-  const std::uint32_t owner = claim.owner->number;
-  claim.place = kind << kKindShift |
-                first.bucket->fill(first_slot, first.tag, owner, claim.range, claim.mode);
-  second.bucket->fill(second_slot, second.tag, owner, claim.range, claim.mode);
+  claim.place = kind << kKindShift | first.bucket->fill(first_slot, first.tag, claim);
+  second.bucket->fill(second_slot, second.tag, claim);
 }
 
 [[gnu::noinline]] bool GridCore::attempt_inside(Claim& claim, GridEntered entered,
@@ -137,7 +135,7 @@ void GridCore::fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot se
   if (slot >= kSlots || lists_matter(entered.seen)) [[unlikely]] {
     return attempt_with_lists(claim, spot, slot, spot, slot, blocker);
   }
-  claim.place = bucket.fill(slot, spot.tag, claim.owner->number, claim.range, claim.mode);
+  claim.place = bucket.fill(slot, spot.tag, claim);
   bucket.state.leave();
   return true;
 }
@@ -182,8 +180,7 @@ void GridCore::fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot se
     if (two) {
       fill_slots(claim, first, first_slot, second, second_slot);
     } else {
-      claim.place =
-          first.bucket->fill(first_slot, first.tag, owner.number, claim.range, claim.mode);
+      claim.place = first.bucket->fill(first_slot, first.tag, claim);
     }
     return true;
   }
@@ -224,10 +221,9 @@ void GridCore::fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot se
 }
 
 [[gnu::always_inline]] inline std::uintptr_t GridCore::attempt_simple(
-    const OwnerCore& owner, Range range, RangeMode mode, GridEntered& entered) noexcept {
-  entered.bucket = nullptr;
-  const std::uint64_t granule = range.begin >> shift_;
-  if ((range.end - 1) >> shift_ != granule) [[unlikely]]
+    const Claim& claim, GridEntered& entered) noexcept {
+  const std::uint64_t granule = claim.range.begin >> shift_;
+  if ((claim.range.end - 1) >> shift_ != granule) [[unlikely]]
     return 0;
   const Spot spot = spot_of(granule);
   Bucket& bucket = *spot.bucket;
@@ -236,7 +232,7 @@ void GridCore::fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot se
     return 0;
   if (seen.is_idle() && !lists_matter(seen)) [[likely]] {
     // A slot that is known before the state is: no store that follows waits for that.
-    const std::uintptr_t place = bucket.fill(0, spot.tag, owner.number, range, mode);
+    const std::uintptr_t place = bucket.fill(0, spot.tag, claim);
     bucket.state.leave();
     return place;
   }
@@ -246,7 +242,7 @@ void GridCore::fill_slots(Claim& claim, Spot first, unsigned first_slot, Spot se
     return 0;
   }
   const std::uintptr_t place =
-      bucket.fill(BucketState::Seen::first_of(seen.free()), spot.tag, owner.number, range, mode);
+      bucket.fill(BucketState::Seen::first_of(seen.free()), spot.tag, claim);
   bucket.state.leave();
   return place;
 }
@@ -306,20 +302,24 @@ inline bool GridCore::is_in_slot(const Claim& claim) noexcept {
   return claim.place >> kKindShift == kInSlot;
 }
 
+inline void GridCore::release_in_slot(std::uintptr_t place, Range range) noexcept {
+  BucketState::free(place);
+  base::light_fence();  // between the slots and the look for waiters: see WaitQueue::enter
+  queue_.released(range);
+}
+
 void GridCore::release(const Claim& claim) noexcept {
   const std::uintptr_t kind = claim.place >> kKindShift;
   if (kind == kInLists || kind == kOverflow) return release_in_lists(claim);
-  BucketState::free(claim.place & kAddressMask);
   if (kind != kInSlot) {
     Bucket* const second = std::max(first_spot(claim.range).bucket, last_spot(claim.range).bucket);
     BucketState::free(second->state.place_of(static_cast<unsigned>(kind - kInTwoSlots)));
   }
-  base::light_fence();  // between the slots and the look for waiters: see WaitQueue::enter
-  queue_.released(claim.range);
+  release_in_slot(claim.place & kAddressMask, claim.range);
 }
 
 void GridCore::release_in_lists(const Claim& claim) noexcept {
-  ordered_.release(*claim.owner, unmarked_node_of(claim.place & kAddressMask), claim.range);
+  ordered_.release(*claim.owner, unmarked_node_of(claim.place & kAddressMask));
   // After: who still counts us only searches the lists in vain. (10) release: the critical section
   // happens before whoever does not search the lists, because nothing is counted any more.
   if (claim.place >> kKindShift == kInLists) {
@@ -380,39 +380,36 @@ bool GridRangeLock::attempt(rangelock::Claim& claim, rangelock::Blocker& blocker
 }
 
 // In up to two steps, the first of which calls nothing.
-void GridRangeLock::try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
-                             std::uint64_t end, RangeMode mode) {
-  rangelock::GridEntered entered;
-  if (!may_fill_at_once(owner, begin, end)) [[unlikely]]
-    return try_fill_slowly(handle, owner);
-  const std::uintptr_t place = core_->attempt_simple(owner, {begin, end}, mode, entered);
-  if (place != 0) [[likely]]
-    return fill_at_once(handle, owner, place);
-  if (entered.bucket != nullptr) return try_fill_inside(handle, owner, entered);
-  try_fill_slowly(handle, owner);
+void GridRangeLock::try_fill(RangeHandle& handle) {
+  rangelock::GridEntered entered{};
+  if (try_fill_at_once(
+          handle, [&](const rangelock::Claim& claim) __attribute__((always_inline)) {
+            return core_->attempt_simple(claim, entered);
+          })) [[likely]]
+    return;
+  if (entered.bucket != nullptr) return try_fill_inside(handle, entered);
+  try_fill_slowly(handle);
 }
 
 [[gnu::noinline]] void GridRangeLock::try_fill_inside(RangeHandle& handle,
-                                                      rangelock::OwnerCore& owner,
                                                       rangelock::GridEntered entered) {
-  SP3_ASSERT(
-      may_fill_at_once(owner, handle.range().begin, handle.range().end));  // it refuses nothing
-  try_fill_by(handle, owner, handle.range().begin, handle.range().end, handle.mode(),
-              [&](rangelock::Claim& claim) {
-                rangelock::Blocker blocker;  // nobody asks for it
-                return core_->attempt_inside(claim, entered, blocker);
-              });
+  // Refuses nothing: try_fill_at_once has looked.
+  try_fill_by(handle, [&](rangelock::Claim& claim) {
+    rangelock::Blocker blocker;  // nobody asks for it
+    return core_->attempt_inside(claim, entered, blocker);
+  });
 }
 
-[[gnu::noinline]] void GridRangeLock::try_fill_slowly(RangeHandle& handle,
-                                                      rangelock::OwnerCore& owner) {
-  try_fill_by(handle, owner, handle.range().begin, handle.range().end, handle.mode(),
-              [this](rangelock::Claim& claim) { return core_->attempt(claim); });
+[[gnu::noinline]] void GridRangeLock::try_fill_slowly(RangeHandle& handle) {
+  try_fill_by(handle, [this](rangelock::Claim& claim) { return core_->attempt(claim); });
 }
 
 void GridRangeLock::release_handle(RangeHandle& handle) {
-  release_at_once(handle, rangelock::GridCore::is_in_slot, rangelock::BucketState::free,
-                  [&] { release_slowly(handle); });
+  if (!release_at_once(handle, rangelock::GridCore::is_in_slot,
+                       [this](rangelock::OwnerCore&, std::uintptr_t place, Range range) {
+                         core_->release_in_slot(place, range);
+                       })) [[unlikely]]
+    release_slowly(handle);
 }
 
 [[gnu::noinline]] void GridRangeLock::release_slowly(RangeHandle& handle) {

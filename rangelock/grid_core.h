@@ -48,14 +48,13 @@ class GridCore {
   bool attempt(Claim& claim);  // if nobody asks for the blocker
   // Takes the range and returns where it is, if that needs no more than a look at the state of one
   // bucket that nobody is inside; else 0, and the bucket if that has been entered.
-  std::uintptr_t attempt_simple(const OwnerCore& owner, Range range, RangeMode mode,
-                                GridEntered& entered) noexcept;
+  std::uintptr_t attempt_simple(const Claim& claim, GridEntered& entered) noexcept;
   // Goes on from there, and leaves the bucket. REQUIRES: inside it, the only one of the range.
   bool attempt_inside(Claim& claim, GridEntered entered, Blocker& blocker);
   void release(const Claim& claim) noexcept;
-  // Whether the range is in one bucket only; then to unlock it is BucketState::free, and a look for
-  // waiters.
+  // Whether the range is in one bucket only; then its place and what it is suffice to unlock it.
   [[nodiscard]] static bool is_in_slot(const Claim& claim) noexcept;
+  void release_in_slot(std::uintptr_t place, Range range) noexcept;
   // Asks for the buckets that an acquisition enters.
   void ask_ahead(const Range& range) const noexcept;
   void list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const;

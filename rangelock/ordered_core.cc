@@ -122,8 +122,9 @@ Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Blocker&
 
 // Not inline, so that an unlock that only marks saves no registers; whatever it calls is, so that
 // registers are saved once (0021).
-[[gnu::noinline, gnu::flatten]] void OrderedCore::release_elsewhere(OwnerCore& owner, Node* node,
-                                                                    const Range& range) noexcept {
+[[gnu::noinline, gnu::flatten]] void OrderedCore::release_elsewhere(OwnerCore& owner,
+                                                                    Node* node) noexcept {
+  const Range range = node->range();
   OrderedList& list =
       node->mode == RangeMode::exclusive ? exclusive_ : shared_.list_of(class_of(range));
   list.release(owner, node);
@@ -196,23 +197,29 @@ bool SkiplistRangeLock::attempt(rangelock::Claim& claim, rangelock::Blocker& blo
   return node != nullptr;
 }
 
-void SkiplistRangeLock::try_fill(RangeHandle& handle, rangelock::OwnerCore& owner,
-                                 std::uint64_t begin, std::uint64_t end, RangeMode mode) {
-  // Not claim.range: that would be read back from memory.
-  const Range range{begin, end};
+void SkiplistRangeLock::try_fill(RangeHandle& handle) {
   try_fill_by(
-      handle, owner, begin, end,
-      mode, [&](rangelock::Claim & claim) __attribute__((always_inline)) {
+      handle, [&](rangelock::Claim & claim) __attribute__((always_inline)) {
         rangelock::Blocker blocker;
-        const Node* const node = core_->attempt_inline(owner, range, mode, blocker);
+        const Node* const node =
+            core_->attempt_inline(*claim.owner, claim.range, claim.mode, blocker);
         claim.place = rangelock::link_to(node);
         return node != nullptr;
       });
 }
 
 void SkiplistRangeLock::release_handle(RangeHandle& handle) {
+  if (!release_at_once(
+          handle, [](const rangelock::Claim&) { return true; },
+          [this](rangelock::OwnerCore& owner, std::uintptr_t place, Range) {
+            core_->release(owner, rangelock::unmarked_node_of(place));
+          })) [[unlikely]]
+    release_slowly(handle);
+}
+
+[[gnu::noinline]] void SkiplistRangeLock::release_slowly(RangeHandle& handle) {
   release_by(handle, [this](const rangelock::Claim& claim) {
-    core_->release(*claim.owner, rangelock::unmarked_node_of(claim.place), claim.range);
+    core_->release(*claim.owner, rangelock::unmarked_node_of(claim.place));
   });
 }
 

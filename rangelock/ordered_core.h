@@ -35,9 +35,10 @@ class OrderedCore {
   Node* attempt_inline(OwnerCore& owner, const Range& range, RangeMode mode, Blocker& blocker);
   // REQUIRES: the node holds the owner's range; no Pin of the owner. Once it is marked the node may
   // be anybody's.
-  void release(OwnerCore& owner, Node* node, const Range& range) noexcept {
+  void release(OwnerCore& owner, Node* node) noexcept {
     if (node->mode != RangeMode::exclusive || !exclusive_.is_released_by_mark()) [[unlikely]]
-      return release_elsewhere(owner, node, range);
+      return release_elsewhere(owner, node);
+    const Range range = node->range();
     OrderedList::mark(node);
     queue_.released(range);
   }
@@ -76,7 +77,7 @@ class OrderedCore {
   Node* attempt_shared(OwnerCore& owner, const Range& range, Blocker& blocker);
   Node* find_shared(OwnerCore& owner, const Range& range, std::uint64_t classes);
   void retreat_unbuilt(Node* node) noexcept;
-  void release_elsewhere(OwnerCore& owner, Node* node, const Range& range) noexcept;
+  void release_elsewhere(OwnerCore& owner, Node* node) noexcept;
 
   WaitQueue& queue_;
   OrderedList exclusive_;

@@ -284,7 +284,7 @@ bool BlockingRangeLock::try_lock_all(RangeOwner& owner, std::span<const Range> r
     handle.claim_.range = range;
     handle.claim_.mode = mode;
     try {
-      try_fill(handle, owner.core(), range.begin, range.end, mode);
+      try_fill(handle);
     } catch (...) {
       unlock_all(handles.first(i));
       throw;

@@ -105,9 +105,9 @@ void WaitQueue::wake(Waiter& waiter) {
   }
 }
 
-[[gnu::noinline]] void WaitQueue::wake_blocked_by(const Range& range) noexcept {
+[[gnu::noinline]] void WaitQueue::wake_blocked_by(std::uint64_t begin, std::uint64_t end) noexcept {
   const std::lock_guard hold(mutex_);
-  wake_locked(range);
+  wake_locked({begin, end});
 }
 
 void WaitQueue::wake_misled_by(const Blocker& seen) noexcept {

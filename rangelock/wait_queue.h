@@ -69,10 +69,10 @@ class WaitQueue {
   static void wake(Waiter& waiter);
 
   // After a range was unlocked, ordered by a full or a light fence.
-  void released(const Range& range) noexcept {
+  void released(Range range) noexcept {
     // seq_cst, store buffering: pairs with enter(), which counts before the attempt that can fail.
     if (waiting_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
-      wake_blocked_by(range);
+      wake_blocked_by(range.begin, range.end);
   }
   // The same after a range was seen in a lock, and its owner could not have it. Wakes only those
   // who took it for held: an attempt that retreats must not wake its own waiter, nor another that
@@ -90,7 +90,8 @@ class WaitQueue {
   std::atomic<std::uint64_t> contended{0}, timeouts{0}, waited_ns{0};
 
  private:
-  void wake_blocked_by(const Range& range) noexcept;
+  // In registers; see BlockingRangeLock::release_at_once.
+  void wake_blocked_by(std::uint64_t begin, std::uint64_t end) noexcept;
   void wake_misled_by(const Blocker& seen) noexcept;
   void wake_locked(const Range& range) noexcept;
   void wake_or_pass_over(Waiter& waiter) noexcept;

@@ -352,9 +352,8 @@ class SP3_API BlockingRangeLock {
   virtual void list_holders(std::vector<RangeHolder>& holders) const = 0;
   // The two that every acquisition and unlock goes through: in each lock try_fill_by and release_by
   // around what that lock does, so that all of it is one function. try_fill sets lock_ and
-  // claim_.place of the handle, which is for this range.
-  virtual void try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
-                        std::uint64_t end, RangeMode mode) = 0;
+  // claim_.place of the handle, whose claim says the rest.
+  virtual void try_fill(RangeHandle& handle) = 0;
   virtual void release_handle(RangeHandle& handle) = 0;
   // Asks for the cache lines that acquisitions of the ranges, or unlocks of the handles, begin
   // with; of a few at a time.
@@ -363,17 +362,13 @@ class SP3_API BlockingRangeLock {
 
   // rangelock/fast_path.h
   template <class Attempt>
-  void try_fill_by(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
-                   std::uint64_t end, RangeMode mode, Attempt&& attempt);
-  [[nodiscard]] bool may_fill_at_once(const rangelock::OwnerCore& owner, std::uint64_t begin,
-                                      std::uint64_t end) const noexcept;
-  void fill_at_once(RangeHandle& handle, rangelock::OwnerCore& owner,
-                    std::uintptr_t place) noexcept;
+  void try_fill_by(RangeHandle& handle, Attempt&& attempt);
+  template <class Attempt>
+  [[nodiscard]] bool try_fill_at_once(RangeHandle& handle, Attempt&& attempt) noexcept;
   template <class Release>
   void release_by(RangeHandle& handle, Release&& release);
-  template <class IsSimple, class Release, class Otherwise>
-  void release_at_once(RangeHandle& handle, IsSimple&& is_simple, Release&& release,
-                       Otherwise&& otherwise);
+  template <class May, class Release>
+  [[nodiscard]] bool release_at_once(RangeHandle& handle, May&& may, Release&& release) noexcept;
 
   // For destructors: ends the process if a range is held.
   void check_idle() const noexcept;
@@ -386,7 +381,7 @@ class SP3_API BlockingRangeLock {
   RangeHandle try_acquire(rangelock::OwnerCore& owner, std::uint64_t begin, std::uint64_t end,
                           RangeMode mode) {
     RangeHandle handle(owner, begin, end, mode);
-    try_fill(handle, owner, begin, end, mode);
+    try_fill(handle);
     return handle;
   }
   RangeHandle acquire(RangeOwner& owner, const Range& range, RangeMode mode,
@@ -414,11 +409,11 @@ class SP3_API SkiplistRangeLock final : public BlockingRangeLock {
  private:
   bool attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) override;
   void list_holders(std::vector<RangeHolder>& holders) const override;
-  void try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
-                std::uint64_t end, RangeMode mode) override;
+  void try_fill(RangeHandle& handle) override;
   void release_handle(RangeHandle& handle) override;
   void ask_ahead(std::span<const Range> ranges, RangeMode mode) const noexcept override;
   void ask_ahead(std::span<const RangeHandle> handles) const noexcept override;
+  void release_slowly(RangeHandle& handle);
 
   std::unique_ptr<rangelock::OrderedCore> core_;
 };
@@ -433,14 +428,12 @@ class SP3_API GridRangeLock final : public BlockingRangeLock {
  private:
   bool attempt(rangelock::Claim& claim, rangelock::Blocker& blocker) override;
   void list_holders(std::vector<RangeHolder>& holders) const override;
-  void try_fill(RangeHandle& handle, rangelock::OwnerCore& owner, std::uint64_t begin,
-                std::uint64_t end, RangeMode mode) override;
+  void try_fill(RangeHandle& handle) override;
   void release_handle(RangeHandle& handle) override;
   void ask_ahead(std::span<const Range> ranges, RangeMode mode) const noexcept override;
   void ask_ahead(std::span<const RangeHandle> handles) const noexcept override;
-  void try_fill_inside(RangeHandle& handle, rangelock::OwnerCore& owner,
-                       rangelock::GridEntered entered);
-  void try_fill_slowly(RangeHandle& handle, rangelock::OwnerCore& owner);
+  void try_fill_inside(RangeHandle& handle, rangelock::GridEntered entered);
+  void try_fill_slowly(RangeHandle& handle);
   void release_slowly(RangeHandle& handle);
 
   std::unique_ptr<rangelock::GridCore> core_;

@@ -64,17 +64,19 @@ struct alignas(base::kCacheLine) Thread {
 // Locks a range, trying until it is there.
 template <bool shared, class Lock>
 auto lock_range(Lock& lock, RangeOwner& owner, std::uint64_t begin, Thread& mine) {
-  for (emu::Spin spin;; spin.pause()) {
-    auto token = [&] {
-      if constexpr (shared) {
-        return lock.try_lock_shared(owner, begin, begin + kRangeBytes);
-      } else {
-        return lock.try_lock(owner, begin, begin + kRangeBytes);
-      }
-    }();
-    if (token) return token;
+  const auto attempt = [&] {
+    if constexpr (shared) {
+      return lock.try_lock_shared(owner, begin, begin + kRangeBytes);
+    } else {
+      return lock.try_lock(owner, begin, begin + kRangeBytes);
+    }
+  };
+  auto token = attempt();
+  for (emu::Spin spin; !token; spin.pause()) {
     ++mine.conflicts;
+    token = attempt();
   }
+  return token;
 }
 
 template <class Lock>
