@@ -180,6 +180,34 @@ void fetch_add_shared(benchmark::State& state) {
 }
 BENCHMARK(fetch_add_shared)->Threads(2)->UseRealTime();
 
+// What each store costs a range lock's pair on W1 of `sp3 lockbench`: takes a word by a locked
+// addition, makes so many stores, fills a KiB somewhere in 64 MiB, and frees the word.
+void fill_and_stores(benchmark::State& state) {
+  struct alignas(kLine) Word {
+    std::atomic<std::uint64_t> taken{0};
+  };
+  constexpr std::size_t kFilled = 1024;
+  constexpr std::size_t kPlaces = 65536;
+  static std::vector<std::byte> array(kPlaces * kFilled);
+  static std::vector<Word> words(kPlaces);
+  std::array<std::uint64_t, 64> stored{};
+  std::uint64_t at = 1;
+  for (auto _ : state) {
+    at = at * 6364136223846793005U + 1442695040888963407U;
+    const std::size_t place = (at >> 32) % kPlaces;
+    words[place].taken.fetch_add(1, std::memory_order_acquire);
+    for (std::int64_t i = 0; i < state.range(0); ++i) {
+      stored[static_cast<std::size_t>(i)] = place;
+      benchmark::ClobberMemory();
+    }
+    std::memset(array.data() + place * kFilled, 1, kFilled);
+    benchmark::ClobberMemory();
+    words[place].taken.store(0, std::memory_order_release);
+  }
+  benchmark::DoNotOptimize(stored.data());
+}
+BENCHMARK(fill_and_stores)->Arg(0)->Arg(8)->Arg(16)->Arg(32)->Arg(64);
+
 void read_clock(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(emu::ticks());
 }
