@@ -16,13 +16,14 @@
 // objects depend on each other every few records, and going over to other work each time costs
 // more. An edge always leads to a larger <stamp, session>, so there is no circle.
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/assert.h"
 #include "base/mutant.h"
+#include "base/prefetch.h"
 #include "base/scaled.h"
 #include "base/zeroed_array.h"
 #include "emu/clock.h"
@@ -59,34 +60,24 @@ class Dag {
         base_(first_nodes(context.selection)),
         waits_for_(size()),
         first_edge_(size()),
+        regions_(edge_regions(context)),
+        edges_(regions_.back()),
+        last_(context.plan.written_slots()),
         dirty_(context.plan.layout(), context.plan.written_slabs()) {}
 
   void build() {
-    // One region of the edges for each shard's writes, as many as there can be, and one for the
-    // recorded dependencies. What is not used of it is never touched.
-    std::vector<std::uint64_t> regions;
-    std::uint64_t most = 0;
-    for (std::uint32_t shard = 0; shard < context_.shards; ++shard) {
-      regions.push_back(most);
-      for (const auto& stretch : context_.preparation.stretches)
-        most += stretch.shards[shard].size();
-    }
-    regions.push_back(most);
-    for (const log::LogPrefix& prefix : selection_.prefixes) most += prefix.dependencies.size();
-    SP3_CHECK(most < kNoNode);
-    edges_ = std::make_unique_for_overwrite<Edge[]>(most);
-
-    context_.executor.parallel_for(regions.size(), [&](std::size_t i) {
-      EdgeAdder add(*this, static_cast<std::uint32_t>(regions[i]));
+    context_.executor.parallel_for(regions_.size() - 1, [&](std::size_t i) {
+      EdgeAdder add(*this, static_cast<std::uint32_t>(regions_[i]));
       if (i < context_.shards) {
         add_writers(static_cast<std::uint32_t>(i), add);
       } else {
         add_dependencies(add);
       }
+      add.finish();
     });
   }
 
-  void replay() {
+  emu::IoStatus replay() {
     // What comes before each session's first record is done.
     std::vector<Node> ready;
     for (std::size_t prefix = 0; prefix + 1 < base_.size(); ++prefix) {
@@ -98,27 +89,49 @@ class Dag {
         [&](Node node, const std::function<void(Node)>& offer) { replay_from(node, offer); });
     // relaxed: all threads are done.
     SP3_CHECK(replayed_.load(std::memory_order_relaxed) == size());
+    return {error_.load(std::memory_order_relaxed)};
   }
 
   [[nodiscard]] const DirtyLines& dirty() const { return dirty_; }
 
  private:
-  // Puts edges into one region, next to other threads that fill theirs.
+  // Puts edges into one region, next to other threads that fill theirs. An edge is put there a few
+  // edges later, when the memory of the node it leaves has come.
   class EdgeAdder {
    public:
     EdgeAdder(Dag& dag, std::uint32_t at) : dag_(dag), at_(at) {}
 
     void operator()(Node from, Node to) {
-      // relaxed: nobody follows an edge before all are there.
-      const std::uint32_t next =
-          std::atomic_ref(dag_.first_edge_[from]).exchange(at_ + 1, std::memory_order_relaxed);
-      dag_.edges_[at_++] = {to, next};
-      std::atomic_ref(dag_.waits_for_[to]).fetch_add(1, std::memory_order_relaxed);
+      base::prefetch_for_write(&dag_.first_edge_[from]);
+      if (asked_ >= kLater) put(later_[asked_ % kLater]);
+      later_[asked_++ % kLater] = {from, to};
+    }
+    // REQUIRES: after the last edge.
+    void finish() {
+      for (std::uint64_t i = asked_ - std::min(asked_, kLater); i < asked_; ++i) {
+        put(later_[i % kLater]);
+      }
     }
 
    private:
+    static constexpr std::uint64_t kLater = 16;
+    struct Ends {
+      Node from;
+      Node to;
+    };
+
+    void put(const Ends& edge) {
+      // relaxed: nobody follows an edge before all are there.
+      const std::uint32_t next =
+          std::atomic_ref(dag_.first_edge_[edge.from]).exchange(at_ + 1, std::memory_order_relaxed);
+      dag_.edges_[at_++] = {edge.to, next};
+      std::atomic_ref(dag_.waits_for_[edge.to]).fetch_add(1, std::memory_order_relaxed);
+    }
+
     Dag& dag_;
     std::uint32_t at_;
+    std::uint64_t asked_ = 0;
+    std::array<Ends, kLater> later_;
   };
 
   static std::vector<Node> first_nodes(const Selection& selection) {
@@ -131,6 +144,25 @@ class Dag {
     SP3_CHECK(nodes < kNoNode);
     first.push_back(static_cast<Node>(nodes));
     return first;
+  }
+
+  // Where the edges of each shard's writes begin, of which there may be one for each write, and
+  // behind them those of the recorded dependencies; then where these end. What is not used of a
+  // region is never touched.
+  static std::vector<std::uint64_t> edge_regions(const ReplayContext& context) {
+    std::vector<std::uint64_t> regions;
+    std::uint64_t most = 0;
+    for (std::uint32_t shard = 0; shard < context.shards; ++shard) {
+      regions.push_back(most);
+      for (const auto& stretch : context.preparation.stretches)
+        most += stretch.shards[shard].size();
+    }
+    regions.push_back(most);
+    for (const log::LogPrefix& prefix : context.selection.prefixes)
+      most += prefix.dependencies.size();
+    SP3_CHECK(most < kNoNode);
+    regions.push_back(most);
+    return regions;
   }
 
   [[nodiscard]] Node size() const { return base_.back(); }
@@ -160,14 +192,13 @@ class Dag {
   }
 
   // Edges of kind 3, for the objects of one shard.
-  void add_writers(std::uint32_t shard, EdgeAdder& add) const {
+  void add_writers(std::uint32_t shard, EdgeAdder& add) {
     struct Write {
       const std::byte* at;
       std::size_t prefix;
       Node node;
       LastWriters::Object object;
     };
-    LastWriters last;
     Merge merge(context_.preparation, shard);
     // The record each prefix has come to.
     std::vector<std::uint64_t> record(selection_.prefixes.size(), 0);
@@ -185,11 +216,11 @@ class Dag {
     const auto ask = [&](Write& write) {
       log::WriteView view;
       log::RecordView::read_write(write.at, view);
-      write.object = LastWriters::object_at(view.slot);
-      last.ask_for(write.object);
+      write.object = last_.object_at(context_.plan.place_of(view.slot));
+      last_.ask_for(write.object);
     };
     const auto act = [&](const Write& write) {
-      const Node before = last.exchange(write.object, write.node);
+      const Node before = last_.exchange(write.object, write.node);
       // Within a prefix, kind 1 orders them already.
       if (before >= base_[write.prefix] && before < base_[write.prefix + 1]) return;
       if (before == kNoNode || mutant(Mutant::recovery_dag_without_writers)) return;
@@ -203,24 +234,31 @@ class Dag {
     return static_cast<std::size_t>(behind - base_.begin() - 1);
   }
 
-  // A predecessor of `node` is done. True if it was the last.
-  bool was_the_last(Node node) {
-    std::atomic_ref<std::uint32_t> waits(waits_for_[node]);
-    // (1) acquire, acq_rel: the thread of the last one sees the stores of all. Who finds that it is
-    // the last is alone: nobody else looks any more.
-    return waits.load(std::memory_order_acquire) == 0 ||
-           waits.fetch_sub(1, std::memory_order_acq_rel) == 0;
+  // Whether at most one predecessor of `node` is not done.
+  bool is_ready(Node node) {
+    // (1) acquire: see was_the_last.
+    return std::atomic_ref(waits_for_[node]).load(std::memory_order_acquire) == 0;
   }
 
+  // A predecessor of `node` is done. True if it was the last.
+  bool was_the_last(Node node) {
+    // (1) acquire, acq_rel: the thread of the last one sees the stores of all. Who finds that it is
+    // the last is alone: nobody else looks any more.
+    return is_ready(node) ||
+           std::atomic_ref(waits_for_[node]).fetch_sub(1, std::memory_order_acq_rel) == 0;
+  }
+
+  // Some records of one session, from the first on: until one has to wait.
   void replay_from(Node first, const std::function<void(Node)>& offer) {
     Node node = first;
     const std::size_t prefix = prefix_of(node);
     const Node end = base_[prefix + 1];
+    emu::FlushCounts streamed;
     std::size_t done = 0;
     bool more = true;
     const auto most = base::scaled<std::size_t>(64, 64, 2);
     while (more && done < most) {
-      apply(prefix, node);
+      apply(prefix, node, streamed);
       ++done;
       // What is ready in other sessions is offered, so that no thread idles meanwhile.
       for_each_edge(node, [&](Node to) {
@@ -228,12 +266,23 @@ class Dag {
       });
       more = node + 1 < end;
       if (!more) break;
-      await_others(++node);
+      if (!is_ready(++node) && !is_alone_) {
+        fence(streamed);  // another thread may go on in this session
+        await_others(node);
+      }
       more = was_the_last(node);
     }
+    fence(streamed);
     if (more) offer(node);
     // relaxed: read after all threads have joined.
     replayed_.fetch_add(done, std::memory_order_relaxed);
+  }
+
+  void fence(emu::FlushCounts& streamed) {
+    if (mutant(Mutant::no_fence_streamed_by_dag)) return;
+    const emu::IoStatus status = context_.memory.fence(streamed);
+    // relaxed: read after all threads have joined.
+    if (!status.ok()) error_.store(status.error, std::memory_order_relaxed);
   }
 
   // The one before `node` in its session is done: looks whether the others soon are.
@@ -260,15 +309,34 @@ class Dag {
     if (end - node <= kAskAhead) return;
     const std::uint32_t edge = first_edge_[node + kAskAhead];
     if (edge != 0) __builtin_prefetch(&edges_[edge - 1]);
+    const bool streams = may_stream(node + kAskAhead);
     log::trusted_record(selection_.file + refs[node + kAskAhead].offset)
-        .for_each_write([&](const log::WriteView& write) { ask_for_home(context_.memory, write); });
+        .for_each_write([&](const log::WriteView& write) {
+          if (streams) {
+            ask_for_home_through(context_.memory, write);
+          } else {
+            ask_for_home(context_.memory, write);
+          }
+        });
   }
 
-  void apply(std::size_t prefix, Node node) {
+  // Whether what the record replaces may go past the cache. What does may be seen late by other
+  // threads, until its own has made a fence: so nobody in another session waits for the record, and
+  // before another thread may go on in its own there is a fence.
+  [[nodiscard]] bool may_stream(Node node) const {
+    return context_.memory.stores_past_cache() && (is_alone_ || first_edge_[node] == 0);
+  }
+
+  void apply(std::size_t prefix, Node node, emu::FlushCounts& streamed) {
     ask_behind(prefix, node);
+    const bool streams = may_stream(node);
     const log::RecordRef& ref = selection_.prefixes[prefix].records[node - base_[prefix]];
     log::trusted_record(selection_.file + ref.offset)
         .for_each_write([&](const log::WriteView& write) {
+          if (streams && replaces_home(write)) {
+            apply_write_through(context_.memory, context_.plan, write, streamed);
+            return;
+          }
           apply_write(context_.memory, context_.plan, write);
           for_each_store(write, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
             dirty_.add(offset, bytes.size());
@@ -277,6 +345,7 @@ class Dag {
   }
 
   const ReplayContext& context_;
+  const bool is_alone_ = context_.executor.threads() == 1;
   const Selection& selection_;
   const std::vector<Node> base_;  // per prefix its first node; the number of nodes at the end
   // Per node, predecessors by edges of kind 2 and 3 that are not done yet. Every node waits for one
@@ -284,9 +353,12 @@ class Dag {
   base::ZeroedArray<std::uint32_t> waits_for_;
   // Per node, one more than the place of its first edge, of kind 2 or 3; 0 if none leaves it.
   base::ZeroedArray<std::uint32_t> first_edge_;
-  std::unique_ptr<Edge[]> edges_;
+  const std::vector<std::uint64_t> regions_;
+  base::ZeroedArray<Edge> edges_;
+  LastWriters last_;
   DirtyLines dirty_;
   std::atomic<std::uint64_t> replayed_{0};
+  std::atomic<int> error_{0};
 };
 
 // A fence orders the flushes of its own thread only, and tasks wander between threads. So the
@@ -315,14 +387,14 @@ emu::IoStatus replay_by_dag(const ReplayContext& context, ReplayTimes& times) {
   dag.build();
   const std::uint64_t built = emu::ticks();
   populate_homes(context);
-  dag.replay();
+  const emu::IoStatus streamed = dag.replay();
   const std::uint64_t replayed = emu::ticks();
   if (context.progress) context.progress(context.preparation.writes);
-  const emu::IoStatus status = flush_all(context, dag.dirty());
+  const emu::IoStatus flushed = flush_all(context, dag.dirty());
   times.order += built - start;
   times.replay += replayed - built;
   times.flush += emu::ticks() - replayed;
-  return status;
+  return streamed.ok() ? flushed : streamed;
 }
 
 }  // namespace sp3::recovery

@@ -105,6 +105,13 @@ std::vector<std::uint32_t> SlabPlan::written_slabs() const {
   return written;
 }
 
+std::vector<std::uint32_t> SlabPlan::written_slots() const {
+  std::vector<std::uint32_t> slots;
+  slots.reserve(slabs_.size());
+  for (const Slab& slab : slabs_) slots.push_back(slab.writes != 0 ? slab.slots : 0);
+  return slots;
+}
+
 void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy, bool either, bool accept_loss,
                             std::vector<Damage>& damage) {
   const auto load = [&](std::uint32_t i) {

@@ -52,6 +52,19 @@ class SlabPlan {
   [[nodiscard]] std::uint32_t writes(std::uint32_t slab) const { return slabs_[slab].writes; }
   // The slabs that have some.
   [[nodiscard]] std::vector<std::uint32_t> written_slabs() const;
+  // How many slots each slab has, 0 if there are no writes to it.
+  [[nodiscard]] std::vector<std::uint32_t> written_slots() const;
+  struct Place {
+    std::uint32_t slab;
+    std::uint32_t index;
+  };
+  // REQUIRES: check() of a write to the slot is good.
+  [[nodiscard]] Place place_of(std::uint64_t slot) const {
+    const std::uint32_t number = slab_of(slot);
+    const Slab& slab = slabs_[number];
+    const auto in_slab = static_cast<std::uint32_t>(slot - layout_.slab_offset(number));
+    return {number, (in_slab - slab.data) / slab.objects.slot_size};
+  }
   [[nodiscard]] const pool::Layout& layout() const { return layout_; }
 
   // The slab's bitmap will be needed. REQUIRES: check(write) is good.
@@ -112,11 +125,8 @@ class SlabPlan {
   }
   [[nodiscard]] bool is_slot(const Slab& slab, std::uint32_t number, std::uint64_t slot) const;
   Bit bit_of(std::uint64_t slot) {
-    const std::uint32_t number = slab_of(slot);
-    const Slab& slab = slabs_[number];
-    const std::uint64_t index =
-        (slot - layout_.slab_offset(number) - slab.data) / slab.objects.slot_size;
-    return {&bitmaps_[number][index / 64], std::uint64_t{1} << (index % 64)};
+    const Place place = place_of(slot);
+    return {&bitmaps_[place.slab][place.index / 64], std::uint64_t{1} << (place.index % 64)};
   }
 
   const pool::Layout& layout_;

@@ -211,6 +211,8 @@ constexpr std::array<MutantInfo, kMutants> kTable = {{
    "fence at the end of a shard's replay", "P7"},
   {Mutant::no_fence_replay_by_dag, "no_fence_replay_by_dag",
    "fence of a slab after replay along the DAG", "P7"},
+  {Mutant::no_fence_streamed_by_dag, "no_fence_streamed_by_dag",
+   "fence of what replay along the DAG stored past the cache", "P7"},
   {Mutant::no_flush_found_superblocks, "no_flush_found_superblocks",
    "flush of the superblocks that were found", "P12"},
   {Mutant::no_fence_found_superblocks, "no_fence_found_superblocks",
