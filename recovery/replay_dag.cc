@@ -260,6 +260,8 @@ class Dag {
     while (more && done < most) {
       apply(prefix, node, streamed);
       ++done;
+      // Before others store to lines that earlier records of this task have streamed.
+      if (first_edge_[node] != 0 && !is_alone_) fence(streamed);
       // What is ready in other sessions is offered, so that no thread idles meanwhile.
       for_each_edge(node, [&](Node to) {
         if (was_the_last(to)) offer(to);
@@ -322,7 +324,7 @@ class Dag {
 
   // Whether what the record replaces may go past the cache. What does may be seen late by other
   // threads, until its own has made a fence: so nobody in another session waits for the record, and
-  // before another thread may go on in its own there is a fence.
+  // there is a fence before another thread is told of a later one, or may go on in its own.
   [[nodiscard]] bool may_stream(Node node) const {
     return context_.memory.stores_past_cache() && (is_alone_ || first_edge_[node] == 0);
   }
