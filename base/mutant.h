@@ -125,7 +125,6 @@ enum class Mutant : std::uint8_t {
   no_flush_dirty_lines,
   no_fence_replay_by_stamp,
   no_fence_replay_by_dag,
-  no_fence_streamed_by_dag,
   no_flush_found_superblocks,
   no_fence_found_superblocks,
   no_flush_mended_metadata,

@@ -89,7 +89,8 @@ class Dag {
         [&](Node node, const std::function<void(Node)>& offer) { replay_from(node, offer); });
     // relaxed: all threads are done.
     SP3_CHECK(replayed_.load(std::memory_order_relaxed) == size());
-    return {error_.load(std::memory_order_relaxed)};
+    if (mutant(Mutant::no_fence_replay_by_dag)) return {};
+    return context_.memory.fence(unfenced_);
   }
 
   [[nodiscard]] const DirtyLines& dirty() const { return dirty_; }
@@ -234,18 +235,13 @@ class Dag {
     return static_cast<std::size_t>(behind - base_.begin() - 1);
   }
 
-  // Whether at most one predecessor of `node` is not done.
-  bool is_ready(Node node) {
-    // (1) acquire: see was_the_last.
-    return std::atomic_ref(waits_for_[node]).load(std::memory_order_acquire) == 0;
-  }
-
   // A predecessor of `node` is done. True if it was the last.
   bool was_the_last(Node node) {
+    std::atomic_ref<std::uint32_t> waits(waits_for_[node]);
     // (1) acquire, acq_rel: the thread of the last one sees the stores of all. Who finds that it is
     // the last is alone: nobody else looks any more.
-    return is_ready(node) ||
-           std::atomic_ref(waits_for_[node]).fetch_sub(1, std::memory_order_acq_rel) == 0;
+    return waits.load(std::memory_order_acquire) == 0 ||
+           waits.fetch_sub(1, std::memory_order_acq_rel) == 0;
   }
 
   // Some records of one session, from the first on: until one has to wait.
@@ -253,38 +249,24 @@ class Dag {
     Node node = first;
     const std::size_t prefix = prefix_of(node);
     const Node end = base_[prefix + 1];
-    emu::FlushCounts streamed;
     std::size_t done = 0;
     bool more = true;
     const auto most = base::scaled<std::size_t>(64, 64, 2);
     while (more && done < most) {
-      apply(prefix, node, streamed);
+      apply(prefix, node);
       ++done;
-      // Before others store to lines that earlier records of this task have streamed.
-      if (first_edge_[node] != 0 && !is_alone_) fence(streamed);
       // What is ready in other sessions is offered, so that no thread idles meanwhile.
       for_each_edge(node, [&](Node to) {
         if (was_the_last(to)) offer(to);
       });
       more = node + 1 < end;
       if (!more) break;
-      if (!is_ready(++node) && !is_alone_) {
-        fence(streamed);  // another thread may go on in this session
-        await_others(node);
-      }
+      await_others(++node);
       more = was_the_last(node);
     }
-    fence(streamed);
     if (more) offer(node);
     // relaxed: read after all threads have joined.
     replayed_.fetch_add(done, std::memory_order_relaxed);
-  }
-
-  void fence(emu::FlushCounts& streamed) {
-    if (mutant(Mutant::no_fence_streamed_by_dag)) return;
-    const emu::IoStatus status = context_.memory.fence(streamed);
-    // relaxed: read after all threads have joined.
-    if (!status.ok()) error_.store(status.error, std::memory_order_relaxed);
   }
 
   // The one before `node` in its session is done: looks whether the others soon are.
@@ -311,10 +293,9 @@ class Dag {
     if (end - node <= kAskAhead) return;
     const std::uint32_t edge = first_edge_[node + kAskAhead];
     if (edge != 0) __builtin_prefetch(&edges_[edge - 1]);
-    const bool streams = may_stream(node + kAskAhead);
     log::trusted_record(selection_.file + refs[node + kAskAhead].offset)
         .for_each_write([&](const log::WriteView& write) {
-          if (streams) {
+          if (streams_) {
             ask_for_home_through(context_.memory, write);
           } else {
             ask_for_home(context_.memory, write);
@@ -322,21 +303,19 @@ class Dag {
         });
   }
 
-  // Whether what the record replaces may go past the cache. What does may be seen late by other
-  // threads, until its own has made a fence: so nobody in another session waits for the record, and
-  // there is a fence before another thread is told of a later one, or may go on in its own.
-  [[nodiscard]] bool may_stream(Node node) const {
-    return context_.memory.stores_past_cache() && (is_alone_ || first_edge_[node] == 0);
+  // Whether what a record replaces may go past the cache. What does may be seen late by other
+  // threads, which homes are handed to without fences, so nothing does if there are any.
+  [[nodiscard]] bool may_stream() const {
+    return context_.memory.stores_past_cache() && context_.executor.threads() == 1;
   }
 
-  void apply(std::size_t prefix, Node node, emu::FlushCounts& streamed) {
+  void apply(std::size_t prefix, Node node) {
     ask_behind(prefix, node);
-    const bool streams = may_stream(node);
     const log::RecordRef& ref = selection_.prefixes[prefix].records[node - base_[prefix]];
     log::trusted_record(selection_.file + ref.offset)
         .for_each_write([&](const log::WriteView& write) {
-          if (streams && replaces_home(write)) {
-            apply_write_through(context_.memory, context_.plan, write, streamed);
+          if (streams_ && replaces_home(write)) {
+            apply_write_through(context_.memory, context_.plan, write, unfenced_);
             return;
           }
           apply_write(context_.memory, context_.plan, write);
@@ -347,7 +326,7 @@ class Dag {
   }
 
   const ReplayContext& context_;
-  const bool is_alone_ = context_.executor.threads() == 1;
+  const bool streams_ = may_stream();
   const Selection& selection_;
   const std::vector<Node> base_;  // per prefix its first node; the number of nodes at the end
   // Per node, predecessors by edges of kind 2 and 3 that are not done yet. Every node waits for one
@@ -359,8 +338,8 @@ class Dag {
   base::ZeroedArray<Edge> edges_;
   LastWriters last_;
   DirtyLines dirty_;
+  emu::FlushCounts unfenced_;  // what the only thread has streamed
   std::atomic<std::uint64_t> replayed_{0};
-  std::atomic<int> error_{0};
 };
 
 // A fence orders the flushes of its own thread only, and tasks wander between threads. So the
