@@ -88,6 +88,7 @@ enum class Mutant : std::uint8_t {
   recovery_hides_unread_headers,
   recovery_replays_unordered,
   recovery_dag_without_writers,
+  recovery_dag_streams_all,
   recovery_applies_unflushed_log,
   recovery_trusts_equal_superblocks,
   recovery_does_not_settle_superblocks,

@@ -13,13 +13,10 @@
 
 #include "base/prefetch.h"
 #include "base/zeroed_array.h"
+#include "recovery/node_set.h"
 #include "recovery/slab_plan.h"
 
 namespace sp3::recovery {
-
-// A record, numbered through all prefixes.
-using Node = std::uint32_t;
-inline constexpr Node kNoNode = ~Node{0};
 
 // Thread safety: members by any thread; exchange() of one object must be ordered by the caller.
 class LastWriters {

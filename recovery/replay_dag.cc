@@ -34,6 +34,7 @@
 #include "recovery/durable.h"
 #include "recovery/last_writers.h"
 #include "recovery/merge.h"
+#include "recovery/node_set.h"
 #include "recovery/replay.h"
 
 namespace sp3::recovery {
@@ -63,6 +64,7 @@ class Dag {
         regions_(edge_regions(context)),
         edges_(regions_.back()),
         last_(context.plan.written_slots()),
+        written_over_(size()),
         dirty_(context.plan.layout(), context.plan.written_slabs()) {}
 
   void build() {
@@ -89,8 +91,7 @@ class Dag {
         [&](Node node, const std::function<void(Node)>& offer) { replay_from(node, offer); });
     // relaxed: all threads are done.
     SP3_CHECK(replayed_.load(std::memory_order_relaxed) == size());
-    if (mutant(Mutant::no_fence_replay_by_dag)) return {};
-    return context_.memory.fence(unfenced_);
+    return {failed_.load(std::memory_order_relaxed)};
   }
 
   [[nodiscard]] const DirtyLines& dirty() const { return dirty_; }
@@ -222,6 +223,7 @@ class Dag {
     };
     const auto act = [&](const Write& write) {
       const Node before = last_.exchange(write.object, write.node);
+      if (before != kNoNode) written_over_.add(before);
       // Within a prefix, kind 1 orders them already.
       if (before >= base_[write.prefix] && before < base_[write.prefix + 1]) return;
       if (before == kNoNode || mutant(Mutant::recovery_dag_without_writers)) return;
@@ -251,9 +253,10 @@ class Dag {
     const Node end = base_[prefix + 1];
     std::size_t done = 0;
     bool more = true;
-    const auto most = base::scaled<std::size_t>(64, 64, 2);
+    emu::FlushCounts streamed;
+    const auto most = base::scaled<std::size_t>(256, 64, 2);
     while (more && done < most) {
-      apply(prefix, node);
+      apply(prefix, node, streamed);
       ++done;
       // What is ready in other sessions is offered, so that no thread idles meanwhile.
       for_each_edge(node, [&](Node to) {
@@ -264,6 +267,7 @@ class Dag {
       await_others(++node);
       more = was_the_last(node);
     }
+    fence(streamed);
     if (more) offer(node);
     // relaxed: read after all threads have joined.
     replayed_.fetch_add(done, std::memory_order_relaxed);
@@ -295,7 +299,7 @@ class Dag {
     if (edge != 0) __builtin_prefetch(&edges_[edge - 1]);
     log::trusted_record(selection_.file + refs[node + kAskAhead].offset)
         .for_each_write([&](const log::WriteView& write) {
-          if (streams_) {
+          if (streams(node + kAskAhead)) {
             ask_for_home_through(context_.memory, write);
           } else {
             ask_for_home(context_.memory, write);
@@ -303,19 +307,29 @@ class Dag {
         });
   }
 
-  // Whether what a record replaces may go past the cache. What does may be seen late by other
-  // threads, which homes are handed to without fences, so nothing does if there are any.
-  [[nodiscard]] bool may_stream() const {
-    return context_.memory.stores_past_cache() && context_.executor.threads() == 1;
+  // Whether what the record replaces goes past the cache. Other threads see that late, and homes
+  // are handed to them without fences, so if there are any it has to be the last that is stored
+  // there.
+  [[nodiscard]] bool streams(Node node) const {
+    if (!streams_) return false;
+    return is_alone_ || !written_over_.has(node) || mutant(Mutant::recovery_dag_streams_all);
   }
 
-  void apply(std::size_t prefix, Node node) {
+  void fence(emu::FlushCounts& streamed) {
+    if (mutant(Mutant::no_fence_replay_by_dag)) return;
+    const emu::IoStatus status = context_.memory.fence(streamed);
+    // relaxed: read after all threads have joined.
+    if (!status.ok()) failed_.store(status.error, std::memory_order_relaxed);
+  }
+
+  void apply(std::size_t prefix, Node node, emu::FlushCounts& streamed) {
     ask_behind(prefix, node);
+    const bool through = streams(node);
     const log::RecordRef& ref = selection_.prefixes[prefix].records[node - base_[prefix]];
     log::trusted_record(selection_.file + ref.offset)
         .for_each_write([&](const log::WriteView& write) {
-          if (streams_ && replaces_home(write)) {
-            apply_write_through(context_.memory, context_.plan, write, unfenced_);
+          if (through && replaces_home(write)) {
+            apply_write_through(context_.memory, context_.plan, write, streamed);
             return;
           }
           apply_write(context_.memory, context_.plan, write);
@@ -326,7 +340,8 @@ class Dag {
   }
 
   const ReplayContext& context_;
-  const bool streams_ = may_stream();
+  const bool streams_ = context_.memory.stores_past_cache();
+  const bool is_alone_ = context_.executor.threads() == 1;
   const Selection& selection_;
   const std::vector<Node> base_;  // per prefix its first node; the number of nodes at the end
   // Per node, predecessors by edges of kind 2 and 3 that are not done yet. Every node waits for one
@@ -337,8 +352,10 @@ class Dag {
   const std::vector<std::uint64_t> regions_;
   base::ZeroedArray<Edge> edges_;
   LastWriters last_;
+  // The records of which a later one writes an object again.
+  NodeSet written_over_;
   DirtyLines dirty_;
-  emu::FlushCounts unfenced_;  // what the only thread has streamed
+  std::atomic<int> failed_{0};  // the error of a fence
   std::atomic<std::uint64_t> replayed_{0};
 };
 

@@ -95,6 +95,7 @@ std::unique_ptr<Memory> Memory::map(int fd, const std::string& path, std::uint64
 void Memory::store(std::uint64_t offset, const void* source, std::size_t bytes) noexcept {
   SP3_CHECK(!read_only_);
   store_event(offset, bytes);
+  check_overtakes_nothing(offset, bytes);
   media_.store(core(), offset, source, bytes, false);
 }
 
@@ -112,6 +113,8 @@ void Memory::store_through(std::uint64_t offset, const void* source, std::size_t
     media_.store(core(), begin, from + (begin - offset), end - begin, past_cache);
   };
   store_event(offset, bytes);
+  check_overtakes_nothing(offset, bytes);
+  streamed_.add(core(), lines.begin, lines.end - lines.begin);
   store_part(offset, lines.begin, false);
   store_part(lines.begin, lines.end, true);
   store_part(lines.end, offset + bytes, false);
@@ -161,6 +164,8 @@ void Memory::log_store(std::uint64_t offset, const void* source, std::size_t byt
     std::memcpy(image_.data() + (offset - log_offset_), source, bytes);
   } else {
     const bool past_cache = streaming && chosen_ == FlushInstruction::non_temporal;
+    check_overtakes_nothing(offset, bytes);
+    if (past_cache) streamed_.add(core(), offset, bytes);
     media_.store(core(), offset, source, bytes, past_cache);
   }
 }
@@ -210,6 +215,11 @@ void Memory::check_written_once(std::uint64_t offset, std::uint64_t bytes) noexc
   }
 }
 
+void Memory::check_overtakes_nothing(std::uint64_t offset, std::size_t bytes) const noexcept {
+  const bool what_was_streamed_is_seen = streamed_.are_seen_by(core(), offset, bytes);
+  SP3_CHECK(what_was_streamed_is_seen);
+}
+
 // The added wait begins with the fence, and the lines drain meanwhile.
 std::uint64_t Memory::fence_cost(std::uint64_t lines) const noexcept {
   const sim::Costs& costs = sim::machine().costs();
@@ -224,6 +234,8 @@ IoStatus Memory::fence(FlushCounts& counts) noexcept {
   if (writes_blocks_) {
     if (const int error = sync_->wait()) return {error};
   } else {
+    // Others see the lines, be they durable or not.
+    streamed_.fence(core());
     if (const int error = sim::machine().io_error()) return {error};
     sim::machine().fence(fence_cost(counts.pending_lines));
     media_.fence(core());

@@ -9,6 +9,7 @@
 
 #include "emu/sim/file.h"
 #include "emu/sim/machine.h"
+#include "emu/sim/streamed_lines.h"
 
 namespace sp3::emu {
 
@@ -58,6 +59,7 @@ class Memory {
   explicit Memory(sim::Media& media);
   void write_some_sectors(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void check_written_once(std::uint64_t offset, std::uint64_t bytes) noexcept;
+  void check_overtakes_nothing(std::uint64_t offset, std::size_t bytes) const noexcept;
   void flush_lines(std::uint64_t offset, std::size_t bytes, bool past_cache,
                    FlushCounts& counts) noexcept;
   [[nodiscard]] std::uint64_t fence_cost(std::uint64_t lines) const noexcept;
@@ -77,6 +79,7 @@ class Memory {
   // what it writes, so no block is written again with other bytes.
   std::vector<std::byte> written_;
   std::vector<bool> is_written_;
+  sim::StreamedLines streamed_;
   std::unique_ptr<SharedSync> sync_;
 };
 
