@@ -316,7 +316,11 @@ void SessionCore::track() { collect_predecessors(); }
   for (const WriteEntry& w : writes_.entries()) {
     switch (w.mode) {
       case WriteMode::update:
-        record_.add_update(w.offset, w.base, w.copy, w.size8);
+        if (w.base == nullptr) {
+          record_.add_image(w.offset, w.copy, w.size8);
+        } else {
+          record_.add_update(w.offset, w.base, w.copy, w.size8);
+        }
         break;
       case WriteMode::patch:
         ranged_->add_to_record(w, record_);

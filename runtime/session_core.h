@@ -47,6 +47,10 @@ namespace sp3::runtime {
 class PoolCore;
 class RangedAccess;
 
+// What an object's private copy has to begin with: the bytes of the version it replaces, or none,
+// since the caller stores all of them.
+enum class Content : std::uint8_t { same, replaced };
+
 class SessionCore {
  public:
   enum class Durability : std::uint8_t { synchronous, asynchronous };
@@ -68,6 +72,7 @@ class SessionCore {
   // library's own use.
   std::uint64_t make_object(const detail::TypeInfo& type, void** storage);
   const void* version_to_read(std::uint64_t offset, const detail::TypeInfo& type);
+  template <Content kContent>
   void* copy_to_write(std::uint64_t offset, const detail::TypeInfo& type);
   const void* read(std::uint64_t offset, const detail::TypeInfo& type);
   void* write(std::uint64_t offset, const detail::TypeInfo& type);
@@ -175,11 +180,15 @@ class SessionCore {
   };
   bool find_unhindered(std::uint64_t offset, const detail::TypeInfo& type, Found& found) noexcept;
   [[gnu::noinline]] const void* read_first(std::uint64_t offset, const detail::TypeInfo& type);
+  template <Content kContent>
   [[gnu::noinline]] void* write_first(std::uint64_t offset, const detail::TypeInfo& type);
   [[gnu::cold]] const void* read_closely(std::uint64_t offset, const detail::TypeInfo& type);
   [[gnu::noinline]] const void* find_version(std::uint64_t offset, const detail::TypeInfo& type);
-  [[gnu::cold]] void* write_closely(std::uint64_t offset, const detail::TypeInfo& type);
-  [[gnu::noinline]] void* make_copy(std::uint64_t offset, const detail::TypeInfo& type);
+  [[gnu::cold]] void* write_closely(std::uint64_t offset, const detail::TypeInfo& type,
+                                    Content content);
+  [[gnu::noinline]] void* make_copy(std::uint64_t offset, const detail::TypeInfo& type,
+                                    Content content);
+  static void* begin_copy(const WriteEntry& entry) noexcept;
   std::byte* own_copy(std::uint64_t offset, const detail::TypeInfo& type);
   void check_own(const WriteEntry& own, const detail::TypeInfo& type);
   void require_locks() const {
@@ -231,6 +240,7 @@ class SessionCore {
   [[gnu::noinline]] void* write_newer(const WriteEntry& entry);
   void revalidate();
   void revalidate_by_count();
+  static void touch_version(index::Place place, index::Seen seen, std::uint64_t offset) noexcept;
   const std::byte* find_bytes(index::Place place, index::Seen seen,
                               std::uint64_t offset) const noexcept;
   const std::byte* bytes_of(index::Place place, index::Seen seen, std::uint64_t offset);

@@ -226,17 +226,23 @@ void SessionCore::revalidate_by_count() {
   compared_ = reads_.size() + writes_.size();
 }
 
+// The version will be looked at.
+inline void SessionCore::touch_version(index::Place place, index::Seen seen,
+                                       std::uint64_t offset) noexcept {
+  emu::touch(emu::Line::version, offset, seen.at_home() ? emu::Access::load : emu::Access::follow,
+             place.slab->type_size);
+}
+
 // The version's bytes: in DRAM, or at home; null if there is no object.
 inline const std::byte* SessionCore::find_bytes(index::Place place, index::Seen seen,
                                                 std::uint64_t offset) const noexcept {
-  emu::touch(emu::Line::version, offset, seen.at_home() ? emu::Access::load : emu::Access::follow,
-             place.slab->type_size);
   if (!seen.at_home()) return seen.destroyed() ? nullptr : seen.version();
   return place.slab->home_holds_object(place.slot) ? view_ + offset : nullptr;
 }
 
 inline const std::byte* SessionCore::bytes_of(index::Place place, index::Seen seen,
                                               std::uint64_t offset) {
+  touch_version(place, seen, offset);
   const std::byte* bytes = find_bytes(place, seen, offset);
   if (bytes == nullptr) [[unlikely]]
     fail_on_free_slot(place.entry(), seen, offset);
@@ -301,6 +307,7 @@ void SessionCore::check_own(const WriteEntry& own, const detail::TypeInfo& type)
   Found found;
   if (!find_unhindered(offset, type, found)) [[unlikely]]
     return read_closely(offset, type);
+  touch_version(found.place, found.seen, offset);
   const Company::Word company = company_.look();
   if (company == calm_) return found.bytes;
   if (company == lone_) {
@@ -363,7 +370,8 @@ const void* SessionCore::find_version(std::uint64_t offset, const detail::TypeIn
     if (!mutant(Mutant::reads_miss_own_writes)) return copy;
     constexpr std::size_t kMany = 8;
     const WriteEntry* own = writes_.find(offset);
-    return own->mode == WriteMode::update && reads_.size() > kMany ? own->base : copy;
+    const bool has_old = own->mode == WriteMode::update && own->base != nullptr;
+    return has_old && reads_.size() > kMany ? own->base : copy;
   }
   return read_newest(offset, type);
 }
@@ -457,59 +465,70 @@ void SessionCore::refuse() noexcept {
   }
 }
 
+// What the transaction's new copy begins as. Of what is replaced it is known only that it is there.
+inline void* SessionCore::begin_copy(const WriteEntry& entry) noexcept {
+  if (entry.base == nullptr) return entry.copy;
+  return std::memcpy(entry.copy, entry.base, entry.size8);
+}
+
+template <Content kContent>
 [[gnu::always_inline]] inline void* SessionCore::copy_to_write(std::uint64_t offset,
                                                                const detail::TypeInfo& type) {
   if (!reading_) [[unlikely]]
-    return write_first(offset, type);
+    return write_first<kContent>(offset, type);
   Found found;
   if (!locks_at_commit_ || !writes_.has_room() || !find_unhindered(offset, type, found))
       [[unlikely]] {
-    return write_closely(offset, type);
+    return write_closely(offset, type, kContent);
   }
+  if (kContent == Content::same) touch_version(found.place, found.seen, offset);
   if (is_lone() && !is_still_lone()) [[unlikely]]
-    return write_closely(offset, type);
+    return write_closely(offset, type, kContent);
   ask_for_lock(found.place.entry(), offset);
   const std::uint32_t size8 = size8_of(type);
   if (!versions_.has_free(size8)) [[unlikely]]
-    return write_closely(offset, type);
-  const WriteEntry& entry = writes_.add_in_room({.place = found.place,
-                                                 .offset = offset,
-                                                 .copy = versions_.take_free(size8),
-                                                 .base = found.bytes,
-                                                 .seen = found.seen,
-                                                 .clear_padding = type.clear_padding,
-                                                 .size8 = size8});
+    return write_closely(offset, type, kContent);
+  const WriteEntry& entry =
+      writes_.add_in_room({.place = found.place,
+                           .offset = offset,
+                           .copy = versions_.take_free(size8),
+                           .base = kContent == Content::same ? found.bytes : nullptr,
+                           .seen = found.seen,
+                           .clear_padding = type.clear_padding,
+                           .size8 = size8});
   if (!is_lone() && !is_settled(found.seen) && !mutant(Mutant::read_and_locked_unvalidated))
     return write_newer(entry);
-  return std::memcpy(entry.copy, entry.base, size8);
+  return kContent == Content::same ? std::memcpy(entry.copy, entry.base, size8) : entry.copy;
 }
 
 void* SessionCore::write_newer(const WriteEntry& entry) {
   // Most objects are read, and then written.
   if (!reads_.has_lately(entry.entry(), entry.seen.word0)) admit_newer(entry.seen);
-  return std::memcpy(entry.copy, entry.base, entry.size8);
+  return begin_copy(entry);
 }
 
 void* SessionCore::write(std::uint64_t offset, const detail::TypeInfo& type) {
-  return copy_to_write(offset, type);
+  return copy_to_write<Content::same>(offset, type);
 }
 
+template <Content kContent>
 void* SessionCore::write_first(std::uint64_t offset, const detail::TypeInfo& type) {
   begin_operation();
-  return copy_to_write(offset, type);
+  return copy_to_write<kContent>(offset, type);
 }
 
-void* SessionCore::write_closely(std::uint64_t offset, const detail::TypeInfo& type) {
-  return operate([&] { return make_copy(offset, type); });
+void* SessionCore::write_closely(std::uint64_t offset, const detail::TypeInfo& type,
+                                 Content content) {
+  return operate([&] { return make_copy(offset, type, content); });
 }
 
-void* SessionCore::make_copy(std::uint64_t offset, const detail::TypeInfo& type) {
+void* SessionCore::make_copy(std::uint64_t offset, const detail::TypeInfo& type, Content content) {
   begin_operation();
   if (std::byte* copy = own_copy(offset, type)) return copy;
   WriteEntry& entry = open_for_write(offset, type, WriteMode::update);
+  if (content == Content::replaced) entry.base = nullptr;
   entry.copy = versions_.allocate(entry.size8);
-  std::memcpy(entry.copy, entry.base, entry.size8);
-  return entry.copy;
+  return begin_copy(entry);
 }
 
 // ------------------------------------------------------------------------ for ranged objects
@@ -561,7 +580,10 @@ const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const Type
   return core.version_to_read(offset, type);
 }
 void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
-  return core.copy_to_write(offset, type);
+  return core.copy_to_write<runtime::Content::same>(offset, type);
+}
+void* tx_assign(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type) {
+  return core.copy_to_write<runtime::Content::replaced>(offset, type);
 }
 void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
                  bool for_write) noexcept {

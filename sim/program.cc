@@ -146,7 +146,7 @@ class Program::Worker {
           t.destroy(at);
           make(t, t.write(root), part, value);
         } else if (part.action == Action::rewrite) {
-          rewrite(t.write(at), value);
+          renew(t, at, part.cell, value);
         } else {
           update(t.write(at), value);
         }
@@ -202,6 +202,15 @@ class Program::Worker {
     for (const auto& [at, value] : watched_) {
       if (*at != value) program_.fault_ = "a version changed under its reader";
     }
+  }
+
+  // Some cells by a look at what they hold, some without.
+  template <class T>
+  static void renew(Transaction& t, Ptr<T> at, std::uint32_t cell, Value value) {
+    if (cell % 2 == 0) return rewrite(t.write(at), value);
+    T fresh{};
+    rewrite(fresh, value);
+    t.assign(at, fresh);
   }
 
   static void make(Transaction& t, Directory& directory, const Part& part, Value value) {

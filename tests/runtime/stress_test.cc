@@ -124,7 +124,11 @@ class Worker {
     tx.read_register(slot, t.read(at).value);
     if (only_read) return;
     const std::uint64_t value = fresh();
-    t.write(at).value = value;
+    if (value % 2 == 0) {
+      t.write(at).value = value;
+    } else {
+      t.assign(at, {value});
+    }
     tx.write_register(slot, value);
   }
 

@@ -31,6 +31,7 @@ constexpr std::string_view kChecks[] = {
     "a log segment that starts at LSN 0",
     "the object was destroyed",
     "end == upto + 1",
+    "(word0_.load(std::memory_order_relaxed) & kLock) != 0",
     "what_was_streamed_is_seen",
     "!freed_twice",
     "block_is_fresh_or_unchanged",

@@ -17,7 +17,7 @@
 namespace sp3::test {
 namespace {
 
-constexpr std::uint64_t kLastSeed = 5000;
+constexpr std::uint64_t kLastSeed = 20'000;
 
 bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;

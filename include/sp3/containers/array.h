@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
 #include <sp3/transaction.h>
@@ -136,7 +137,7 @@ class Array {
 
   // Overwrites the entry. Errors: as at().
   void set(Transaction& tx, std::uint64_t index, const T& value) const {
-    tx.write(at(tx, index)) = value;
+    detail::put(tx, at(tx, index), value);
   }
 
   // Exchanges the contents of two entries; their Ptrs stay where they are. Errors: as at().

@@ -33,6 +33,7 @@
 #include <string>
 #include <utility>
 
+#include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
 #include <sp3/transaction.h>

@@ -38,6 +38,7 @@
 #include <string>
 #include <vector>
 
+#include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/containers/hash.h>
 #include <sp3/ptr.h>
@@ -128,7 +129,7 @@ class HashTable {
     for (;;) {
       const Match found = search<true>(tx, locate(tx, hash).bucket, hash, key);
       if (found.contents != nullptr) {
-        tx.write(found.node).value = value;
+        replace_value(tx, found, value);
         return false;
       }
       if (found.bucket) {
@@ -236,6 +237,15 @@ class HashTable {
   }
   static bool is_vacant(const Bucket& bucket) noexcept {
     return std::ranges::all_of(bucket.slots, [](std::uint64_t slot) { return slot == 0; });
+  }
+
+  // The key stays what it was: it may differ in what its operator== does not look at.
+  static void replace_value(Transaction& tx, const Match& found, const V& value) {
+    if constexpr (detail::put_whole<Node>) {
+      tx.assign(found.node, Node{found.contents->key, value});
+    } else {
+      tx.write(found.node).value = value;
+    }
   }
 
   static Ptr<Directory> directory_in(std::uint64_t word) noexcept {

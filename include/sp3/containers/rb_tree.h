@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
 #include <sp3/transaction.h>

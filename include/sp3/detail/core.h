@@ -24,6 +24,8 @@ namespace detail {
 
 // The untyped transaction. `core` is the session that runs it.
 SP3_API const void* tx_read(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
+// The private copy, whose bytes the caller stores.
+SP3_API void* tx_assign(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
 SP3_API void* tx_write(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
 SP3_API void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t bytes,
                          bool for_write) noexcept;

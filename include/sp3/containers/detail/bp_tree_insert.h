@@ -17,7 +17,7 @@ bool BpTree<K, V, Fanout>::insert_or_assign(Transaction& tx, const K& key, const
   const Leaf& leaf = tx.read(name);
   const unsigned position = lower_position(leaf, key);
   if (holds(leaf, position, key)) {
-    tx.write(leaf.values[position]) = value;
+    detail::put(tx, leaf.values[position], value);
     return false;
   }
   const Ptr<V> object = tx.make<V>(value);

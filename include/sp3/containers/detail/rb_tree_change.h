@@ -15,7 +15,7 @@ bool RbTree<K, V>::insert_or_assign(Transaction& tx, const K& key, const V& valu
   Path path;
   const Found found = search(tx, key, [&](Ptr<Node> at, unsigned side) { path.push(at, side); });
   if (found.at) {
-    tx.write(found.node->value) = value;
+    detail::put(tx, found.node->value, value);
     return false;
   }
   const std::uint64_t red = path.size() == 0 ? 0 : 1;
