@@ -94,7 +94,8 @@ int main(int argc, char** argv) {
   options.memory = sp3::MemoryKind::emulated;
   auto pool = sp3::Pool::create(path, 4 << 20, options);
   auto session = pool.session();
-  session.run([](sp3::Transaction& tx) { tx.set_root("counter", tx.make<Counter>(41u)); });
+  session.run([](sp3::Transaction& tx) { tx.set_root("counter", tx.make<Counter>(1u)); });
+  session.run([](sp3::Transaction& tx) { tx.assign(tx.root<Counter>("counter"), {41u}); });
   session.run_async([](sp3::Transaction& tx) { ++tx.write(tx.root<Counter>("counter")).value; })
       .wait();
   use_containers(session);
