@@ -34,6 +34,7 @@
 #include <utility>
 
 #include <sp3/containers/detail/put.h>
+#include <sp3/containers/detail/read_whole.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
 #include <sp3/transaction.h>
@@ -110,7 +111,7 @@ class BpTree {
   // is now, unless the transaction has changed something near it before: then it may show later
   // writes.
   [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
-    const Leaf& leaf = tx.read(descend(tx, key));
+    const Leaf& leaf = detail::read_whole(tx, descend(tx, key));
     const unsigned position = lower_position(leaf, key);
     return holds(leaf, position, key) ? &tx.read(leaf.values[position]) : nullptr;
   }
@@ -122,7 +123,7 @@ class BpTree {
   }
 
   [[nodiscard]] bool contains(Transaction& tx, const K& key) const {
-    const Leaf& leaf = tx.read(descend(tx, key));
+    const Leaf& leaf = detail::read_whole(tx, descend(tx, key));
     return holds(leaf, lower_position(leaf, key), key);
   }
 

@@ -39,6 +39,7 @@
 #include <vector>
 
 #include <sp3/containers/detail/put.h>
+#include <sp3/containers/detail/read_whole.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/containers/hash.h>
 #include <sp3/ptr.h>
@@ -277,13 +278,13 @@ class HashTable {
     const std::uint64_t tag = hash << tag_shift;
     Match vacant;
     while (bucket) {
-      const Bucket& contents = tx.read(bucket);
+      const Bucket& contents = detail::read_whole(tx, bucket);
       for (const std::uint64_t slot : contents.slots) {
         if (slot == 0) {
           if (!vacant.bucket) vacant.bucket = bucket;
         } else if ((slot & ~offset_mask) == tag) {
           if constexpr (to_write) tx.prefetch_for_write(unpack(slot));
-          const Node& node = tx.read(unpack(slot));
+          const Node& node = detail::read_whole(tx, unpack(slot));
           if (node.key == key) return {bucket, unpack(slot), &node};
         }
       }

@@ -14,7 +14,7 @@ requires detail::Ordered<K> && std::default_initializable<K>
 bool BpTree<K, V, Fanout>::insert_or_assign(Transaction& tx, const K& key, const V& value) const {
   Path path;
   const Ptr<Leaf> name = descend(tx, key, &path);
-  const Leaf& leaf = tx.read(name);
+  const Leaf& leaf = detail::read_whole(tx, name);
   const unsigned position = lower_position(leaf, key);
   if (holds(leaf, position, key)) {
     detail::put(tx, leaf.values[position], value);
