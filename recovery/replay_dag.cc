@@ -311,7 +311,7 @@ class Dag {
   // are handed to them without fences, so if there are any it has to be the last that is stored
   // there.
   [[nodiscard]] bool streams(Node node) const {
-    if (!streams_) return false;
+    if (!can_stream_) return false;
     return is_alone_ || !written_over_.has(node) || mutant(Mutant::recovery_dag_streams_all);
   }
 
@@ -340,7 +340,7 @@ class Dag {
   }
 
   const ReplayContext& context_;
-  const bool streams_ = context_.memory.stores_past_cache();
+  const bool can_stream_ = context_.memory.stores_past_cache();
   const bool is_alone_ = context_.executor.threads() == 1;
   const Selection& selection_;
   const std::vector<Node> base_;  // per prefix its first node; the number of nodes at the end

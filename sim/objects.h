@@ -74,6 +74,12 @@ void rewrite(T& cell, Value value) {
   cell.twin = ~value;
 }
 template <class T>
+T cell_of(Value value) {
+  T cell{};
+  rewrite(cell, value);
+  return cell;
+}
+template <class T>
 void update(T& cell, Value value) {
   cell.value = value;
   cell.twin = ~value;

@@ -19,9 +19,7 @@ constexpr std::uint32_t kDawdling = 20;  // turns of a waiting loop
 
 // Returns where the box's new cell is.
 std::uint64_t fill(Transaction& t, Box& box, Value value) {
-  Small content{};
-  rewrite(content, value);
-  box.content = t.make<Small>(content).offset();
+  box.content = t.make<Small>(cell_of<Small>(value)).offset();
   box.value = value;
   box.twin = ~value;
   return box.content;
@@ -208,16 +206,12 @@ class Program::Worker {
   template <class T>
   static void renew(Transaction& t, Ptr<T> at, std::uint32_t cell, Value value) {
     if (cell % 2 == 0) return rewrite(t.write(at), value);
-    T fresh{};
-    rewrite(fresh, value);
-    t.assign(at, fresh);
+    t.assign(at, cell_of<T>(value));
   }
 
   static void make(Transaction& t, Directory& directory, const Part& part, Value value) {
     with_kind(part.kind, [&]<class T>() {
-      T fresh{};
-      rewrite(fresh, value);
-      directory.cells[part.cell] = t.make<T>(fresh).offset();
+      directory.cells[part.cell] = t.make<T>(cell_of<T>(value)).offset();
     });
     directory.kinds[part.cell] = part.kind;
   }
@@ -345,11 +339,8 @@ void Program::set_up(Pool& pool) {
     Directory directory{};
     for (std::uint32_t i = 0; i < kCells; ++i) {
       directory.kinds[i] = case_.bulky && i < kBulkyCells ? kBulk : i % kKinds;
-      with_kind(directory.kinds[i], [&]<class T>() {
-        T cell{};
-        rewrite(cell, values[i]);
-        directory.cells[i] = t.make<T>(cell).offset();
-      });
+      with_kind(directory.kinds[i],
+                [&]<class T>() { directory.cells[i] = t.make<T>(cell_of<T>(values[i])).offset(); });
     }
     for (std::uint32_t i = 0; i < kBoxes; ++i) {
       Box box{};

@@ -283,9 +283,10 @@ class HashTable {
         if (slot == 0) {
           if (!vacant.bucket) vacant.bucket = bucket;
         } else if ((slot & ~offset_mask) == tag) {
-          if constexpr (to_write) tx.prefetch_for_write(unpack(slot));
-          const Node& node = detail::read_whole(tx, unpack(slot));
-          if (node.key == key) return {bucket, unpack(slot), &node};
+          const Ptr<Node> name = unpack(slot);
+          if constexpr (to_write) tx.prefetch_for_write(name);  // all its lines too
+          const Node& node = to_write ? tx.read(name) : detail::read_whole(tx, name);
+          if (node.key == key) return {bucket, name, &node};
         }
       }
       bucket = contents.next;
