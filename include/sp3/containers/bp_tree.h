@@ -265,12 +265,20 @@ class BpTree {
   }
 
   // Calls visit(key, value) from `leaf` on, skipping keys less than *from, until it returns false.
+  // Values are asked for ahead, the further the longer the walk already is: who wants one entry
+  // pays for no other.
   template <class F>
   void walk(Transaction& tx, Ptr<Leaf> leaf, const K* from, F&& visit) const {
-    unsigned i = from == nullptr ? 0 : lower_position(tx.read(leaf), *from);
+    constexpr unsigned kFurthest = 7;
+    unsigned ahead = 0;
+    unsigned i = from == nullptr ? 0 : lower_position(detail::read_whole(tx, leaf), *from);
     for (; leaf; i = 0) {
       const Leaf& contents = tx.read(leaf);
-      for (; i < contents.count; ++i) {
+      const auto count = static_cast<unsigned>(contents.count);
+      if (ahead != 0) tx.prefetch(contents.next);
+      for (unsigned asked = i + 1; i < count; ++i) {
+        for (; asked < std::min(count, i + 1 + ahead); ++asked) tx.prefetch(contents.values[asked]);
+        if (ahead < kFurthest) ahead = 2 * ahead + 1;
         if (!visit(contents.keys[i], contents.values[i])) return;
       }
       leaf = contents.next;

@@ -86,6 +86,7 @@ class Queue {
     const std::optional<T> value = contents.value;
     const Ptr<Node> next = contents.next;
     tx.write(first_).node = next;
+    tx.prefetch(next);  // for the next pop: it comes from memory while this one is made durable
     if (!next) tx.write(last_).node = nullptr;
     tx.destroy(node);
     return value;
