@@ -251,7 +251,7 @@ void SessionCore::track() { collect_predecessors(); }
   emu::touch(emu::Line::floor, 0, emu::Access::load);
   base::Stamp above = mutant(Mutant::stamp_not_above_predecessors) ? 0 : predecessors_.newest();
   if (is_lone()) above = std::max(above, company_.left_behind());
-  return owner_.take_stamp(pool_->clock(), pool_->floor, above);
+  return owner_.take_stamp(pool_->clock(), pool_->floor, above, is_lone());
 }
 
 [[gnu::always_inline]] inline bool SessionCore::validate() {

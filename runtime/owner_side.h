@@ -66,9 +66,9 @@ class OwnerSide {
   }
 
   // A stamp larger than the session's last, `above` and, if it is announced, every floor that was
-  // raised without waiting for it.
+  // raised without waiting for it. `alone`: nobody reads an object before it has seen it announced.
   base::Stamp take_stamp(const StampClock& clock, const std::atomic<base::Stamp>& floor,
-                         base::Stamp above) noexcept;
+                         base::Stamp above, bool alone = false) noexcept;
   // The stamp of a mark, an item that leaves nothing in the log. It neither asks for the floor nor
   // is announced: no object carries it and no record has it, so a checkpoint whose floor is above
   // it misses nothing. It is larger than the session's last because items commit in stamp order.
@@ -108,11 +108,14 @@ class OwnerSide {
 
 inline base::Stamp OwnerSide::take_stamp(const StampClock& clock,
                                          const std::atomic<base::Stamp>& floor,
-                                         base::Stamp above) noexcept {
+                                         base::Stamp above, bool alone) noexcept {
   using base::Mutant;
   const base::Stamp raised = floor.load(std::memory_order_acquire);  // (3)
+  // A reader takes versions below its snapshot for whole: it has to see the locks of whoever has a
+  // smaller stamp. Where it has seen the announced stamp first, it does, whenever that was read.
+  const base::Stamp now = alone ? clock.now() : clock.now_after_loads();
   const base::Stamp stamp =
-      std::max({clock.now_after_loads(), last_stamp() + 1, above + 1,
+      std::max({now, last_stamp() + 1, above + 1,
                 base::mutant(Mutant::stamp_not_above_floor) ? 0 : raised + 1});
   SP3_CHECK(stamp <= base::kMaxStamp);
   shared_.last_stamp.store(stamp, std::memory_order_relaxed);
