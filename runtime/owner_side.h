@@ -107,8 +107,8 @@ class OwnerSide {
 };
 
 inline base::Stamp OwnerSide::take_stamp(const StampClock& clock,
-                                         const std::atomic<base::Stamp>& floor,
-                                         base::Stamp above, bool alone) noexcept {
+                                         const std::atomic<base::Stamp>& floor, base::Stamp above,
+                                         bool alone) noexcept {
   using base::Mutant;
   const base::Stamp raised = floor.load(std::memory_order_acquire);  // (3)
   // A reader takes versions below its snapshot for whole: it has to see the locks of whoever has a
