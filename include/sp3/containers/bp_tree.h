@@ -265,8 +265,8 @@ class BpTree {
   }
 
   // Calls visit(key, value) from `leaf` on, skipping keys less than *from, until it returns false.
-  // Values are asked for ahead, the further the longer the walk already is: who wants one entry
-  // pays for no other.
+  // Values are asked for ahead, and behind a leaf's last value the next leaf: the further the longer
+  // the walk already is, so that who wants one entry pays for no other.
   template <class F>
   void walk(Transaction& tx, Ptr<Leaf> leaf, const K* from, F&& visit) const {
     constexpr unsigned kFurthest = 7;
@@ -275,9 +275,10 @@ class BpTree {
     for (; leaf; i = 0) {
       const Leaf& contents = tx.read(leaf);
       const auto count = static_cast<unsigned>(contents.count);
-      if (ahead != 0) tx.prefetch(contents.next);
       for (unsigned asked = i + 1; i < count; ++i) {
-        for (; asked < std::min(count, i + 1 + ahead); ++asked) tx.prefetch(contents.values[asked]);
+        for (; asked < std::min(count + 1, i + 1 + ahead); ++asked) {
+          asked < count ? tx.prefetch(contents.values[asked]) : tx.prefetch(contents.next);
+        }
         if (ahead < kFurthest) ahead = 2 * ahead + 1;
         if (!visit(contents.keys[i], contents.values[i])) return;
       }
