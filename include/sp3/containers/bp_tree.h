@@ -277,7 +277,11 @@ class BpTree {
       const auto count = static_cast<unsigned>(contents.count);
       for (unsigned asked = i + 1; i < count; ++i) {
         for (; asked < std::min(count + 1, i + 1 + ahead); ++asked) {
-          asked < count ? tx.prefetch(contents.values[asked]) : tx.prefetch(contents.next);
+          if (asked < count) {
+            tx.prefetch(contents.values[asked]);
+          } else {
+            tx.prefetch(contents.next);
+          }
         }
         if (ahead < kFurthest) ahead = 2 * ahead + 1;
         if (!visit(contents.keys[i], contents.values[i])) return;
