@@ -250,8 +250,14 @@ void SessionCore::track() { collect_predecessors(); }
   emu::step(emu::Step::commit_stamp);
   emu::touch(emu::Line::floor, 0, emu::Access::load);
   base::Stamp above = mutant(Mutant::stamp_not_above_predecessors) ? 0 : predecessors_.newest();
-  if (is_lone()) above = std::max(above, company_.left_behind());
-  return owner_.take_stamp(pool_->clock(), pool_->floor, above, is_lone());
+  if (is_lone()) {
+    above = std::max(above, company_.left_behind());
+    // Who comes has seen the announced stamp, hence the locks, before its first snapshot.
+    return owner_.take_stamp(pool_->clock().now(), pool_->floor, above);
+  }
+  // A reader takes versions below its snapshot for whole: it has to see the locks of whoever has a
+  // smaller stamp.
+  return owner_.take_stamp(pool_->clock().now_after_loads(), pool_->floor, above);
 }
 
 [[gnu::always_inline]] inline bool SessionCore::validate() {

@@ -184,7 +184,8 @@ bool Flusher::seal_watermark(const std::vector<base::Tid>& marks, base::Stamp ne
     own_.log.forgo();  // nobody has to wait for this
     return false;
   }
-  const base::Stamp stamp = owner_.take_stamp(pool_.clock(), pool_.floor, /*above=*/newest);
+  const base::Stamp stamp =
+      owner_.take_stamp(pool_.clock().now_after_loads(), pool_.floor, /*above=*/newest);
   record_.reset();
   for (const base::Tid& mark : marks) record_.add_dependency(mark.session, mark.stamp);
   // relaxed: a lower number than the true one is still true.

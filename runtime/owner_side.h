@@ -33,7 +33,6 @@
 #include "base/mutant.h"
 #include "base/tid.h"
 #include "emu/touch.h"
-#include "runtime/clock.h"
 #include "runtime/session_shared.h"
 
 namespace sp3::runtime {
@@ -65,10 +64,10 @@ class OwnerSide {
     shared_.announced.store(kIdle, std::memory_order_release);
   }
 
-  // A stamp larger than the session's last, `above` and, if it is announced, every floor that was
-  // raised without waiting for it. `alone`: nobody reads an object before it has seen it announced.
-  base::Stamp take_stamp(const StampClock& clock, const std::atomic<base::Stamp>& floor,
-                         base::Stamp above, bool alone = false) noexcept;
+  // A stamp that is not below `now`, a reading of the clock, and larger than the session's last,
+  // `above` and, if it is announced, every floor that was raised without waiting for it.
+  base::Stamp take_stamp(base::Stamp now, const std::atomic<base::Stamp>& floor,
+                         base::Stamp above) noexcept;
   // The stamp of a mark, an item that leaves nothing in the log. It neither asks for the floor nor
   // is announced: no object carries it and no record has it, so a checkpoint whose floor is above
   // it misses nothing. It is larger than the session's last because items commit in stamp order.
@@ -106,14 +105,10 @@ class OwnerSide {
   bool announced_ = false;
 };
 
-inline base::Stamp OwnerSide::take_stamp(const StampClock& clock,
-                                         const std::atomic<base::Stamp>& floor, base::Stamp above,
-                                         bool alone) noexcept {
+inline base::Stamp OwnerSide::take_stamp(base::Stamp now, const std::atomic<base::Stamp>& floor,
+                                         base::Stamp above) noexcept {
   using base::Mutant;
   const base::Stamp raised = floor.load(std::memory_order_acquire);  // (3)
-  // A reader takes versions below its snapshot for whole: it has to see the locks of whoever has a
-  // smaller stamp. Where it has seen the announced stamp first, it does, whenever that was read.
-  const base::Stamp now = alone ? clock.now() : clock.now_after_loads();
   const base::Stamp stamp =
       std::max({now, last_stamp() + 1, above + 1,
                 base::mutant(Mutant::stamp_not_above_floor) ? 0 : raised + 1});

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <string>
 
+#include <sp3/detail/prefetch_lines.h>
 #include <sp3/error.h>
 
 #include "base/mutant.h"
@@ -384,7 +385,6 @@ void SessionCore::prefetch_first(std::uint64_t offset, std::uint64_t bytes,
 }
 
 void SessionCore::prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_write) noexcept {
-  constexpr std::uint64_t kMostBytes = 512;  // the hardware follows a longer run by itself
   if (doomed_) return;
   if (!reading_) return prefetch_first(offset, bytes, for_write);
   const index::Place place = slabs_.find_loaded(offset);
@@ -394,12 +394,11 @@ void SessionCore::prefetch(std::uint64_t offset, std::uint64_t bytes, bool for_w
   } else {
     emu::prefetch(emu::Line::entry, offset, false);
   }
-  emu::prefetch(emu::Line::version, offset, false, std::min(bytes, kMostBytes));
+  emu::prefetch(emu::Line::version, offset, false,
+                std::min<std::uint64_t>(bytes, detail::prefetched_bytes));
   const std::byte* at = place.entry().newest_version();
   if (at == nullptr) at = view_ + offset;
-  for (std::uint64_t i = 0; i < std::min(bytes, kMostBytes); i += base::kCacheLine) {
-    __builtin_prefetch(at + i);
-  }
+  detail::prefetch_lines(at, bytes);
 }
 
 // Takes the entry's lock, waiting a little; or says what stood in the way: another's lock, or
