@@ -87,6 +87,8 @@ enum class Mutant : std::uint8_t {
   recovery_ignores_lsn,
   recovery_hides_unread_headers,
   recovery_replays_unordered,
+  recovery_takes_changes_for_values,
+  recovery_allocates_as_first,
   recovery_dag_without_writers,
   recovery_dag_streams_all,
   recovery_applies_unflushed_log,

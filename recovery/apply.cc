@@ -12,11 +12,6 @@ using base::mutant;
 
 namespace {
 
-void note_allocation(SlabPlan& plan, const log::WriteView& write) noexcept {
-  if (write.kind == log::WriteKind::make) plan.set(write.slot);
-  if (write.kind == log::WriteKind::destroy) plan.clear(write.slot);
-}
-
 // Flushes what a delta stored.
 void flush_runs(emu::Memory& memory, const log::WriteView& write,
                 emu::FlushCounts& counts) noexcept {
@@ -40,24 +35,22 @@ void flush_runs(emu::Memory& memory, const log::WriteView& write,
 
 }  // namespace
 
-void apply_write(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write) noexcept {
+void apply_write(emu::Memory& memory, const log::WriteView& write) noexcept {
   emu::step(emu::Step::recovery_replay);
-  note_allocation(plan, write);
   for_each_store(write, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
     memory.store(offset, bytes.data(), bytes.size());
   });
 }
 
-void apply_write_through(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write,
+void apply_write_through(emu::Memory& memory, const log::WriteView& write,
                          emu::FlushCounts& counts) noexcept {
   const bool whole = replaces_home(write);
   if (!whole || mutant(Mutant::no_flush_replayed_object)) {
-    apply_write(memory, plan, write);
+    apply_write(memory, write);
     if (!whole) flush_runs(memory, write, counts);
     return;
   }
   emu::step(emu::Step::recovery_replay);
-  note_allocation(plan, write);
   const std::span<const std::byte> object = write.object();
   memory.store_through(write.slot, object.data(), object.size(), counts);
 }

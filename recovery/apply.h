@@ -1,4 +1,4 @@
-// Applying one write entry to its home.
+// Applying one write entry: to its home, and to what is known to be allocated.
 //
 // Thread safety: any thread; writes of one slot must be ordered by the caller.
 // REQUIRES everywhere: SlabPlan::check() found the write good, and bitmaps are loaded.
@@ -17,6 +17,18 @@ namespace sp3::recovery {
 // Whether the write brings a whole object.
 inline bool replaces_home(const log::WriteView& write) {
   return write.kind == log::WriteKind::image || write.kind == log::WriteKind::make;
+}
+
+// Whether the write says if its slot is allocated.
+inline bool allocates(const log::WriteView& write) {
+  return write.kind == log::WriteKind::make || write.kind == log::WriteKind::destroy;
+}
+
+// The write entry at `at`. REQUIRES: of an accepted record.
+inline log::WriteView write_at(const std::byte* at) {
+  log::WriteView write;
+  log::RecordView::read_write(at, write);
+  return write;
 }
 
 // Asks for the first lines of a write entry, and for what apply_write stores to.
@@ -55,11 +67,20 @@ void for_each_store(const log::WriteView& write, Visitor&& visit) {
   }
 }
 
-// Stores the new bytes and notes what is allocated.
-void apply_write(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write) noexcept;
+// What a make or destroy says. REQUIRES: allocates(write).
+inline void apply_allocation(SlabPlan& plan, const log::WriteView& write) noexcept {
+  if (write.kind == log::WriteKind::make) {
+    plan.set(write.slot);
+  } else {
+    plan.clear(write.slot);
+  }
+}
+
+// Stores the new bytes.
+void apply_write(emu::Memory& memory, const log::WriteView& write) noexcept;
 
 // The same, and flushed: durable at the caller's next fence with `counts`.
-void apply_write_through(emu::Memory& memory, SlabPlan& plan, const log::WriteView& write,
+void apply_write_through(emu::Memory& memory, const log::WriteView& write,
                          emu::FlushCounts& counts) noexcept;
 
 }  // namespace sp3::recovery

@@ -1,9 +1,8 @@
-// Merge: the writes of one shard in the order of their stamps, out of lists that are sorted
-// already.
+// Merge: the writes of one shard from the last to the first, out of lists that are sorted already.
 //
-// Each session's writes come in stamp order, so a tournament of the sessions gives the whole
-// shard's order without sorting and without a copy. Who wins cannot be foretold, so matches are
-// played without jumps: a jump foretold wrongly costs as much as several matches.
+// Each session's writes lie in stamp order, so a tournament of the sessions gives the whole shard's
+// order without sorting and without a copy. Who wins cannot be foretold, so matches are played
+// without jumps: a jump foretold wrongly costs as much as several matches.
 #pragma once
 
 #include <bit>
@@ -22,8 +21,8 @@ class Merge {
   Merge(const Preparation& preparation, std::uint32_t shard);
 
   [[nodiscard]] bool empty() const { return winner().key == kNone; }
-  // The next write and the prefix it is from. REQUIRES: !empty().
-  [[nodiscard]] const WriteRef& front() const { return *streams_[winner().stream].at; }
+  // The last write of those that are left, and the prefix it is from. REQUIRES: !empty().
+  [[nodiscard]] const WriteRef& last() const { return *streams_[winner().stream].at; }
   [[nodiscard]] std::size_t prefix() const { return streams_[winner().stream].prefix; }
   // REQUIRES: !empty().
   void pop();
@@ -32,23 +31,22 @@ class Merge {
   // The rest of one prefix's writes.
   struct Stream {
     std::size_t prefix = 0;
-    const WriteRef* at = nullptr;
-    const WriteRef* end = nullptr;  // of the stretch
-    std::size_t stretch = 0;        // the one `at` is in
+    const WriteRef* at = nullptr;     // the last one
+    const WriteRef* begin = nullptr;  // of the stretch
+    std::size_t stretch = 0;          // the one `at` is in
   };
   struct Contender {
-    std::uint64_t key = kNone;  // the stamp of the stream's next write
+    std::uint64_t key = kNone;  // of the stream's last write
     std::size_t stream = 0;
   };
-  static constexpr std::uint64_t kNone = ~std::uint64_t{0};  // above all stamps
-  static_assert(kNone > base::kMaxStamp);
+  static constexpr std::uint64_t kNone = 0;  // below all others
 
   [[nodiscard]] const Contender& winner() const { return tree_[1]; }
   [[nodiscard]] std::uint64_t key(const Stream& stream) const {
-    return base::mutant(base::Mutant::recovery_replays_unordered) ? stream.prefix
-                                                                  : stream.at->stamp;
+    return 1 + (base::mutant(base::Mutant::recovery_replays_unordered) ? stream.prefix
+                                                                       : stream.at->stamp);
   }
-  bool open_stretch(Stream& stream, std::size_t stretch) const;
+  bool open_stretch(Stream& stream, std::size_t behind) const;
   void play(std::size_t match);
 
   const Preparation& preparation_;
@@ -62,10 +60,11 @@ inline Merge::Merge(const Preparation& preparation, std::uint32_t shard)
     : preparation_(preparation), shard_(shard) {
   const auto& stretches = preparation_.stretches;
   for (std::size_t i = 0; i < stretches.size(); ++i) {
-    if (i != 0 && stretches[i].prefix == stretches[i - 1].prefix) continue;
+    const std::size_t behind = i + 1;
+    if (behind != stretches.size() && stretches[behind].prefix == stretches[i].prefix) continue;
     Stream stream;
     stream.prefix = stretches[i].prefix;
-    if (open_stretch(stream, i)) streams_.push_back(stream);
+    if (open_stretch(stream, behind)) streams_.push_back(stream);
   }
   const std::size_t leaves = std::bit_ceil(streams_.size());
   tree_.resize(2 * leaves);
@@ -73,24 +72,24 @@ inline Merge::Merge(const Preparation& preparation, std::uint32_t shard)
   for (std::size_t match = leaves; match-- > 1;) play(match);
 }
 
-// Equal stamps never meet on one object; the smaller prefix wins, which makes the order definite
-// all the same.
+// Equal stamps never meet on one object; the larger prefix wins, which makes the order definite all
+// the same.
 inline void Merge::play(std::size_t match) {
   const Contender& left = tree_[2 * match];
   const Contender& right = tree_[2 * match + 1];
-  const bool right_wins = right.key < left.key;
+  const bool right_wins = right.key >= left.key;
   tree_[match] = {right_wins ? right.key : left.key, right_wins ? right.stream : left.stream};
 }
 
-// Goes to the first write at or behind the start of `stretch`; false if the prefix has none.
-inline bool Merge::open_stretch(Stream& stream, std::size_t stretch) const {
+// Goes to the last write in the stretches of the prefix before `behind`; false if there is none.
+inline bool Merge::open_stretch(Stream& stream, std::size_t behind) const {
   const auto& stretches = preparation_.stretches;
-  for (; stretch < stretches.size() && stretches[stretch].prefix == stream.prefix; ++stretch) {
-    const std::vector<WriteRef>& writes = stretches[stretch].shards[shard_];
+  for (; behind != 0 && stretches[behind - 1].prefix == stream.prefix; --behind) {
+    const std::vector<WriteRef>& writes = stretches[behind - 1].shards[shard_];
     if (writes.empty()) continue;
-    stream.at = writes.data();
-    stream.end = writes.data() + writes.size();
-    stream.stretch = stretch;
+    stream.begin = writes.data();
+    stream.at = writes.data() + writes.size() - 1;
+    stream.stretch = behind - 1;
     return true;
   }
   return false;
@@ -99,7 +98,12 @@ inline bool Merge::open_stretch(Stream& stream, std::size_t stretch) const {
 inline void Merge::pop() {
   const std::size_t which = winner().stream;
   Stream& stream = streams_[which];
-  const bool more = ++stream.at != stream.end || open_stretch(stream, stream.stretch + 1);
+  bool more = stream.at != stream.begin;
+  if (more) {
+    --stream.at;
+  } else {
+    more = open_stretch(stream, stream.stretch);
+  }
   std::size_t at = tree_.size() / 2 + which;
   tree_[at].key = more ? key(stream) : kNone;
   while ((at /= 2) != 0) play(at);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/scaled.h"
+#include "recovery/apply.h"
 
 namespace sp3::recovery {
 namespace {
@@ -63,9 +64,7 @@ class Round {
     const SlabPlan::Verdict verdict = plan_.check(write);
     if (verdict == SlabPlan::Verdict::good) {
       plan_.count(write.slot);
-      const bool allocates =
-          write.kind == log::WriteKind::make || write.kind == log::WriteKind::destroy;
-      if (allocates) plan_.touch(write.slot);
+      if (allocates(write)) plan_.touch(write.slot);
     } else if (verdict == SlabPlan::Verdict::carves && !last_) {
       note(found.carvings, {write, record});
     } else if (found.bad.empty()) {

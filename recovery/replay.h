@@ -1,8 +1,9 @@
 // The two ways to replay. Both bring the homes to the same bytes and the plan to the same bitmaps:
 // those that applying all kept records one by one in stamp order would give.
 //
-// Only the order of writes to one object matters for that. In both, the stores are flushed and
-// fenced when the function returns ok. Errors: io_error as a status.
+// Only the order of writes to one object matters for that, and of those only what later ones leave
+// (later_writes.h). In both, the stores are flushed and fenced when the function returns ok.
+// Errors: io_error as a status.
 #pragma once
 
 #include <cstdint>

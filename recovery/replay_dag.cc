@@ -3,12 +3,15 @@
 // Nodes are the kept records. Edges:
 //   1. from the previous record of the same session;
 //   2. from each recorded dependency;
-//   3. from the last earlier writer, in stamp order, of each object that the record writes.
+//   3. to each write whose bytes show in the end (later_writes.h) from the write of the same object
+//      that comes before it in stamp order, if its bytes show too.
 // The third kind is not in the log. A record's dependency set leaves out predecessors that were
 // committed when it was sealed, so 1 and 2 alone would let a record overtake such a predecessor on
-// the same object. Recovery has the whole order at hand and restores the edge: per object, writers
-// then form a chain, which makes the image the same as replay in stamp order. Reads need no edges:
-// only the order of writes to one object shows in the image.
+// the same object. Recovery has the whole order at hand and restores the edge: what shows of an
+// object, its last whole value and the changes behind it, then forms a chain, which makes the image
+// the same as replay in stamp order. What does not show is not stored, so it may come at any time,
+// and a log of whole values has no such edges at all. Reads need none: only the order of writes to
+// one object shows in the image.
 //
 // Kahn's algorithm with atomic in-degrees: the thread that takes the last one off goes on with that
 // record itself and offers the rest to others. Before it leaves a session for want of a predecessor
@@ -18,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -30,12 +34,13 @@
 #include "emu/spin.h"
 #include "recovery/ahead.h"
 #include "recovery/apply.h"
+#include "recovery/bit_set.h"
 #include "recovery/dirty_lines.h"
 #include "recovery/durable.h"
-#include "recovery/last_writers.h"
+#include "recovery/later_writes.h"
 #include "recovery/merge.h"
-#include "recovery/node_set.h"
 #include "recovery/replay.h"
+#include "recovery/written_objects.h"
 
 namespace sp3::recovery {
 
@@ -43,6 +48,9 @@ using base::Mutant;
 using base::mutant;
 
 namespace {
+
+// A record, numbered through all prefixes.
+using Node = std::uint32_t;
 
 constexpr Node kAskAhead = 8;
 constexpr int kLooks = 100;  // a few microseconds; Spin would keep the core for longer
@@ -63,8 +71,12 @@ class Dag {
         first_edge_(size()),
         regions_(edge_regions(context)),
         edges_(regions_.back()),
-        last_(context.plan.written_slots()),
-        written_over_(size()),
+        objects_(context.plan.written_slots()),
+        later_(objects_),
+        next_writer_(objects_.size()),
+        shows_(size()),
+        is_changed_(size()),
+        hidden_(context.plan.layout().log_bytes / kWriteBytes),
         dirty_(context.plan.layout(), context.plan.written_slabs()) {}
 
   void build() {
@@ -97,6 +109,8 @@ class Dag {
   [[nodiscard]] const DirtyLines& dirty() const { return dirty_; }
 
  private:
+  static constexpr std::uint64_t kWriteBytes = sizeof(log::WriteHeader);  // the least
+
   // Puts edges into one region, next to other threads that fill theirs. An edge is put there a few
   // edges later, when the memory of the node it leaves has come.
   class EdgeAdder {
@@ -143,7 +157,7 @@ class Dag {
       first.push_back(static_cast<Node>(nodes));
       nodes += kept;
     }
-    SP3_CHECK(nodes < kNoNode);
+    SP3_CHECK(nodes < std::numeric_limits<Node>::max());
     first.push_back(static_cast<Node>(nodes));
     return first;
   }
@@ -162,7 +176,7 @@ class Dag {
     regions.push_back(most);
     for (const log::LogPrefix& prefix : context.selection.prefixes)
       most += prefix.dependencies.size();
-    SP3_CHECK(most < kNoNode);
+    SP3_CHECK(most < std::numeric_limits<Node>::max());
     regions.push_back(most);
     return regions;
   }
@@ -193,43 +207,62 @@ class Dag {
     }
   }
 
-  // Edges of kind 3, for the objects of one shard.
+  // For the objects of one shard, from the last write to the first: what shows, whether it is
+  // allocated, and edges of kind 3.
   void add_writers(std::uint32_t shard, EdgeAdder& add) {
     struct Write {
       const std::byte* at;
       std::size_t prefix;
       Node node;
-      LastWriters::Object object;
+      LaterWrites::Object object;
     };
     Merge merge(context_.preparation, shard);
-    // The record each prefix has come to.
-    std::vector<std::uint64_t> record(selection_.prefixes.size(), 0);
+    // Behind the record each prefix has come to.
+    std::vector<std::uint64_t> behind(selection_.kept.begin(), selection_.kept.end());
     const auto next = [&](Write& write) {
       if (merge.empty()) return false;
       const std::size_t prefix = merge.prefix();
       const auto& records = selection_.prefixes[prefix].records;
-      while (records[record[prefix]].stamp < merge.front().stamp) ++record[prefix];
-      write = {selection_.file + merge.front().offset, prefix,
-               base_[prefix] + static_cast<Node>(record[prefix]), 0};
+      while (records[behind[prefix] - 1].stamp > merge.last().stamp) --behind[prefix];
+      write = {selection_.file + merge.last().offset, prefix,
+               base_[prefix] + static_cast<Node>(behind[prefix] - 1), 0};
       __builtin_prefetch(write.at);
       merge.pop();
       return true;
     };
     const auto ask = [&](Write& write) {
-      log::WriteView view;
-      log::RecordView::read_write(write.at, view);
-      write.object = last_.object_at(context_.plan.place_of(view.slot));
-      last_.ask_for(write.object);
+      const log::WriteView view = write_at(write.at);
+      write.object = objects_.number(context_.plan.place_of(view.slot));
+      later_.ask_for(write.object);
+      if (!replaces_home(view)) base::prefetch_for_write(&next_writer_[write.object]);
     };
     const auto act = [&](const Write& write) {
-      const Node before = last_.exchange(write.object, write.node);
-      if (before != kNoNode) written_over_.add(before);
-      // Within a prefix, kind 1 orders them already.
-      if (before >= base_[write.prefix] && before < base_[write.prefix + 1]) return;
-      if (before == kNoNode || mutant(Mutant::recovery_dag_without_writers)) return;
-      add(before, write.node);
+      const log::WriteView view = write_at(write.at);
+      const LaterWrites::Shows shows = later_.add(write.object, view);
+      if (shows.allocation) apply_allocation(context_.plan, view);
+      if (!shows.bytes) {
+        hidden_.add(number_of(view));
+        return;
+      }
+      // relaxed: read after a join.
+      std::atomic_ref(shows_[write.node]).store(1, std::memory_order_relaxed);
+      if (shows.is_changed) {
+        is_changed_.add(write.node);
+        const Node by = next_writer_[write.object];
+        // Within a prefix, kind 1 orders them already.
+        const bool ordered = by >= base_[write.prefix] && by < base_[write.prefix + 1];
+        if (!ordered && !mutant(Mutant::recovery_dag_without_writers)) add(write.node, by);
+      }
+      if (!replaces_home(view)) next_writer_[write.object] = write.node;
     };
     run_ahead<Write>(next, ask, act);
+  }
+
+  // Of a write in the log.
+  [[nodiscard]] std::size_t number_of(const log::WriteView& write) const {
+    const auto end_of_header = static_cast<std::uint64_t>(write.payload.data() - selection_.file);
+    return (end_of_header - context_.plan.layout().log_offset - sizeof(log::WriteHeader)) /
+           kWriteBytes;
   }
 
   [[nodiscard]] std::size_t prefix_of(Node node) const {
@@ -290,20 +323,33 @@ class Dag {
 
   // The session's next records come soon: they and their homes are asked for.
   void ask_behind(std::size_t prefix, Node node) const {
-    const log::RecordRef* const refs = selection_.prefixes[prefix].records.data() - base_[prefix];
     const Node end = base_[prefix + 1];
-    if (end - node > 2 * kAskAhead)
-      ask_for_log(selection_.file + refs[node + 2 * kAskAhead].offset);
+    if (end - node > 2 * kAskAhead && shows_[node + 2 * kAskAhead] != 0)
+      ask_for_log(selection_.file + record_of(prefix, node + 2 * kAskAhead).offset);
     if (end - node <= kAskAhead) return;
-    const std::uint32_t edge = first_edge_[node + kAskAhead];
+    node += kAskAhead;
+    const std::uint32_t edge = first_edge_[node];
     if (edge != 0) __builtin_prefetch(&edges_[edge - 1]);
-    log::trusted_record(selection_.file + refs[node + kAskAhead].offset)
+    for_each_shown(prefix, node, [&](const log::WriteView& write) {
+      if (streams(node)) {
+        ask_for_home_through(context_.memory, write);
+      } else {
+        ask_for_home(context_.memory, write);
+      }
+    });
+  }
+
+  [[nodiscard]] const log::RecordRef& record_of(std::size_t prefix, Node node) const {
+    return selection_.prefixes[prefix].records[node - base_[prefix]];
+  }
+
+  // The writes of a record whose bytes show in the end.
+  template <class Visitor>
+  void for_each_shown(std::size_t prefix, Node node, Visitor&& visit) const {
+    if (shows_[node] == 0) return;
+    log::trusted_record(selection_.file + record_of(prefix, node).offset)
         .for_each_write([&](const log::WriteView& write) {
-          if (streams(node + kAskAhead)) {
-            ask_for_home_through(context_.memory, write);
-          } else {
-            ask_for_home(context_.memory, write);
-          }
+          if (!hidden_.has(number_of(write))) visit(write);
         });
   }
 
@@ -312,7 +358,7 @@ class Dag {
   // there.
   [[nodiscard]] bool streams(Node node) const {
     if (!can_stream_) return false;
-    return is_alone_ || !written_over_.has(node) || mutant(Mutant::recovery_dag_streams_all);
+    return is_alone_ || !is_changed_.has(node) || mutant(Mutant::recovery_dag_streams_all);
   }
 
   void fence(emu::FlushCounts& streamed) {
@@ -325,18 +371,16 @@ class Dag {
   void apply(std::size_t prefix, Node node, emu::FlushCounts& streamed) {
     ask_behind(prefix, node);
     const bool through = streams(node);
-    const log::RecordRef& ref = selection_.prefixes[prefix].records[node - base_[prefix]];
-    log::trusted_record(selection_.file + ref.offset)
-        .for_each_write([&](const log::WriteView& write) {
-          if (through && replaces_home(write)) {
-            apply_write_through(context_.memory, context_.plan, write, streamed);
-            return;
-          }
-          apply_write(context_.memory, context_.plan, write);
-          for_each_store(write, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-            dirty_.add(offset, bytes.size());
-          });
-        });
+    for_each_shown(prefix, node, [&](const log::WriteView& write) {
+      if (through && replaces_home(write)) {
+        apply_write_through(context_.memory, write, streamed);
+        return;
+      }
+      apply_write(context_.memory, write);
+      for_each_store(write, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+        dirty_.add(offset, bytes.size());
+      });
+    });
   }
 
   const ReplayContext& context_;
@@ -351,9 +395,14 @@ class Dag {
   base::ZeroedArray<std::uint32_t> first_edge_;
   const std::vector<std::uint64_t> regions_;
   base::ZeroedArray<Edge> edges_;
-  LastWriters last_;
-  // The records of which a later one writes an object again.
-  NodeSet written_over_;
+  const WrittenObjects objects_;
+  LaterWrites later_;
+  // By whom an object is changed next that is still to be met; means nothing if it is not changed.
+  base::ZeroedArray<Node> next_writer_;
+  base::ZeroedArray<std::uint8_t> shows_;  // per node, whether anything of it does
+  // The records that leave something which a later one changes.
+  BitSet is_changed_;
+  BitSet hidden_;  // the writes whose bytes do not show, by number_of()
   DirtyLines dirty_;
   std::atomic<int> failed_{0};  // the error of a fence
   std::atomic<std::uint64_t> replayed_{0};
