@@ -46,6 +46,10 @@ std::unique_ptr<PoolFile> PoolFile::create(const std::filesystem::path& path, st
                                            const Options& options) {
   const Layout layout = plan_layout(size, options.geometry);
   NewFile file(path);
+  if (options.expect_uuid) {
+    throw Error(ErrorCode::invalid_argument, "expect_uuid is for a pool that there is",
+                {.path = file.path(), .wanted = "none for a new one", .found = "one"});
+  }
   file.reserve(size);
 
   std::unique_ptr<PoolFile> pool(new PoolFile());

@@ -85,10 +85,15 @@ void require_regular(const struct stat& status, const std::string& path) {
   throw Error(ErrorCode::is_a_directory, "a pool is a regular file", std::move(facts));
 }
 
-// The operating system would silently stop at the NUL and use another file.
-void require_no_nul(const std::filesystem::path& path) {
-  if (path.native().find('\0') == std::string::npos) return;
+// The operating system would silently stop at a NUL and use another file.
+void require_possible(const std::filesystem::path& path) {
   ErrorFacts facts;
+  if (path.empty()) {
+    facts.wanted = "a path";
+    facts.found = "an empty one";
+    throw Error(ErrorCode::invalid_argument, "impossible path", std::move(facts));
+  }
+  if (path.native().find('\0') == std::string::npos) return;
   facts.path = path.native().substr(0, path.native().find('\0'));
   facts.wanted = "a path without NUL characters";
   throw Error(ErrorCode::invalid_argument, "impossible path", std::move(facts));
@@ -137,7 +142,7 @@ Descriptor::~Descriptor() {
 }
 
 Descriptor open_regular_file(const std::filesystem::path& path, bool writable) {
-  require_no_nul(path);
+  require_possible(path);
   const std::string name = path.string();
   struct stat status {};
   // Looked at before it is opened, because opening alone rewinds some devices.
@@ -158,6 +163,8 @@ void lock_file(int fd, bool exclusive, const std::string& path) {
     if (errno != EWOULDBLOCK) throw_system_error(errno, "flock", path);
     ErrorFacts facts;
     facts.path = path;
+    facts.wanted = "a file that no pool has locked";
+    facts.found = "a lock, of this process or another";
     throw Error(ErrorCode::pool_in_use, "the pool is open already", std::move(facts));
   }
 }
@@ -240,7 +247,7 @@ void random_bytes(void* to, std::size_t bytes, const std::string& path) {
 
 NewFile::NewFile(const std::filesystem::path& path, Naming naming)
     : path_(path.string()), name_(path.filename().string()) {
-  require_no_nul(path);
+  require_possible(path);
   if (path_.empty()) throw_system_error(ENOENT, "create", path_);
   if (name_.empty() || name_ == "." || name_ == "..") throw_system_error(EISDIR, "create", path_);
   const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";

@@ -87,7 +87,8 @@ std::unique_ptr<OwnerCore> Domain::admit(std::uint64_t token) {
     return owner;
   }
   throw Error(ErrorCode::invalid_argument, "a range-lock domain has no room for another owner",
-              {.found = std::to_string(owners_.size() - 1) + " owners"});
+              {.wanted = "fewer owners at a time, or a RangeLockDomain of more",
+               .found = std::to_string(owners_.size() - 1) + " owners"});
 }
 
 void Domain::dismiss(OwnerCore& owner) noexcept {

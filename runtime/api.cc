@@ -1,4 +1,5 @@
 // The public handles: thin, checked entrances to the runtime.
+#include <mutex>
 #include <utility>
 
 #include <sp3/sp3.h>
@@ -15,11 +16,6 @@ namespace sp3 {
 
 namespace {
 
-runtime::PoolCore& opened(const std::shared_ptr<runtime::PoolCore>& core) {
-  if (core) return *core;
-  throw Error(ErrorCode::pool_closed, "the pool is closed");
-}
-
 [[noreturn, gnu::cold, gnu::noinline]] void fail_closed() {
   throw Error(ErrorCode::session_closed, "the session is closed");
 }
@@ -35,13 +31,37 @@ runtime::PoolCore& opened(const std::shared_ptr<runtime::PoolCore>& core) {
 
 // -------------------------------------------------------------------------------------------- Pool
 
-Pool::Pool(std::shared_ptr<runtime::PoolCore> core) noexcept : core_(std::move(core)) {}
-Pool::Pool(Pool&&) noexcept = default;
+// The core for the length of a call: close() lets go of it when nobody is in one.
+class Pool::InUse {
+ public:
+  explicit InUse(const Pool& pool) : lock_(pool.in_use_, std::defer_lock) {
+    // Looked at first, so that who comes again and again does not keep out the one who lets go.
+    if (pool.is_open()) {
+      lock_.lock();
+      core_ = pool.core_.get();
+    }
+    if (core_ == nullptr) throw Error(ErrorCode::pool_closed, "the pool is closed");
+  }
+  runtime::PoolCore* operator->() const noexcept { return core_; }
+
+ private:
+  std::shared_lock<std::shared_mutex> lock_;
+  runtime::PoolCore* core_ = nullptr;
+};
+
+Pool::Pool(std::shared_ptr<runtime::PoolCore> core) noexcept
+    : core_(std::move(core)), is_closed_(core_ == nullptr) {}
+
+Pool::Pool(Pool&& other) noexcept : Pool(std::move(other.core_)) {
+  other.is_closed_.store(true, std::memory_order_release);
+}
 
 Pool& Pool::operator=(Pool&& other) noexcept {
   if (this != &other) {
     Pool doomed(std::move(*this));
     core_ = std::move(other.core_);
+    is_closed_.store(core_ == nullptr, std::memory_order_release);
+    other.is_closed_.store(true, std::memory_order_release);
   }
   return *this;
 }
@@ -74,9 +94,9 @@ CheckReport Pool::check(const std::filesystem::path& path) {
   return report;
 }
 
-Session Pool::session() { return Session(opened(core_).open_session()); }
+Session Pool::session() { return Session(InUse(*this)->open_session()); }
 
-void Pool::checkpoint() { opened(core_).checkpoint(); }
+void Pool::checkpoint() { InUse(*this)->checkpoint(); }
 
 void Pool::close() {
   if (!core_) return;
@@ -84,21 +104,26 @@ void Pool::close() {
     core_->close();
   } catch (const Error& e) {
     // With sessions open, or in a forked child, the pool stays as it is.
-    if (e.code() == ErrorCode::sessions_open || e.code() == ErrorCode::forked) throw;
-    core_.reset();
+    if (e.code() != ErrorCode::sessions_open && e.code() != ErrorCode::forked) let_go();
     throw;
   } catch (...) {
     // Without memory for its checkpoint: the next opening recovers. Or without memory to say why it
     // cannot be closed: then it stays as it is.
-    if (core_->is_closing()) core_.reset();
+    if (core_->is_closing()) let_go();
     throw;
   }
+  let_go();
+}
+
+void Pool::let_go() noexcept {
+  is_closed_.store(true, std::memory_order_release);
+  const std::unique_lock alone(in_use_);
   core_.reset();
 }
 
-PoolInfo Pool::info() const { return opened(core_).info(); }
-PoolStatistics Pool::statistics() const { return opened(core_).statistics(); }
-const RecoveryReport& Pool::recovery_report() const { return opened(core_).recovery_report(); }
+PoolInfo Pool::info() const { return InUse(*this)->info(); }
+PoolStatistics Pool::statistics() const { return InUse(*this)->statistics(); }
+const RecoveryReport& Pool::recovery_report() const { return InUse(*this)->recovery_report(); }
 
 // ----------------------------------------------------------------------------------------- Session
 

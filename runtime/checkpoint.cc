@@ -89,8 +89,10 @@ void Checkpointer::run_unless_done(std::uint64_t since) {
 
 void Checkpointer::run_locked(bool last) {
   pool_.persister().throw_if_poisoned();
+  if (is_done_) return;
   try {
     run_steps(last);
+    is_done_ = last;
   } catch (...) {
     // Half a checkpoint (memory ran out) has forgotten names that only the log still knows: nobody
     // may go on as if it had not. The next opening recovers them.

@@ -36,8 +36,8 @@ class Checkpointer {
   void start();  // the background thread, if the options want one
   void stop() noexcept;
 
-  // Makes a checkpoint now. `last`: marks the pool clean (REQUIRES: no session is open).
-  // Errors: outcome_unknown.
+  // Makes a checkpoint now. `last`: marks the pool clean, and who was waiting for a turn has nothing
+  // left to do (REQUIRES: no session is open). Errors: outcome_unknown.
   void run(bool last = false);
   // Makes one unless count() is no longer `since`: for those who wait for log space together.
   void run_unless_done(std::uint64_t since);
@@ -90,6 +90,7 @@ class Checkpointer {
   std::vector<std::unique_ptr<HomeCarrier>> carriers_;  // at least one
   emu::Mutex running_;                                  // held by run()
   std::atomic<unsigned> waiting_{0};                    // for running_
+  bool is_done_ = false;  // the pool is marked clean; guarded by running_
 
   // Of the checkpoint in progress; guarded by running_.
   bool in_background_ = false;

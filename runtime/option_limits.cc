@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint32_t kMostGroupRecords = SessionShared::kItems / 2;
 constexpr std::uint32_t kMostGroupMicroseconds = 60'000'000;
 constexpr std::uint32_t kMostRecoveryThreads = 4096;
+constexpr std::uint32_t kMostLatencyNanoseconds = 100'000'000;
 constexpr std::uint32_t kMostCheckpointThreads = 64;
 // A core that writes home keeps up with some eight that make transactions.
 constexpr std::uint32_t kCoresOfCarrier = 8;
@@ -67,6 +68,9 @@ void check_options(const Options& options, const std::string& path) {
   check.is_enumerator("range_lock is no RangeLockKind", options.range_lock, RangeLockKind::grid);
   check.is_enumerator("latency.model is no LatencyModel", options.latency.model,
                       LatencyModel::yield);
+  check.is_within("latency.nanoseconds", options.latency.nanoseconds, 0, kMostLatencyNanoseconds);
+  check.is_within("latency.per_line_nanoseconds", options.latency.per_line_nanoseconds, 0,
+                  kMostLatencyNanoseconds);
   check.is_enumerator("recovery.strategy is no RecoveryStrategy", options.recovery.strategy,
                       RecoveryStrategy::dag);
   check.is_within_or_default("geometry.max_sessions", options.geometry.max_sessions,

@@ -187,7 +187,7 @@ void RangedAccess::open(std::uint64_t object, std::uint64_t element) {
   const std::uint64_t found = header(object).element;
   if (found == element) return;
   core_.fail(ErrorCode::wrong_type, "the ranged object has elements of another type", object,
-             std::to_string(element), std::to_string(found));
+             fmt::format("{:#x}", element), fmt::format("{:#x}", found));
 }
 
 // An error half-way ends the attempt, whatever the body catches: cells would name what is gone.

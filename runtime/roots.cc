@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include <fmt/format.h>
+
 #include <sp3/error.h>
 
 #include "runtime/pool_core.h"
@@ -47,7 +49,7 @@ std::uint64_t SessionCore::root(std::string_view name, const detail::TypeInfo& t
     if (name == name_of(node)) {
       if (node.type != type.fingerprint) {
         fail(ErrorCode::wrong_type, "the root is bound to an object of another type", node.target,
-             std::to_string(type.fingerprint), std::to_string(node.type));
+             fmt::format("{:#x}", type.fingerprint), fmt::format("{:#x}", node.type));
       }
       return node.target;
     }

@@ -65,7 +65,7 @@ SessionCore::~SessionCore() {
   if (running_.load(std::memory_order_relaxed)) {
     const bool nested = runs_here();
     throw Error(nested ? ErrorCode::nested_transaction : ErrorCode::session_busy,
-                nested ? "run() was called inside a transaction of the same session"
+                nested ? "the session is inside a transaction of its own"
                        : "the session is running a transaction on another thread",
                 {.path = pool_->path(), .found = "session " + std::to_string(id_)});
   }

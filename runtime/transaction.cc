@@ -15,9 +15,10 @@
 // a read-only transaction that has met nothing but settled versions, or has compared everything
 // after its last read.
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <string>
+
+#include <fmt/format.h>
 
 #include <sp3/detail/prefetch_lines.h>
 #include <sp3/error.h>
@@ -46,12 +47,6 @@ constexpr std::uint32_t kLockSpins = 32;
 // Up to this many objects, comparing all versions again costs less than reading the clock, which
 // must wait for every load before it.
 std::size_t read_without_snapshot() noexcept { return base::scaled<std::size_t>(4, 4, 1); }
-
-std::string hex(std::uint64_t number) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
-  return text;
-}
 
 }  // namespace
 
@@ -149,11 +144,11 @@ void SessionCore::fail_to_locate(index::Place place, std::uint64_t offset,
   if (offset == 0) fail(ErrorCode::invalid_pointer, "the pointer is null", 0, "an object", "null");
   if (place.slab == nullptr) {
     fail(ErrorCode::invalid_pointer, "the pointer does not name an object of this pool", offset,
-         "the start of an object", "another offset");
+         "the start of an object", "an offset where none starts");
   }
   fail(ErrorCode::wrong_type, "the object has another type", offset,
-       hex(type.fingerprint) + " (" + std::to_string(type.size) + " bytes)",
-       hex(place.slab->type) + " (" + std::to_string(place.slab->type_size) + " bytes)");
+       fmt::format("{:#x} ({} bytes)", type.fingerprint, type.size),
+       fmt::format("{:#x} ({} bytes)", place.slab->type, place.slab->type_size));
 }
 
 inline index::Place SessionCore::locate(std::uint64_t offset, const detail::TypeInfo& type) {

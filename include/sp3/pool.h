@@ -1,7 +1,8 @@
 // Pool: a file of persistent objects.
 //
-// Thread safety: create, open and close by one thread; session(), checkpoint(), statistics() by
-// any.
+// Thread safety: create, open, close, moves and the destructor by one thread; all else by any, also
+//   while another closes the pool, which then is pool_closed. Nobody else may use a Pool that is
+//   moved from or destroyed meanwhile.
 // Ownership: a Pool owns the file's lock, its mapping and its background threads; sessions hold on
 //   to it until they are closed.
 // Invariants:
@@ -13,9 +14,11 @@
 //   before it, in its home).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <shared_mutex>
 
 #include <sp3/detail/core.h>
 #include <sp3/detail/export.h>
@@ -71,17 +74,25 @@ class SP3_API Pool {
   // open recovers). Closing twice is harmless.
   void close();
 
-  [[nodiscard]] bool is_open() const noexcept { return core_ != nullptr; }
+  [[nodiscard]] bool is_open() const noexcept {
+    return !is_closed_.load(std::memory_order_acquire);
+  }
   // Errors of both: pool_closed, forked.
   [[nodiscard]] PoolInfo info() const;
   [[nodiscard]] PoolStatistics statistics() const;
-  // What open() had to do. All zero and clean after create(). Errors: pool_closed.
+  // What open() had to do, for as long as the pool is open. All zero and clean after create().
+  // Errors: pool_closed.
   [[nodiscard]] const RecoveryReport& recovery_report() const;
 
  private:
   explicit Pool(std::shared_ptr<runtime::PoolCore> core) noexcept;
 
+  class InUse;
+  void let_go() noexcept;
+
   std::shared_ptr<runtime::PoolCore> core_;
+  std::atomic<bool> is_closed_{true};  // nobody begins to use core_ any more
+  mutable std::shared_mutex in_use_;   // core_ is: held shared
 };
 
 }  // namespace sp3

@@ -115,7 +115,9 @@ class SP3_API RangeOwner {
   RangeOwner(const RangeOwner&) = delete;
   RangeOwner& operator=(const RangeOwner&) = delete;
 
-  // The owner used where none is named: one for each thread, in the process' domain.
+  // The owner used where none is named: one for each thread, in the process' domain, from its first
+  // use to the thread's end. That domain has room for 1024; more threads at a time need a domain of
+  // their own, and owners that they name. Errors: Error{invalid_argument} if there is no room.
   static RangeOwner& this_thread();
 
   [[nodiscard]] std::uint64_t token() const noexcept;

@@ -202,7 +202,7 @@ class RangedObject {
   Ptr<Header> header_;
 };
 
-// The same in elements of type T: all positions and counts are elements.
+// The same in elements of type T: all positions and counts are elements; errors tell bytes.
 template <Storable T>
 class Ranged {
  public:

@@ -41,7 +41,8 @@ Descriptor open_regular_file(const std::filesystem::path& path, bool writable) {
 
 void lock_file(int fd, bool exclusive, const std::string& path) {
   if (files().lock(fd, exclusive)) return;
-  throw Error(ErrorCode::pool_in_use, "the pool is open already", {.path = path});
+  throw Error(ErrorCode::pool_in_use, "the pool is open already",
+              {.path = path, .wanted = "a file that no pool has locked", .found = "a lock"});
 }
 
 void unlock_file(int fd) noexcept { files().unlock(fd); }

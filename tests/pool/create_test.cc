@@ -142,7 +142,7 @@ TEST_CASE("create refuses impossible places and leaves nothing behind") {
   CHECK(code(base / "new" / "") == "is_a_directory");
   CHECK(code(base / ".") == "is_a_directory");
   CHECK(code("/") == "is_a_directory");
-  CHECK(code("") == "not_found");
+  CHECK(code("") == "invalid_argument");
   CHECK(code(base / "missing" / "pool") == "not_found");
   CHECK(code(base / "file" / "pool") == "not_found");
   CHECK(code(base / "loop" / "pool") == "not_found");

@@ -57,7 +57,7 @@ TEST_CASE("what is not a regular file is refused, whatever it is") {
     CHECK(code_at(base / "dangling", access) == "not_found");
     CHECK(code_at(base / "missing", access) == "not_found");
     CHECK(code_at(base / "file" / "pool", access) == "not_found");
-    CHECK(code_at("", access) == "not_found");
+    CHECK(code_at("", access) == "invalid_argument");
     CHECK(code_at(base / std::string(300, 'x'), access) == "invalid_argument");
     CHECK(code_at(base / std::string("file\0x", 6), access) == "invalid_argument");
     CHECK(code_at(base / "file", access) == "not_a_pool");

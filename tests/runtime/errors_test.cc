@@ -72,6 +72,8 @@ TEST_CASE("absurd options are refused by create and by open") {
   CHECK(with([](Options& o) { o.checkpoint.log_percent = 0; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.checkpoint.log_percent = 101; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.checkpoint.threads = 65; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.latency.nanoseconds = 100'000'001; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.latency.per_line_nanoseconds = ~0U; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.async.group_records = 0; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.async.group_records = ~0U; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.async.group_bytes = 0; }) == "invalid_argument");
@@ -98,6 +100,12 @@ TEST_CASE("an enumerator that does not exist is refused") {
           o.latency.nanoseconds = 10;
         }) == 0);
   CHECK(refused([](Options& o) { o.recovery.strategy = static_cast<RecoveryStrategy>(77); }) == 0);
+}
+
+TEST_CASE("nobody knows the UUID of a pool that is yet to be made") {
+  Options options = quiet_options();
+  options.expect_uuid.emplace();
+  CHECK(create_code(kTinyPool, options) == "invalid_argument");
 }
 
 TEST_CASE("one session too many is refused, and a closed one makes room") {

@@ -381,6 +381,44 @@ TEST_CASE("a session opened while the pool closes is refused, or keeps it open")
   }
 }
 
+TEST_CASE("a pool that one thread closes is closed to the others, whatever they are at") {
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    TempPath path;
+    Pool pool = Pool::create(path.path(), kTinyPool, quiet_options());
+    const std::vector<std::function<void()>> uses{
+        [&] { (void)pool.statistics(); },
+        [&] { (void)pool.info(); },
+        [&] { pool.checkpoint(); },
+        [&] { pool.session().run([](Transaction& tx) { (void)tx.make<Cell>(); }); },
+    };
+    std::vector<std::string> ended(uses.size());
+    std::vector<std::thread> users;
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      users.emplace_back([&, i] {
+        while (ended[i].empty() || ended[i] == "no error" || ended[i] == "pool_full") {
+          ended[i] = code_of([&] {
+            uses[i]();
+            return 0;
+          });
+        }
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(Random(seed).below(2000)));
+    std::string code;
+    while ((code = code_of([&] {
+              pool.close();
+              return 0;
+            })) == "sessions_open")
+      std::this_thread::yield();
+    for (std::thread& user : users) user.join();
+    CHECK(code == "no error");
+    CHECK(ended == std::vector<std::string>(uses.size(), "pool_closed"));
+    CHECK_FALSE(pool.is_open());
+    CHECK(Pool::inspect(path.path()).clean);
+    CHECK(Pool::open(path.path(), quiet_options()).is_open());
+  }
+}
+
 TEST_CASE("where all that a session has in flight are marks, the record before them is known") {
   TempPath path;
   auto pool = runtime::PoolCore::create(path.path(), kTinyPool, quiet_options());

@@ -52,7 +52,8 @@ template <Storable K, Storable V, class Hash = DefaultHash<K>>
 requires std::equality_comparable<K>
 class HashTable {
   static_assert(!detail::is_nameless(detail::spelled_name<Hash>()),
-                "all lambdas are spelled alike, so a table would open with another hash");
+                "lambdas, and what is declared inside them, are spelled alike: a table would open "
+                "with another hash");
 
  public:
   static constexpr unsigned cell_bits = 7;
