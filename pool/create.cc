@@ -1,4 +1,6 @@
 // Creating a pool: everything is written and durable before the file has a name.
+#include <sp3/error.h>
+
 #include "pool/file_system.h"
 #include "pool/pool_file.h"
 

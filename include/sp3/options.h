@@ -79,8 +79,8 @@ struct Geometry {
 
 struct Latency {
   LatencyModel model = LatencyModel::fence;
-  std::uint32_t nanoseconds = 0;           // added by the model; 0 adds nothing
-  std::uint32_t per_line_nanoseconds = 0;  // bandwidth cost, added per line at the fence
+  std::uint32_t nanoseconds = 0;           // added by the model, at most 0.1 s; 0 adds nothing
+  std::uint32_t per_line_nanoseconds = 0;  // bandwidth cost, added per line at the fence; likewise
 };
 
 struct CheckpointOptions {
@@ -142,7 +142,7 @@ struct Options {
   // has to be asked as well. What is not reached is mapped as it is used. 0: nothing is.
   std::uint32_t prefault_ms = 20;
   std::uint32_t long_transaction_ms = 1000;  // a transaction pinned longer is counted in Statistics
-  std::optional<std::array<std::uint8_t, 16>> expect_uuid;  // open only this very pool
+  std::optional<std::array<std::uint8_t, 16>> expect_uuid;  // open: only this very pool
 };
 
 SP3_API const char* to_string(MemoryKind) noexcept;
