@@ -164,6 +164,8 @@ bool OrderedCore::find_conflict(OwnerCore& owner, const Range& range, RangeMode 
 
 void OrderedCore::list_holders(OwnerCore& owner, std::vector<RangeHolder>& holders) const {
   const auto add = [&](const Node& node) {
+    // relaxed: whoever knows of an acquisition that has returned sees its decision.
+    if (node.state.load(std::memory_order_relaxed) == NodeState::tentative) return;
     holders.push_back({node.range(), node.mode, owner.domain.token_of(node.owner)});
   };
   const Pin pin(owner, Pin::Keeps::all);

@@ -22,10 +22,11 @@
 //   1. No two conflicting ranges are held at once.
 //   2. What happened before an unlock is visible after a lock that it made possible.
 //   3. An acquisition that fails, times out or is cancelled leaves nothing behind.
-// Progress: try_lock is lock-free on the skip list, and fails without need only where a conflicting
-// acquisition is under way in the other mode; on the grid it waits, as holders() does, for whoever
-// is inside a bucket: for some twenty instructions, or, while wide ranges are held or more narrow
-// ones than the bucket has slots, for a search of the skip list. With Fairness::fifo, lock is
+// Progress: try_lock is lock-free on the skip list; on the grid it waits, as holders() does, for
+// whoever is inside a bucket: for some twenty instructions, or, while wide ranges are held or more
+// narrow ones than the bucket has slots, for a search of the skip list. It fails without need only
+// where a conflicting acquisition is under way that has to retreat itself: from a range in the
+// other mode or, a wide one on the grid, from a narrow range in any. With Fairness::fifo, lock is
 // starvation-free if every holder unlocks.
 // Complexity: O(log n) for n held ranges; plus, for an exclusive range, the shared ones that begin
 // before its end by less than twice their length; plus, for a wide range, what acquisitions have
@@ -328,7 +329,9 @@ class SP3_API BlockingRangeLock {
     handles.clear();
   }
 
-  // As of some moment during the call, each entry by itself.
+  // As of some moment during the call, each entry by itself. Holders may include acquisitions that
+  // are under way and may yet fail: shared ones, wide ones of the grid, and exclusive ones that
+  // meet the lock's first shared range.
   [[nodiscard]] std::vector<RangeHolder> holders() const;
   [[nodiscard]] std::vector<RangeWaiter> waiters() const;
 
