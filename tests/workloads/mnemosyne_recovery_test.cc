@@ -1,7 +1,8 @@
 // Recovery of Mnemosyne's store from what a power loss could leave: words of old content, logs of
-// which any word is missing, truncation that got part of the way.
+// which any word is missing, truncation that got part of the way. And what a commit flushes.
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -292,6 +293,28 @@ TEST_CASE("A recovered store goes on in its logs, and is recovered again") {
     }
     CHECK(recovered(crashed) == cells);
   }
+}
+
+TEST_CASE("A commit flushes each line once, in whatever order its words were stored") {
+  const TempPath path("mnemosyne");
+  Engine engine(path.path(), 0, emulated());
+  Engine::Client client(engine);
+  word_tm::Word cells = 0;
+  word_tm::update(engine, client, [&](Engine::Tx& tx) {
+    cells = tx.allocate(kCells);
+    return true;
+  });
+  const auto lines_of = [&](std::initializer_list<std::uint64_t> order) {
+    const std::uint64_t before = client.counters().lines;
+    word_tm::update(engine, client, [&](Engine::Tx& tx) {
+      for (const std::uint64_t i : order) tx.store(cells + i, i);
+      return true;
+    });
+    return client.counters().lines - before;
+  };
+  // Two lines of words, and two of the record.
+  CHECK(lines_of({0, 1, 8, 9}) == 4);
+  CHECK(lines_of({0, 8, 1, 9}) == 4);
 }
 
 TEST_CASE("A store of another system is refused") {

@@ -147,8 +147,9 @@ class Engine::Client : public word_tm::SlotClient<Layout::kLogs> {
   std::vector<Read> reads_;
   std::vector<Held> held_;
   WriteSet writes_;
-  std::vector<std::uint64_t> log_;  // the record being made
-  std::uint64_t tail_ = 0;          // of the slot's log
+  std::vector<std::uint64_t> log_;    // the record being made
+  std::vector<std::uint64_t> lines_;  // that it changes
+  std::uint64_t tail_ = 0;            // of the slot's log
 };
 
 class Engine::Tx {

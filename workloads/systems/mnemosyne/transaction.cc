@@ -231,13 +231,17 @@ void Engine::Tx::write_back(std::uint64_t time) {
     touch_lock(held.lock, emu::Access::store);
     engine_.locks_[held.lock].store(time << 1, std::memory_order_release);  // (5)
   }
-  // Each line once if its words were stored one after the other, as those of an entry are.
-  std::uint64_t flushed = kIdle;
+  // Each line once, whichever words of it were stored when.
+  std::vector<std::uint64_t>& lines = client_.lines_;
+  lines.clear();
   for (const Stored& stored : client_.writes_.stores()) {
     const std::uint64_t line = base::round_down(layout.word_at(stored.at), base::kCacheLine);
-    if (line == flushed) continue;
+    if (lines.empty() || lines.back() != line) lines.push_back(line);  // fewer to sort
+  }
+  std::ranges::sort(lines);
+  lines.erase(std::ranges::unique(lines).begin(), lines.end());
+  for (const std::uint64_t line : lines) {
     static_cast<void>(words.log_flush(line, base::kCacheLine, false, client_.flushes_));
-    flushed = line;
   }
   static_cast<void>(words.fence(client_.flushes_));  // P2
   client_.held_.clear();
