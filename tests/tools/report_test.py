@@ -260,14 +260,36 @@ class ComputationTest(report_rows.ReadingTest):
         found = self.load(some_rows())
         setting, rows = found.settings()[0]
         lines = {(line[0], line[1]): line for line in tables.comparison(setting, rows).rows}
-        self.assertEqual(lines["16", "pmdk"][2:8], ["4.00 ×"] * 6)
-        self.assertEqual(lines["16", "pmdk"][8:], ["0.79 to 51.50 ×", "17.23 ×"])
-        self.assertEqual(lines["1", "mnemosyne"][8:], ["0.88 to 3.20 ×", "1.96 ×"])
-        self.assertEqual(lines["4", "pmdk"][8:], ["–", "–"])
-        self.assertEqual(lines["16", "nvm-tx"][8:], ["–", "–"])
+        self.assertEqual(lines["16", "pmdk"][2:9], ["4.00 ×"] * 7)
+        self.assertEqual(lines["16", "pmdk"][9:], ["0.79 to 51.50 ×", "17.23 ×"])
+        self.assertEqual(lines["1", "mnemosyne"][9:], ["0.88 to 3.20 ×", "1.96 ×"])
+        self.assertEqual(lines["4", "pmdk"][8:], ["4.00 ×", "–", "–"])
+        self.assertEqual(lines["16", "nvm-tx"][8:], ["1.33 ×", "–", "–"])
         scaling = {line[0]: line for line in tables.scaling(setting, rows).rows}
-        self.assertEqual(scaling["sp3"][6:], ["4.00 ×", "0.61 to 13.23 ×", "10.11 ×"])
-        self.assertEqual(scaling["dram-tx"][7:], ["–", "–"])
+        self.assertEqual(scaling["sp3"][6:], ["4.00 ×", "4.00 ×", "0.61 to 13.23 ×", "10.11 ×"])
+        self.assertEqual(scaling["dram-tx"][8:], ["–", "–"])
+
+    def test_the_papers_average_stands_beside_the_same_mean_of_the_same_workloads(self):
+        import tables
+
+        throughputs = dict(zip(["sps", "queue", "hashtable", "rbtree", "bptree"], (1, 2, 4, 8, 16)))
+        rows = [row("sp3", workload, 16, 10.0 * times) for workload, times in throughputs.items()]
+        rows += [row("pmdk", workload, 16, 10.0) for workload in throughputs]
+        for kept, means in ((rows, ["4.00 ×", "6.20 ×", "0.79 to 51.50 ×", "17.23 ×"]),
+                            (rows[:-1], ["2.83 ×"])):  # fmt: skip
+            ((setting, found),) = self.load(kept).settings()
+            table = tables.comparison(setting, found)
+            self.assertEqual(table.rows[0][-len(means):], means)
+            self.assertEqual(len(table.head), len(table.rows[0]))
+            self.assertEqual(table.note != "", len(means) > 1)
+
+    def test_nothing_of_the_paper_stands_beside_files(self):
+        import tables
+
+        ((setting, rows),) = self.load(some_rows(memory="file", latency_ns=0)).settings()
+        table = tables.comparison(setting, rows)
+        self.assertEqual((table.head[-1], table.note), ("geometric mean", ""))
+        self.assertEqual(tables.scaling(setting, rows).head[-1], "geometric mean")
 
 
 class Page(html.parser.HTMLParser):
@@ -408,6 +430,10 @@ class PageTest(unittest.TestCase):
     def shown(self):
         return " ".join(Page((self.folder / "out" / "index.html").read_text("utf-8")).text)
 
+    def figures(self):
+        """The page without what it says of itself."""
+        return self.shown().partition("its machine was another.")[2]
+
     def test_every_row_of_a_lock_is_shown(self):
         sweeps = [lock_row("grid", "shared", 2, writes_percent=share, pairs_per_s=pairs)
                   for share, pairs in ((0, 7.531e6), (20, 8.642e6))]
@@ -437,11 +463,31 @@ class PageTest(unittest.TestCase):
         self.assertNotIn("Counted by the machine", self.shown())
 
     def test_the_paper_scales_from_one_core(self):
-        self.report([row("sp3", "sps", threads, 10.0) for threads in (2, 16)])
+        workloads = ("sps", "queue", "hashtable", "rbtree", "bptree")
+        self.report([row("sp3", workload, threads, 10.0) for workload in workloads for threads in (2, 16)])
         self.assertIn("16 threads over 2", self.shown())
         self.assertNotIn("10.11", self.shown())
-        self.report([row("sp3", "sps", threads, 10.0) for threads in (1, 16)])
+        self.report([row("sp3", workload, threads, 10.0) for workload in workloads for threads in (1, 16)])
         self.assertIn("10.11", self.shown())
+
+    def test_captions_quote_the_paper_only_of_what_it_measured(self):
+        quoted = ("the paper", "The paper:", "two Xeons")
+        self.report(some_rows())
+        for words in ("ratios beside those that the paper states", "scales almost linearly", *quoted):
+            self.assertIn(words, self.figures())
+        self.report([row(system, workload, threads, 10.0, memory="file", latency_ns=0)
+                     for system in ("sp3", "lmdb") for workload in ("hashtable", "bptree")
+                     for threads in (1, 2)])  # fmt: skip
+        self.assertIn("sp3 over the others", self.figures())
+        for words in quoted:
+            self.assertNotIn(words, self.figures())
+
+    def test_what_hardly_waits_is_left_out_where_waits_are_yielded(self):
+        said = "Left out, as by sp3 compare: dram-tx;"
+        self.report(some_rows(latency_model="yield", latency_ns=20000))
+        self.assertIn(said, self.figures())
+        self.report(some_rows())
+        self.assertNotIn(said, self.figures())
 
     def test_what_is_about_the_simulator_alone_makes_a_page(self):
         self.report([{"workload": "sps", "system": "sp3", "cores": 1, "native_mean_ns": 123.4,

@@ -10,8 +10,11 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 import groups
 import paper
 import results as data
-from settings import PAPER
+import tables
 from style import draw_bar, draw_line, from_zero, legend_below, plain, plt
+
+# What `sp3 compare --full` does not run in its section `yield`.
+NOT_YIELDING = ("sp3-async", "nvm-ideal", "dram-tx")
 
 
 @dataclass
@@ -23,8 +26,8 @@ class Figure:
 
 
 def beside(setting, sentence):
-    """What the paper says, where its mix was measured."""
-    return [sentence] if setting.mix == PAPER else []
+    """What the paper says, where what it measured was."""
+    return [sentence] if setting.is_the_papers else []
 
 
 def thousands(axes):
@@ -123,21 +126,27 @@ def figure_5(setting, rows):
         axes.set_title(f"{threads} {unit}")
         thousands(axes)
     legend_below(plot, {name: handles[name] for name in systems if name in handles})
-    caption = beside(setting, "The table below sets our ratios beside those that the paper states.")
+    caption = ["The table below sets our ratios beside those that the paper states."]
+    caption = caption if tables.quotes_ratios(setting, rows) else []
     return [Figure(f"figure-5-{setting.slug}", "Figure 5: systems side by side", plot, caption)]
 
 
 def figure_6(setting, rows):
     """Throughput over threads."""
-    if len(data.thread_counts(rows)) < 2:
+    every = data.systems_in(rows)
+    out = [s for s in every if s in NOT_YIELDING] if setting.environment == "yield" else []
+    systems = [s for s in every if s not in out]
+    if len(data.thread_counts(rows)) < 2 or not systems:
         return []
     plot, axes_list = curves(
-        setting, rows, data.workloads_in(rows), data.systems_in(rows), "throughput_tx_per_s",
-        "thousand tx/s",
-    )  # fmt: skip
+        setting, rows, data.workloads_in(rows), systems, "throughput_tx_per_s", "thousand tx/s"
+    )
     for axes in axes_list:
         thousands(axes)
-    caption = beside(
+    caption = []
+    if out:
+        caption = [f"Left out, as by sp3 compare: {', '.join(out)}; beside them the others lie on the axis."]
+    caption += beside(
         setting, "The paper: sp3 scales almost linearly but on SPS and queue, mnemosyne does not."
     )
     return [Figure(f"figure-6-{setting.slug}", "Figure 6: scaling", plot, caption)]

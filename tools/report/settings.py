@@ -80,6 +80,11 @@ class Setting:
         return "-".join(slug_of(part) for part in [*parts, *self.details])
 
     @property
+    def is_the_papers(self):
+        """Whether the paper measured such: its mix, on its workloads, in persistent memory."""
+        return self.mix == PAPER and not self.own and self.memory != "file"
+
+    @property
     def unit(self):
         return "cores" if self.environment == "simulated" else "threads"
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import paper
 import results as data
 from schema import PROBED
-from settings import PAPER
 
 
 @dataclass
@@ -83,31 +82,60 @@ def probes(setting, rows):
                  " ".join([note, *(f"{reason}." for reason in sorted(reasons))]))  # fmt: skip
 
 
-def stated(setting, statement):
-    """What the paper states of its own mix."""
-    if statement is None or setting.mix != PAPER:
-        return ["–", "–"]
+def of_all_five(ours):
+    return set(ours) == set(data.WORKLOADS)
+
+
+def stated(setting, ours, statement):
+    """What the paper states of its five workloads, as cells beside our ratios of them; None if it
+    states nothing, or not all of them ran."""
+    if statement is None or not setting.is_the_papers or not of_all_five(ours):
+        return None
     low, high, average = statement
     return [f"{low:.2f} to {high:.2f} ×", f"{average:.2f} ×"]
 
 
-def comparison(setting, rows):
-    """sp3 over every other system: by workload, the geometric mean, and what the paper states."""
+def ratio_table(title, head, workloads, lines, note=""):
+    """A line for each (cells before, our ratios by workload, what stated() says), or None without
+    lines. The paper's averages are arithmetic, so where it states any our arithmetic means stand
+    beside them; else nothing is said of it."""
+    if not lines:
+        return None
+    quoted = any(said for _, _, said in lines)
     body = []
+    for before, ours, said in lines:
+        cells = [ratio(ours.get(workload)) for workload in workloads]
+        cells.append(ratio(data.geometric_mean(ours.values())))
+        if quoted:
+            mean = sum(ours.values()) / len(ours) if of_all_five(ours) else None
+            cells += [ratio(mean), *(said or ["–", "–"])]
+        body.append(before + cells)
+    head = head + [data.workload_title(workload) for workload in workloads] + ["geometric mean"]
+    head += ["arithmetic mean", "the paper: range", "average"] if quoted else []
+    return Table(title, head, body, note if quoted else "")
+
+
+def comparison_lines(setting, rows):
+    """sp3 over every other system, as ratio_table() has them."""
+    lines = []
     for threads in data.thread_counts(rows):
         for other in data.systems_in(rows):
             ours = data.ratios(rows, "sp3", other, threads) if other != "sp3" else {}
-            if not ours:
-                continue
-            body.append(
-                [str(threads), other]
-                + [ratio(ours.get(workload)) for workload in data.workloads_in(rows)]
-                + [ratio(data.geometric_mean(ours.values()))]
-                + stated(setting, paper.SP3_OVER.get((threads, other)))
-            )
-    head = [setting.unit, "sp3 over"] + [data.workload_title(w) for w in data.workloads_in(rows)]
-    head += ["geometric mean", "the paper: range", "average"]
-    return Table("sp3 over the others", head, body, paper.SETUP) if body else None
+            if ours:
+                said = stated(setting, ours, paper.SP3_OVER.get((threads, other)))
+                lines.append(([str(threads), other], ours, said))
+    return lines
+
+
+def quotes_ratios(setting, rows):
+    """Whether comparison() has anything that the paper states."""
+    return any(said for _, _, said in comparison_lines(setting, rows))
+
+
+def comparison(setting, rows):
+    """sp3 over every other system: by workload, the means, and what the paper states."""
+    return ratio_table("sp3 over the others", [setting.unit, "sp3 over"], data.workloads_in(rows),
+                       comparison_lines(setting, rows), paper.SETUP)  # fmt: skip
 
 
 def scaling(setting, rows):
@@ -116,20 +144,14 @@ def scaling(setting, rows):
     if len(threads) < 2:
         return None
     high = 16 if 16 in threads else threads[-1]
-    body = []
+    lines = []
     for system in data.systems_in(rows):
         ours = data.scaling(rows, system, threads[0], high)
-        if not ours:
-            continue
-        body.append(
-            [system]
-            + [ratio(ours.get(workload)) for workload in data.workloads_in(rows)]
-            + [ratio(data.geometric_mean(ours.values()))]
-            + stated(setting, paper.SCALING_16.get(system) if (threads[0], high) == (1, 16) else None)
-        )
-    head = ["system"] + [data.workload_title(w) for w in data.workloads_in(rows)]
-    head += ["geometric mean", "the paper: range", "average"]
-    return Table(f"{setting.several(high)} over {threads[0]}", head, body) if body else None
+        if ours:
+            statement = paper.SCALING_16.get(system) if (threads[0], high) == (1, 16) else None
+            lines.append(([system], ours, stated(setting, ours, statement)))
+    title = f"{setting.several(high)} over {threads[0]}"
+    return ratio_table(title, ["system"], data.workloads_in(rows), lines)
 
 
 def lock_counts(rows):
