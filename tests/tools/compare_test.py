@@ -129,7 +129,7 @@ class CompareTest(CommandTest):
                               (lambda found: found["rows"][3].pop("spread"), "row 3 has no spread"),
                               (lambda found: found["runs"].update({run: 1}), "is no object"),
                               (no_seed, "has no seed"), (no_run, "has no section"),
-                              (a_text, "has another throughput_tx_per_s")):
+                              (a_text, "has throughput_tx_per_s of another type")):
             self.change_results(change)
             damaged = self.results()
             said = self.complaint(*self.COMPARE, code=USAGE)
@@ -137,6 +137,32 @@ class CompareTest(CommandTest):
             self.assertIn(named, said)
             self.assertEqual(self.results(), damaged)
             self.change_results(lambda found: (found.clear(), found.update(before)))
+
+    def test_every_member_that_rows_are_made_of_has_its_type(self):
+        command = ("compare", "--results", "results.json", "--section", "emulated", "--system",
+                   "sp3", "--workload", "sps", "--threads", "1", "--operations", "100",
+                   "--entries", "100", "--repeat", "1")
+        self.sp3(*command)
+        before = self.results()
+        run, = before["runs"]
+
+        def refuses(change, what, member):
+            self.change_results(change)
+            said = self.complaint(*command, code=USAGE)
+            self.assertIn(f"results.json: is damaged: {what} has ", said)
+            self.assertIn(f" {member}", said)
+            self.change_results(lambda found: found.update(before))
+
+        for member, value in before["runs"][run].items():
+            others = [1.5 if isinstance(value, (str, bool)) else "x", None]
+            for other in others if value is not None else [{}]:
+                with self.subTest(member=member, other=other):
+                    refuses(lambda found: found["runs"][run].update({member: other}),
+                            f"the run '{run}'", member)
+        for member in ("throughputs", "repeat", "spread", "commit", "machine"):
+            refuses(lambda found: found["rows"][0].update({member: None}), "row 0", member)
+        self.sp3(*command)
+        self.assertEqual(self.results(), before)
 
     def test_rows_are_made_of_the_runs(self):
         self.sp3(*self.COMPARE)

@@ -7,7 +7,6 @@
 #include <ctime>
 #include <fstream>
 #include <map>
-#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -19,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "tools/command.h"
+#include "tools/compare/members.h"
 #include "workloads/scratch_file.h"
 
 namespace sp3::tools {
@@ -43,70 +43,6 @@ bool is_result(const nlohmann::json& found) {
       fmt::format("{}: is damaged: {}; name another file, or remove it", path.string(), what));
 }
 
-struct Member {
-  const char* name;
-  bool (nlohmann::json::*holds)() const noexcept;
-  bool may_be_null = false;
-};
-constexpr auto kText = &nlohmann::json::is_string;
-constexpr auto kNumber = &nlohmann::json::is_number;
-constexpr auto kWhole = &nlohmann::json::is_number_unsigned;
-
-// What tables are printed from, and rows made of.
-constexpr Member kOfTransactions[] = {{"section", kText},
-                                      {"workload", kText},
-                                      {"system", kText},
-                                      {"threads", kWhole},
-                                      {"seed", kWhole},
-                                      {"latency_ns", kWhole},
-                                      {"latency_model", kText},
-                                      {"flush_cost_ns", kNumber},
-                                      {"throughput_tx_per_s", kNumber},
-                                      {"abort_ratio", kNumber},
-                                      {"fences_per_tx", kNumber},
-                                      {"lines_per_tx", kNumber},
-                                      {"latency_p50_ns", kNumber, true},
-                                      {"latency_p99_ns", kNumber, true},
-                                      {"latency_max_ns", kNumber, true}};
-constexpr Member kOfRecoveries[] = {{"section", kText},
-                                    {"workload", kText},
-                                    {"strategy", kText},
-                                    {"threads", kWhole},
-                                    {"log_bytes", kWhole},
-                                    {"replayed", kWhole},
-                                    {"memory_peak_bytes", kWhole},
-                                    {"recovery_seconds", kNumber},
-                                    {"spread", kNumber},
-                                    {"scan_seconds", kNumber},
-                                    {"cut_seconds", kNumber},
-                                    {"order_seconds", kNumber},
-                                    {"replay_seconds", kNumber},
-                                    {"flush_seconds", kNumber},
-                                    {"cpu_seconds", kNumber},
-                                    {"bytes_per_s", kNumber}};
-
-// What of the members is missing or of another type; empty if nothing is.
-std::string what_is_wrong(const nlohmann::json& found, std::span<const Member> members) {
-  if (!found.is_object()) return "is no object";
-  for (const Member& member : members) {
-    const auto value = found.find(member.name);
-    if (value == found.end()) return fmt::format("has no {}", member.name);
-    if (member.may_be_null && value->is_null()) continue;
-    if (!((*value).*member.holds)()) return fmt::format("has another {}", member.name);
-  }
-  return {};
-}
-
-std::string what_is_wrong_with_row(const nlohmann::json& row) {
-  constexpr Member kSpread[] = {{"spread", kNumber}};
-  if (row.is_object() && row.contains("recovery_seconds")) return what_is_wrong(row, kOfRecoveries);
-  const std::string wrong = what_is_wrong(row, kOfTransactions);
-  return wrong.empty() ? what_is_wrong(row, kSpread) : wrong;
-}
-
-// Runs of cells have a repetition; those of programs are no more than a number of rows.
-bool is_of_program(const std::string& name) { return name.find('#') == std::string::npos; }
-
 void check_members(const std::filesystem::path& path, const nlohmann::json& found) {
   std::size_t number = 0;
   for (const nlohmann::json& row : found.at("rows")) {
@@ -114,10 +50,8 @@ void check_members(const std::filesystem::path& path, const nlohmann::json& foun
     if (!wrong.empty()) refuse_damage(path, fmt::format("row {} {}", number, wrong));
     ++number;
   }
-  constexpr Member kRows[] = {{"rows", kWhole}};
   for (const auto& [name, run] : found.at("runs").items()) {
-    const std::string wrong =
-        is_of_program(name) ? what_is_wrong(run, kRows) : what_is_wrong(run, kOfTransactions);
+    const std::string wrong = what_is_wrong_with_run(name, run);
     if (!wrong.empty()) refuse_damage(path, fmt::format("the run '{}' {}", name, wrong));
   }
 }
