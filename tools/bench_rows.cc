@@ -17,6 +17,7 @@
 #include "emu/clock.h"
 #include "tools/command.h"
 #include "tools/median.h"
+#include "tools/print_to.h"
 #include "workloads/machine.h"
 
 namespace sp3::tools {
@@ -69,9 +70,9 @@ void print_new_orders(std::FILE* out, const Plan& plan) {
   for (const Cell& cell : plan.cells) {
     if (cell.spec.kind != workloads::WorkloadKind::tpcc) continue;
     const RunResult& result = median_of_sorted(cell.results);
-    fmt::print(out, "{:<10} {:>7} {:<10} {:.0f} new-orders/s, warehouses: {}\n",
-               workloads::to_string(cell.spec.kind), cell.run.threads, cell.system,
-               result.new_orders_per_s(), cell.spec.warehouses);
+    print_to(out, "{:<10} {:>7} {:<10} {:.0f} new-orders/s, warehouses: {}\n",
+             workloads::to_string(cell.spec.kind), cell.run.threads, cell.system,
+             result.new_orders_per_s(), cell.spec.warehouses);
   }
 }
 
@@ -90,10 +91,10 @@ void print_probed(std::FILE* out, const Plan& plan) {
       }
     }
     if (counts.empty()) continue;
-    fmt::print(out, "{:<10} {:>7} {:<10} per transaction:{}\n", name_of(cell.spec),
-               cell.run.threads, cell.system, counts);
+    print_to(out, "{:<10} {:>7} {:<10} per transaction:{}\n", name_of(cell.spec), cell.run.threads,
+             cell.system, counts);
   }
-  for (const std::string& note : notes) fmt::print(out, "{}\n", note);
+  for (const std::string& note : notes) print_to(out, "{}\n", note);
 }
 
 }  // namespace
@@ -325,15 +326,15 @@ void print_rows(std::FILE* out, const nlohmann::json& rows) {
   };
   std::size_t width = 10;
   for (const nlohmann::json& row : rows) width = std::max(width, name(row).size());
-  fmt::print(out, "{:<{}} {:>7} {:<10} {:>10} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
-             "workload", width, "threads", "system", "ktx/s", "spread", "aborts/tx", "fences/wr",
-             "lines/wr", "p50 ns", "p99 ns", "max ns");
+  print_to(out, "{:<{}} {:>7} {:<10} {:>10} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
+           "workload", width, "threads", "system", "ktx/s", "spread", "aborts/tx", "fences/wr",
+           "lines/wr", "p50 ns", "p99 ns", "max ns");
   for (const nlohmann::json& row : rows) {
     const auto number = [&](const char* member) { return row.at(member).get<double>(); };
     const auto latency = [&](const char* member) {
       return row.at(member).is_null() ? "-" : fmt::format("{:.0f}", number(member));
     };
-    fmt::print(
+    print_to(
         out,
         "{:<{}} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10} {:>10} {:>10}\n",
         name(row), width, row.at("threads").get<unsigned>(), row.at("system").get<std::string>(),
@@ -345,22 +346,22 @@ void print_rows(std::FILE* out, const nlohmann::json& rows) {
 
 void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
   const Cell& any = plan.cells.front();
-  fmt::print(out, "{}; {} memory, {} flush, {}\n", describe_size(telling_spec(plan)),
-             to_string(any.options.pool.memory), to_string(flush.instruction),
-             describe(any.options.pool.latency));
-  fmt::print(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n",
-             flush.nanoseconds, any.spec.seed, any.results.size());
+  print_to(out, "{}; {} memory, {} flush, {}\n", describe_size(telling_spec(plan)),
+           to_string(any.options.pool.memory), to_string(flush.instruction),
+           describe(any.options.pool.latency));
+  print_to(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n",
+           flush.nanoseconds, any.spec.seed, any.results.size());
   if (!any.results.front().clocks_agree) {
-    fmt::print(out, "the clocks of the cores are not known to agree: who reads much pays for it\n");
+    print_to(out, "the clocks of the cores are not known to agree: who reads much pays for it\n");
   }
-  fmt::print(out, "\n");
+  print_to(out, "\n");
   nlohmann::json rows = nlohmann::json::array();
   for (const Cell& cell : plan.cells) rows.push_back(row_json(cell, flush, {}));
   print_rows(out, rows);
   print_new_orders(out, plan);
   print_probed(out, plan);
-  for (const std::string& reason : plan.skipped) fmt::print(out, "skipped: {}\n", reason);
-  for (const std::string& reason : plan.failed.lines()) fmt::print(out, "failed: {}\n", reason);
+  for (const std::string& reason : plan.skipped) print_to(out, "skipped: {}\n", reason);
+  for (const std::string& reason : plan.failed.lines()) print_to(out, "failed: {}\n", reason);
 }
 
 }  // namespace sp3::tools

@@ -10,12 +10,14 @@
 #include <limits>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sp3/error.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include "pool/format.h"
+#include "tools/print_to.h"
 #include "workloads/workload.h"
 
 namespace sp3::tools {
@@ -65,6 +67,16 @@ std::string output_problem(const std::string& file) {
   return magic == pool::kMagic ? file + ": is a pool, and would be overwritten" : std::string();
 }
 
+// A pool opened as one that is closed would be printed over. What is opened for reading only takes
+// nothing, so that whoever prints notices the loss.
+void keep_standard_descriptors() {
+  int descriptor = 0;
+  do {
+    descriptor = ::open("/dev/null", O_RDONLY);
+  } while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+  if (descriptor > STDERR_FILENO) ::close(descriptor);
+}
+
 // Whether the last command that was named, or the program itself, needs a subcommand.
 bool lacks_command(const CLI::App& app) {
   const std::vector<CLI::App*> named = app.get_subcommands();
@@ -72,7 +84,7 @@ bool lacks_command(const CLI::App& app) {
 }
 
 int fail(int code, const char* what) {
-  fmt::print(stderr, "sp3: {}\n", what);
+  print_to(stderr, "sp3: {}\n", what);
   return code;
 }
 
@@ -104,6 +116,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
 }  // namespace
 
 int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
+  keep_standard_descriptors();
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("sp3: {} (see --help)\n", message_of(error));
   });
@@ -139,8 +152,8 @@ void require_output() {
 
 void print_damage(std::FILE* to, const std::string& before, const std::vector<Damage>& damage,
                   std::uint64_t more_damage) {
-  for (const Damage& d : damage) fmt::print(to, "{}at {}: {}\n", before, d.offset, d.what);
-  if (more_damage != 0) fmt::print(to, "{}... and {} more\n", before, more_damage);
+  for (const Damage& d : damage) print_to(to, "{}at {}: {}\n", before, d.offset, d.what);
+  if (more_damage != 0) print_to(to, "{}... and {} more\n", before, more_damage);
 }
 
 std::uint64_t parse_size(const std::string& text) {

@@ -18,6 +18,7 @@
 #include "tools/failures.h"
 #include "tools/lockbench/run.h"
 #include "tools/median.h"
+#include "tools/print_to.h"
 #include "tools/progress_bar.h"
 #include "tools/repeats.h"
 #include "workloads/machine.h"
@@ -278,32 +279,31 @@ std::string point_name(const LockRun& run) {
 
 void print_table(std::FILE* out, const std::vector<Row>& rows, bool instructions) {
   const auto print_name = [&](const Row& row) {
-    fmt::print(out, "{:<12} {:<14} {:>7} {:<14}", to_string(row.run.workload), point_name(row.run),
-               row.run.threads, row.run.lock);
+    print_to(out, "{:<12} {:<14} {:>7} {:<14}", to_string(row.run.workload), point_name(row.run),
+             row.run.threads, row.run.lock);
   };
-  fmt::print(out, "{:<12} {:<14} {:>7} {:<14}", "workload", "", "threads", "lock");
+  print_to(out, "{:<12} {:<14} {:>7} {:<14}", "workload", "", "threads", "lock");
   if (instructions) {
-    fmt::print(out, " {:>14}\n", "instructions");
+    print_to(out, " {:>14}\n", "instructions");
     for (const Row& row : rows) {
       print_name(row);
-      fmt::print(out, " {:>14}\n",
-                 std::isnan(row.instructions) ? "-" : fmt::format("{:.0f}", row.instructions));
+      print_to(out, " {:>14}\n",
+               std::isnan(row.instructions) ? "-" : fmt::format("{:.0f}", row.instructions));
     }
     return;
   }
-  fmt::print(out, " {:>10} {:>7} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "kpairs/s", "spread", "ns/pair",
-             "p50 ns", "p99 ns", "fairness", "bytes/held");
+  print_to(out, " {:>10} {:>7} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "kpairs/s", "spread", "ns/pair",
+           "p50 ns", "p99 ns", "fairness", "bytes/held");
   for (const Row& row : rows) {
     const LockResult& r = median(row);
     const auto ns = [&](double fraction) {
       return is_timed(r) ? fmt::format("{:.0f}", latency_ns(r, fraction)) : "-";
     };
     print_name(row);
-    fmt::print(out, " {:>10.0f} {:>6.1f}% {:>9.1f} {:>9} {:>9} {:>9.2f} {:>10}\n",
-               r.pairs_per_s() / 1000, spread(row) * 100,
-               1e9 * row.run.threads / std::max(r.pairs_per_s(), 1.0), ns(0.5), ns(0.99),
-               r.fairness,
-               row.run.held != 0 ? fmt::format("{:.0f}", r.memory_per_held_bytes) : "-");
+    print_to(out, " {:>10.0f} {:>6.1f}% {:>9.1f} {:>9} {:>9} {:>9.2f} {:>10}\n",
+             r.pairs_per_s() / 1000, spread(row) * 100,
+             1e9 * row.run.threads / std::max(r.pairs_per_s(), 1.0), ns(0.5), ns(0.99), r.fairness,
+             row.run.held != 0 ? fmt::format("{:.0f}", r.memory_per_held_bytes) : "-");
   }
 }
 
@@ -314,7 +314,7 @@ void set_skipped_aside(std::vector<Row>& rows, std::FILE* out) {
     if (!row.skipped.empty()) reasons.push_back(row.skipped);
   }
   if (!reasons.empty() && reasons.size() == rows.size()) throw UsageError(reasons.front());
-  for (const std::string& reason : reasons) fmt::print(out, "skipped: {}\n", reason);
+  for (const std::string& reason : reasons) print_to(out, "skipped: {}\n", reason);
   std::erase_if(rows, [](const Row& row) { return !row.skipped.empty(); });
 }
 
@@ -331,7 +331,7 @@ Failures set_failures_aside(std::vector<Row>& rows, std::FILE* out) {
   }
   failures.require_some_of(rows.size());
   std::erase_if(rows, [](const Row& row) { return row.failure != nullptr; });
-  for (const std::string& line : failures.lines()) fmt::print(out, "failed: {}\n", line);
+  for (const std::string& line : failures.lines()) print_to(out, "failed: {}\n", line);
   return failures;
 }
 

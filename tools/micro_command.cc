@@ -13,6 +13,7 @@
 #include "tools/bench_options.h"
 #include "tools/bench_run.h"
 #include "tools/command.h"
+#include "tools/print_to.h"
 #include "tools/repeats.h"
 #include "workloads/machine.h"
 #include "workloads/runner.h"
@@ -74,7 +75,7 @@ int run(MicroArguments a) {
 
   std::FILE* out = a.json == "-" ? stderr : stdout;
   for (const MicroRow& row : rows) {
-    fmt::print(out, "{:<28} {:>14.2f} {:<9} {}\n", row.name, row.value, row.unit, row.note);
+    print_to(out, "{:<28} {:>14.2f} {:<9} {}\n", row.name, row.value, row.unit, row.note);
   }
   if (!a.json.empty()) write_output(a.json, to_json_rows(rows, options).dump(2) + "\n");
   return kOk;

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include <fmt/format.h>
 #include <unistd.h>
+
+#include "tools/print_to.h"
 
 namespace sp3::tools {
 
@@ -24,14 +25,14 @@ void ProgressBar::show(std::string_view label, std::uint64_t done, std::uint64_t
   const double share =
       total == 0 ? 1.0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const auto full = static_cast<std::size_t>(share * kWidth);
-  fmt::print(stderr, "\r\033[K{:<28} [{:#<{}}{:<{}}] {:3.0f} %", label, "", full, "", kWidth - full,
-             share * 100);
+  print_to(stderr, "\r\033[K{:<28} [{:#<{}}{:<{}}] {:3.0f} %", label, "", full, "", kWidth - full,
+           share * 100);
   std::fflush(stderr);
 }
 
 void ProgressBar::clear() {
   if (!drawn_) return;
-  fmt::print(stderr, "\r\033[K");
+  print_to(stderr, "\r\033[K");
   std::fflush(stderr);
   drawn_ = false;
 }

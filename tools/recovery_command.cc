@@ -22,6 +22,7 @@
 #include "tools/command.h"
 #include "tools/failures.h"
 #include "tools/median.h"
+#include "tools/print_to.h"
 #include "tools/progress_bar.h"
 #include "tools/recovery/crashed_pool.h"
 #include "tools/recovery/log_writer.h"
@@ -247,10 +248,10 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::j
 void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
   const LogPlan& plan = log.plan;
   const RecoveryReport& report = median_of_sorted(log.cells.front().runs).report;
-  fmt::print(out, "{}, {}; {} memory, {}; seed {}\n", workloads::to_string(plan.spec.kind),
-             describe_size(plan.spec), to_string(plan.system.pool.memory),
-             describe(plan.system.pool.latency), plan.spec.seed);
-  fmt::print(
+  print_to(out, "{}, {}; {} memory, {}; seed {}\n", workloads::to_string(plan.spec.kind),
+           describe_size(plan.spec), to_string(plan.system.pool.memory),
+           describe(plan.system.pool.latency), plan.spec.seed);
+  print_to(
       out, "{} threads wrote {} of log in {:.2f} s{}; {} records, {} dropped, {} dependencies\n",
       plan.writers, format_size(report.bytes_scanned), log.written.seconds,
       plan.milliseconds == 0
@@ -260,7 +261,7 @@ void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
                 log.written.log_bytes >= plan.most_bytes ? ", ended earlier by --log-bytes" : ""),
       report.records, report.dropped, report.dependencies);
   print_recoveries(out, rows);
-  fmt::print(out, "\n");
+  print_to(out, "\n");
 }
 
 int run(const RecoveryArguments& a) {
@@ -278,7 +279,7 @@ int run(const RecoveryArguments& a) {
       measure(log, a);
     } catch (const std::exception&) {
       failures.add(log_name(log.plan), std::current_exception());
-      fmt::print(out, "failed: {}\n\n", failures.lines().back());
+      print_to(out, "failed: {}\n\n", failures.lines().back());
       continue;
     }
     nlohmann::json some = nlohmann::json::array();

@@ -40,6 +40,16 @@ class BenchTest(CommandTest):
             with self.subTest(arguments=arguments):
                 self.assertIn(said, self.complaint(*arguments, code=USAGE))
 
+    def test_rows_arrive_where_the_table_cannot(self):
+        for command in (["bench", "--workload", "sps", "--entries", "100", "--operations", "50", "--repeat", "1"],
+                        ["lockbench", "--pairs", "20", "--repeat", "1"], ["micro", "--empty", "--repeat", "1"],
+                        ["recovery-bench", "--log-bytes", "1M", "--entries", "100", "--repeat", "1"]):
+            for redirection in ("2>/dev/full", "2>&-"):
+                with self.subTest(command=command, redirection=redirection):
+                    result = self.redirected(redirection, *command, "--json", "-")
+                    self.assertEqual(result.returncode, OK)
+                    self.assertGreater(len(json.loads(result.stdout)), 0)
+
     def test_recovery_of_a_log_that_nobody_writes_is_an_error(self):
         for more in ([], ["--checkpoint-ms", "20"]):
             result = self.sp3("recovery-bench", "--workload", "hashtable", "--insert-ratio", "0", "--entries", "100",

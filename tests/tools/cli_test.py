@@ -43,6 +43,13 @@ class CliTest(CommandTest):
         self.assertEqual(told.returncode, ERROR)
         self.assertIn("could not be written", told.stderr)
 
+    def test_errors_that_nobody_gets_end_with_the_same_codes(self):
+        for redirection in ("2>/dev/full", "2>&-"):
+            for arguments, code in ((["pool", "info", "nope"], ERROR), (["paint"], USAGE),
+                                    (["pool", "create", self.pool, "--size", "1"], USAGE)):
+                with self.subTest(redirection=redirection, arguments=arguments):
+                    self.assertEqual(self.redirected(redirection, *arguments).returncode, code)
+
     def test_a_report_of_no_rows_is_a_mistake(self):
         empty = os.path.join(self.directory.name, "empty.json")
         with open(empty, "w") as out:
@@ -113,12 +120,12 @@ class CliTest(CommandTest):
 
     def test_losses_are_told_before_they_are_final(self):
         pool, content = self.damaged_pool()
-        with open("/dev/full", "wb") as full:
-            result = subprocess.run([self.SP3, "pool", "recover", "--accept-loss", pool], stdout=full,
-                                    stderr=subprocess.PIPE, check=False)
-        self.assertEqual(result.returncode, ERROR)
-        with open(pool, "rb") as file:
-            self.assertTrue(file.read() == content, "it was written to")
+        # Where it is closed the pool's file must not take its number, and what is printed.
+        for redirection in (">/dev/full", ">&-", ">&- 2>&-"):
+            result = self.redirected(redirection, "pool", "recover", "--accept-loss", pool)
+            self.assertEqual(result.returncode, ERROR)
+            with open(pool, "rb") as file:
+                self.assertTrue(file.read() == content, f"{redirection}: it was written to")
         self.assertIn("lost  ", self.sp3("pool", "recover", "--accept-loss", pool, code=FOUND).stdout)
         self.sp3("pool", "check", pool)
 

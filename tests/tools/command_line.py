@@ -57,6 +57,12 @@ class CommandTest(unittest.TestCase):
                          f"sp3 {' '.join(arguments)}\n{result.stdout}{result.stderr}")
         return result
 
+    def redirected(self, redirection, *arguments):
+        """Runs it with that redirection of a shell's; what it has come to."""
+        return subprocess.run(["sh", "-c", f'exec "$0" "$@" {redirection}', self.SP3, *arguments],
+                              capture_output=True, text=True, timeout=240, check=False,
+                              cwd=self.directory.name)
+
     def end_while_it_has_a_pool(self, signal_number, *arguments):
         """Ends a command by a signal once it has made a pool; what it leaves of its pools."""
 

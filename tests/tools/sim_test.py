@@ -198,6 +198,11 @@ class SimTest(CommandTest):
             self.assertEqual(first.count(option), 1, option)
             self.assertEqual(first[first.index(option) + 1], value, option)
 
+    def test_rows_arrive_where_the_table_cannot(self):
+        result = self.redirected("2>/dev/full", "sim", "--workload", "sps", "--system", "sp3", "--cores", "1",
+                                 "--operations", "100", "--entries", "100", "--json", "-")
+        self.assertEqual((result.returncode, len(json.loads(result.stdout))), (0, 1))
+
     def test_a_validation_follows_no_link_and_leaves_no_file(self):
         there = set(glob.glob("/tmp/sp3-sim-*"))
         # A link of the name that the native program's parent could choose leads to a file of ours.

@@ -19,6 +19,7 @@
 #include "tools/command.h"
 #include "tools/micro.h"
 #include "tools/micro_runtime.h"
+#include "tools/print_to.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/calibrate.h"
 
@@ -182,13 +183,13 @@ int run_calibration(const SimArguments& a) {
   costs.costs = costs_from(measured);
   const Measured simulated = simulate(costs.costs, FlushInstruction::automatic);
   std::FILE* const out = a.json == "-" ? stderr : stdout;
-  fmt::print(out, "{:<12} {:>10} {:>10}\n", "", "native ns", "simulated");
+  print_to(out, "{:<12} {:>10} {:>10}\n", "", "native ns", "simulated");
   for (const char* name : {"read_1", "read_8", "write_1", "write_8", "durable_1", "durable_8"}) {
-    fmt::print(out, "{:<12} {:>10.1f} {:>10.1f}\n", name, at(measured, name), at(simulated, name));
+    print_to(out, "{:<12} {:>10.1f} {:>10.1f}\n", name, at(measured, name), at(simulated, name));
   }
   const nlohmann::json json = {
       {"machine", costs.machine}, {"costs_ns", to_json(costs.costs)}, {"measured_ns", measured}};
-  fmt::print(out, "{}\n", json["costs_ns"].dump(2));
+  print_to(out, "{}\n", json["costs_ns"].dump(2));
   if (!a.json.empty()) write_output(a.json, json.dump(2) + "\n");
   return kOk;
 }

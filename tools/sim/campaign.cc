@@ -16,6 +16,7 @@
 
 #include "sim/describe.h"
 #include "tools/command.h"
+#include "tools/print_to.h"
 #include "tools/progress_bar.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/case_options.h"
@@ -110,7 +111,7 @@ class Report {
     constexpr std::chrono::seconds kEvery{30};
     if (terminal_ || Clock::now() - last_ < kEvery) return;
     last_ = Clock::now();
-    fmt::print(stderr, "{:3.0f} %: {}\n", share * 100, text);
+    print_to(stderr, "{:3.0f} %: {}\n", share * 100, text);
   }
   void clear() { progress_.clear(); }
 
@@ -181,15 +182,15 @@ int run_campaign(const SimArguments& a) {
   }
   report.clear();
   std::FILE* const out = a.json == "-" ? stderr : stdout;
-  fmt::print(out, "{}\n", summary(state));
+  print_to(out, "{}\n", summary(state));
   if (state.violation) {
-    fmt::print(out, "VIOLATION at seed {}: {}\n  {}\nto replay it: {}\n", state.violation->seed,
-               state.violation->what, state.violation->where,
-               replay_command(state.violation->seed, a));
+    print_to(out, "VIOLATION at seed {}: {}\n  {}\nto replay it: {}\n", state.violation->seed,
+             state.violation->what, state.violation->where,
+             replay_command(state.violation->seed, a));
   } else {
-    fmt::print(out, "0 violations\n");
+    print_to(out, "0 violations\n");
     if (const std::string text = how_to_go_on(goal, state); !text.empty()) {
-      fmt::print(out, "{}\n", text);
+      print_to(out, "{}\n", text);
     }
   }
   if (!a.json.empty()) write_output(a.json, state_json(state, goal).dump(2) + "\n");

@@ -10,6 +10,7 @@
 #include "pool/layout.h"
 #include "sim/describe.h"
 #include "tools/command.h"
+#include "tools/print_to.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/case_options.h"
 #include "tools/sim/on_abort.h"
@@ -58,18 +59,18 @@ int run_replay(const SimArguments& a) {
   const PrintOnAbort print(trace.text());
   const bool wants_history = !a.history.empty();
   std::FILE* const out = a.history == "-" ? stderr : stdout;
-  fmt::print(out, "{}\n", c.describe());
+  print_to(out, "{}\n", c.describe());
   std::fflush(out);
   const SeedRun run =
       wants_history ? run_long_program(seed, a, &trace) : run_seed(seed, a, true, &trace);
   if (wants_history) write_output(a.history, oracle::to_json(trace.history()));
-  if (run.violation || a.trace) fmt::print(out, "{}", trace.text());
+  if (run.violation || a.trace) print_to(out, "{}", trace.text());
   if (run.violation) {
-    fmt::print(out, "VIOLATION: {}\n  {}\n", run.violation->what, run.violation->where);
+    print_to(out, "VIOLATION: {}\n  {}\n", run.violation->what, run.violation->where);
     return kFound;
   }
-  fmt::print(out, "clean: no violation at {} points; {}\n", run.counts.points,
-             sim::describe(run.counts));
+  print_to(out, "clean: no violation at {} points; {}\n", run.counts.points,
+           sim::describe(run.counts));
   return kOk;
 }
 

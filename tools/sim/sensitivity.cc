@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/command.h"
+#include "tools/print_to.h"
 #include "tools/progress_bar.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/timed.h"
@@ -129,15 +130,15 @@ class Swing {
 };
 
 void print_heading(std::FILE* out) {
-  fmt::print(out, "{:<10} {:>7} {:>15} {:>9} {:>15}  {}\n", "workload", "gain", "between",
-             "speed-up", "between", "the order of systems");
+  print_to(out, "{:<10} {:>7} {:>15} {:>9} {:>15}  {}\n", "workload", "gain", "between", "speed-up",
+           "between", "the order of systems");
 }
 
 void print_row(std::FILE* out, workloads::WorkloadKind kind, const Swing& gain,
                const Swing& speedup, const std::string& changed) {
-  fmt::print(out, "{:<10} {:>7.2f} {:>7.2f} {:>7.2f} {:>9.2f} {:>7.2f} {:>7.2f}  {}\n",
-             workloads::to_string(kind), gain.base(), gain.low(), gain.high(), speedup.base(),
-             speedup.low(), speedup.high(), changed.empty() ? "stays" : "changes with" + changed);
+  print_to(out, "{:<10} {:>7.2f} {:>7.2f} {:>7.2f} {:>9.2f} {:>7.2f} {:>7.2f}  {}\n",
+           workloads::to_string(kind), gain.base(), gain.low(), gain.high(), speedup.base(),
+           speedup.low(), speedup.high(), changed.empty() ? "stays" : "changes with" + changed);
   std::fflush(out);
 }
 
@@ -190,7 +191,7 @@ int run_sensitivity(const SimArguments& a) {
     progress.clear();
     print_row(out, q.kind, gain, speedup, changed);
   }
-  for (const std::string& reason : skipped) fmt::print(out, "skipped: {}\n", reason);
+  for (const std::string& reason : skipped) print_to(out, "skipped: {}\n", reason);
   if (!a.json.empty()) write_output(a.json, json.dump(2) + "\n");
   return kOk;
 }

@@ -11,6 +11,7 @@
 
 #include "emu/sim/random.h"
 #include "tools/command.h"
+#include "tools/print_to.h"
 #include "tools/progress_bar.h"
 #include "tools/repeats.h"
 #include "tools/sim/arguments.h"
@@ -99,7 +100,7 @@ int run_timed_command(const SimArguments& a) {
   set_failures_aside(plan);
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   print_table(out, plan, flush);
-  fmt::print(out, "simulated at {:.0f} transactions a second\n", operations / wall);
+  print_to(out, "simulated at {:.0f} transactions a second\n", operations / wall);
   if (!a.json.empty()) write_output(a.json, rows.dump(2) + "\n");
   plan.failed.require_none_of(cells);
   return kOk;

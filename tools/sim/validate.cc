@@ -21,6 +21,7 @@
 
 #include "tools/command.h"
 #include "tools/median.h"
+#include "tools/print_to.h"
 #include "tools/program_rows.h"
 #include "tools/progress_bar.h"
 #include "tools/sim/arguments.h"
@@ -156,19 +157,19 @@ int run_validation(const SimArguments& a) {
   }
   progress.clear();
   std::FILE* const out = a.json == "-" ? stderr : stdout;
-  fmt::print(out, "{:<10} {:<8} {:>5} | {:>9} {:>9} | {:>9} {:>9} {:>7}\n", "", "", "", "native",
-             "simulated", "native", "simulated", "");
-  fmt::print(out, "{:<10} {:<8} {:>5} | {:>9} {:>9} | {:>9} {:>9} {:>7}\n", "workload", "system",
-             "cores", "ktx/s", "ktx/s", "mean ns", "mean ns", "ratio");
+  print_to(out, "{:<10} {:<8} {:>5} | {:>9} {:>9} | {:>9} {:>9} {:>7}\n", "", "", "", "native",
+           "simulated", "native", "simulated", "");
+  print_to(out, "{:<10} {:<8} {:>5} | {:>9} {:>9} | {:>9} {:>9} {:>7}\n", "workload", "system",
+           "cores", "ktx/s", "ktx/s", "mean ns", "mean ns", "ratio");
   std::size_t within = 0;
   nlohmann::json results = nlohmann::json::array();
   for (const Compared& cell : validation.cells()) {
     const double ratio = median(cell.ratio);
     within += ratio > 1 - kTolerated && ratio < 1 + kTolerated ? 1 : 0;
-    fmt::print(out, "{:<10} {:<8} {:>5} | {:>9.1f} {:>9.1f} | {:>9.0f} {:>9.0f} {:>7.2f}\n",
-               cell.workload, cell.system, cell.cores, median(cell.native_throughput) / 1000,
-               median(cell.simulated_throughput) / 1000, median(cell.native_ns),
-               median(cell.simulated_ns), ratio);
+    print_to(out, "{:<10} {:<8} {:>5} | {:>9.1f} {:>9.1f} | {:>9.0f} {:>9.0f} {:>7.2f}\n",
+             cell.workload, cell.system, cell.cores, median(cell.native_throughput) / 1000,
+             median(cell.simulated_throughput) / 1000, median(cell.native_ns),
+             median(cell.simulated_ns), ratio);
     results.push_back({{"workload", cell.workload},
                        {"system", cell.system},
                        {"cores", cell.cores},
@@ -180,7 +181,7 @@ int run_validation(const SimArguments& a) {
                        {"native_rounds_ns", cell.native_ns},
                        {"simulated_rounds_ns", cell.simulated_ns}});
   }
-  fmt::print(out, "{} of {} within 30 %\n", within, results.size());
+  print_to(out, "{} of {} within 30 %\n", within, results.size());
   if (!a.json.empty()) write_output(a.json, results.dump(2) + "\n");
   return kOk;
 }
