@@ -50,6 +50,14 @@ class BenchTest(CommandTest):
                     self.assertEqual(result.returncode, OK)
                     self.assertGreater(len(json.loads(result.stdout)), 0)
 
+    def test_recovery_of_a_log_that_stops_growing_is_an_error(self):
+        command = ("recovery-bench", "--workload", "queue", "--insert-ratio", "0", "--entries", "2000",
+                   "--log-bytes", "8M", "--repeat", "1", "--threads", "1")
+        said = self.complaint(*command, code=ERROR)
+        self.assertRegex(said, r"transactions of this workload wrote nothing to the log, which has \d+ bytes$")
+        # Where time ends it, it may.
+        self.sp3(*command, "--checkpoint-ms", "300")
+
     def test_recovery_of_a_log_that_nobody_writes_is_an_error(self):
         for more in ([], ["--checkpoint-ms", "20"]):
             result = self.sp3("recovery-bench", "--workload", "hashtable", "--insert-ratio", "0", "--entries", "100",

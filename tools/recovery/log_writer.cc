@@ -61,7 +61,9 @@ class Writer {
 
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) throw std::runtime_error(failure_);
-    if (bytes_.load(std::memory_order_relaxed) == 0) throw std::runtime_error(nothing_written());
+    if (bytes_.load(std::memory_order_relaxed) == 0) {
+      throw std::runtime_error(nothing_written(operations_.load(std::memory_order_relaxed)));
+    }
     if (system_->background().checkpoints != checkpoints) {
       throw std::runtime_error("a session found the log full and made a checkpoint");
     }
@@ -75,9 +77,17 @@ class Writer {
   static constexpr unsigned kBatch = 64;  // transactions between looks at what others wrote
   static constexpr std::uint64_t kPatience = 1'000'000;  // transactions without a byte of log
 
-  [[nodiscard]] std::string nothing_written() const {
-    return fmt::format("{} transactions of this workload wrote nothing to the log",
-                       operations_.load(std::memory_order_relaxed));
+  [[nodiscard]] std::string nothing_written(std::uint64_t operations) const {
+    const std::uint64_t bytes = bytes_.load(std::memory_order_relaxed);
+    const std::string before = bytes == 0 ? "" : fmt::format(", which has {} bytes", bytes);
+    return fmt::format("{} transactions of this workload wrote nothing to the log{}", operations,
+                       before);
+  }
+
+  // Where time ends a log, it may have stopped growing before.
+  [[nodiscard]] bool gives_up(std::uint64_t idle) const {
+    return idle >= kPatience &&
+           (plan_.milliseconds == 0 || bytes_.load(std::memory_order_relaxed) == 0);
   }
 
   // Of the log that a client has taken, at most.
@@ -97,18 +107,21 @@ class Writer {
       while (bytes_.load(std::memory_order_relaxed) < plan_.most_bytes) {
         for (unsigned i = 0; i < kBatch; ++i) client.execute(stream.next());
         const std::uint64_t now = taken(client);
-        bytes_.fetch_add(now - before, std::memory_order_relaxed);
-        operations_.fetch_add(kBatch, std::memory_order_relaxed);
-        before = now;
-        if (operations_.load(std::memory_order_relaxed) >= kPatience &&
-            bytes_.load(std::memory_order_relaxed) == 0) {
-          throw std::runtime_error(nothing_written());
+        // relaxed: a batch of another thread more or less.
+        const std::uint64_t done = operations_.fetch_add(kBatch, std::memory_order_relaxed);
+        if (now != before) {
+          bytes_.fetch_add(now - before, std::memory_order_relaxed);
+          grew_at_.store(done, std::memory_order_relaxed);
         }
+        before = now;
+        const std::uint64_t grew_at = grew_at_.load(std::memory_order_relaxed);
+        const std::uint64_t idle = done - std::min(done, grew_at);
+        if (gives_up(idle)) throw std::runtime_error(nothing_written(idle));
       }
       client.drain();
     } catch (const std::exception& error) {
       const std::lock_guard lock(mutex_);
-      failure_ = error.what();
+      if (failure_.empty()) failure_ = error.what();  // what follows may come of this one
       bytes_.store(plan_.most_bytes, std::memory_order_relaxed);
     }
     done_.fetch_add(1, std::memory_order_release);  // (1)
@@ -134,6 +147,7 @@ class Writer {
   std::vector<workloads::OperationStream> streams_;
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> operations_{0};
+  std::atomic<std::uint64_t> grew_at_{0};  // operations_ when bytes_ last did
   std::atomic<unsigned> done_{0};
   std::mutex mutex_;
   std::string failure_;
