@@ -88,6 +88,18 @@ int fail(int code, const char* what) {
   return code;
 }
 
+// What the libraries refuse they call by the member's name ("entry size: wanted ..."): here it is
+// the option's, where there is one.
+std::string with_option(const CLI::App& app, const std::string& text) {
+  const std::vector<CLI::App*> named = app.get_subcommands();
+  if (!named.empty()) return with_option(*named.back(), text);
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return text;
+  std::string option = "--" + text.substr(0, colon);
+  std::ranges::replace(option, ' ', '-');
+  return app.get_option_no_throw(option) == nullptr ? text : option + text.substr(colon);
+}
+
 // What is not a number, or more than the option's type holds, CLI11 "could not convert".
 std::string message_of(const CLI::Error& error) {
   std::string text = error.what();
@@ -137,7 +149,7 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
   } catch (const UsageError& error) {
     return fail(kUsage, error.what());
   } catch (const std::invalid_argument& error) {
-    return fail(kUsage, error.what());
+    return fail(kUsage, with_option(app, error.what()).c_str());
   } catch (const Error& error) {
     return fail(error.code() == ErrorCode::invalid_argument ? kUsage : kError, error.what());
   } catch (const std::exception& error) {

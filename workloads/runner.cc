@@ -34,7 +34,7 @@ void RunOptions::validate() const {
   }
   if (!(warmup_seconds >= 0 && warmup_seconds <= kMostSeconds)) {
     throw std::invalid_argument(
-        fmt::format("warm-up: wanted 0 to {} seconds, found {}", kMostSeconds, warmup_seconds));
+        fmt::format("warmup: wanted 0 to {} seconds, found {}", kMostSeconds, warmup_seconds));
   }
 }
 

@@ -64,11 +64,13 @@ void check_ratio(const char* member, double value) {
 }
 
 void check_ranges(const WorkloadSpec& spec) {
-  if (spec.range_least < 1 || spec.range_least > spec.range_most ||
-      spec.range_most > std::uint64_t{1} << 30) {
+  if (spec.range_most < 1 || spec.range_most > std::uint64_t{1} << 30) {
     throw std::invalid_argument(
-        fmt::format("range sizes: wanted 1 <= least <= most <= 1 GiB, found {} to {}",
-                    spec.range_least, spec.range_most));
+        fmt::format("range most: wanted 1 byte to 1 GiB, found {}", spec.range_most));
+  }
+  if (spec.range_least < 1 || spec.range_least > spec.range_most) {
+    throw std::invalid_argument(fmt::format("range least: wanted 1 to {}, the longest, found {}",
+                                            spec.range_most, spec.range_least));
   }
   if (!(spec.range_zipf >= 0.0 && spec.range_zipf < 1.0)) {
     throw std::invalid_argument(

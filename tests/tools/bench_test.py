@@ -40,6 +40,22 @@ class BenchTest(CommandTest):
             with self.subTest(arguments=arguments):
                 self.assertIn(said, self.complaint(*arguments, code=USAGE))
 
+    def test_mistakes_name_the_option_as_it_is_given(self):
+        for option, value, said in (
+            ("--workload", "heap", "wanted one of sps, queue, "), ("--system", "oracle", "wanted one of sp3, "),
+            ("--mix", "ycsb-g", "wanted paper, "), ("--zipf", "1", "wanted 0 <= theta < 1, found 1"),
+            ("--entries", "1", "wanted 2 to 2^32 - 1, found 1"), ("--entry-size", "100", "wanted one of 16, "),
+            ("--insert-ratio", "2", "wanted 0 to 1, found 2"), ("--fill", "-1", "wanted 0 to 1, found -1"),
+            ("--range-zipf", "1", "wanted 0 <= theta < 1"), ("--range-mix", "0:0:0", "wanted three shares"),
+            ("--range-least", "0", "wanted 1 to 1048576, the longest, found 0"),
+            ("--range-most", "0", "wanted 1 byte to 1 GiB, found 0"), ("--warehouses", "0", "wanted 1 to 1000, found 0"),
+            ("--warmup", "-1", "wanted 0 to 86400 seconds, found -1"),
+        ):
+            workload = [] if option in ("--workload", "--mix") else ["--workload", "hashtable,ranges,tpcc"]
+            with self.subTest(option=option):
+                told = self.complaint("bench", *workload, option, value, code=USAGE)
+                self.assertTrue(told.startswith(f"sp3: {option}: {said}"), told)
+
     def test_rows_arrive_where_the_table_cannot(self):
         for command in (["bench", "--workload", "sps", "--entries", "100", "--operations", "50", "--repeat", "1"],
                         ["lockbench", "--pairs", "20", "--repeat", "1"], ["micro", "--empty", "--repeat", "1"],
