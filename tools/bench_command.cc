@@ -16,6 +16,7 @@
 #include "tools/bench_rows.h"
 #include "tools/bench_run.h"
 #include "tools/command.h"
+#include "tools/option_effects.h"
 #include "tools/probe/probes.h"
 #include "tools/progress_bar.h"
 #include "tools/repeats.h"
@@ -172,6 +173,8 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_store_options(*bench, a->store);
   bench->callback([a, bench, &exit_code] {
     refuse_what_mixes_settle(*bench, *a);
+    refuse_options_without_effect(*bench, chosen(parse_workloads(a->workloads),
+                                                 split_list("--system", a->systems), a->store));
     exit_code = run(*a);
   });
 }

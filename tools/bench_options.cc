@@ -1,6 +1,7 @@
 #include "tools/bench_options.h"
 
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -47,16 +48,25 @@ void add_memory_options(CLI::App& command, StoreArguments& a) {
       ->capture_default_str();
 }
 
-std::vector<std::string> memory_arguments(const StoreArguments& a) {
-  std::vector<std::string> arguments = {"--memory",     a.memory,
-                                        "--latency-ns", fmt::to_string(a.latency_ns),
-                                        "--line-ns",    fmt::to_string(a.line_ns),
-                                        "--model",      a.model,
-                                        "--flush",      a.flush,
-                                        "--durability", a.durability,
-                                        "--group",      fmt::to_string(a.group),
-                                        "--locks",      a.locks,
-                                        "--range-lock", a.range_lock};
+Chosen chosen(std::vector<workloads::WorkloadKind> kinds, std::vector<std::string> systems,
+              const StoreArguments& a) {
+  return {.workloads = std::move(kinds),
+          .systems = std::move(systems),
+          .asynchronous = a.durability == "async"};
+}
+
+std::vector<std::string> memory_arguments(const StoreArguments& a, const Chosen& chosen) {
+  std::vector<std::string> arguments =
+      arguments_with_effect({{"--memory", a.memory},
+                             {"--latency-ns", fmt::to_string(a.latency_ns)},
+                             {"--line-ns", fmt::to_string(a.line_ns)},
+                             {"--model", a.model},
+                             {"--flush", a.flush},
+                             {"--durability", a.durability},
+                             {"--group", fmt::to_string(a.group)},
+                             {"--locks", a.locks},
+                             {"--range-lock", a.range_lock}},
+                            chosen);
   if (!a.path.empty()) arguments.insert(arguments.end(), {"--path", a.path});
   return arguments;
 }
@@ -81,6 +91,9 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
   if ((a.latency_ns != 0 || a.line_ns != 0) && o.pool.memory != MemoryKind::emulated) {
     throw UsageError(fmt::format("{}: only emulated memory has an added latency",
                                  a.latency_ns != 0 ? "--latency-ns" : "--line-ns"));
+  }
+  if (a.flush != to_string(FlushInstruction::automatic) && o.pool.memory == MemoryKind::file) {
+    throw UsageError("--flush: file memory is not flushed by an instruction");
   }
   // The other systems take the same window, and none would refuse a group of nothing.
   if (a.group < 1) throw UsageError("--group: wanted at least 1, found 0");

@@ -9,6 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "tools/cli_fwd.h"
+#include "tools/option_effects.h"
 #include "workloads/machine.h"
 #include "workloads/system.h"
 
@@ -32,8 +33,11 @@ struct StoreArguments {
 
 // What memory there is and how commits use it.
 void add_memory_options(CLI::App& command, StoreArguments& arguments);
-// What add_memory_options() reads back.
-std::vector<std::string> memory_arguments(const StoreArguments& arguments);
+// What is chosen of a benchmark with these options.
+Chosen chosen(std::vector<workloads::WorkloadKind> kinds, std::vector<std::string> systems,
+              const StoreArguments& arguments);
+// What add_memory_options() reads back, of what means something to those that are chosen.
+std::vector<std::string> memory_arguments(const StoreArguments& arguments, const Chosen& chosen);
 // The same options, and how large the pool is and when it is checkpointed.
 void add_store_options(CLI::App& command, StoreArguments& arguments);
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
-#include <iterator>
 #include <set>
 #include <string>
 #include <system_error>
@@ -136,23 +135,24 @@ void add_workload_option(CLI::App& command, std::string& workloads) {
   command
       .add_option("--workload", workloads,
                   "all, or a list of " + workloads::workload_names() +
-                      "; ranges, bank and tpcc by name only")
+                      "; ranges, bank and tpcc by name only, also beside all")
       ->capture_default_str();
 }
 
 std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec) {
-  return {"--entries",      fmt::to_string(spec.entries),
-          "--entry-size",   fmt::to_string(spec.entry_size),
-          "--zipf",         fmt::to_string(spec.zipf),
-          "--insert-ratio", fmt::to_string(spec.insert_ratio),
-          "--fill",         fmt::to_string(spec.fill),
-          "--seed",         fmt::to_string(spec.seed),
-          "--range-least",  fmt::to_string(spec.range_least),
-          "--range-most",   fmt::to_string(spec.range_most),
-          "--range-zipf",   fmt::to_string(spec.range_zipf),
-          "--range-mix",    fmt::to_string(fmt::join(spec.range_mix, ":")),
-          "--range-chunk",  fmt::to_string(spec.range_chunk),
-          "--warehouses",   fmt::to_string(spec.warehouses)};
+  return arguments_with_effect({{"--entries", fmt::to_string(spec.entries)},
+                                {"--entry-size", fmt::to_string(spec.entry_size)},
+                                {"--zipf", fmt::to_string(spec.zipf)},
+                                {"--insert-ratio", fmt::to_string(spec.insert_ratio)},
+                                {"--fill", fmt::to_string(spec.fill)},
+                                {"--seed", fmt::to_string(spec.seed)},
+                                {"--range-least", fmt::to_string(spec.range_least)},
+                                {"--range-most", fmt::to_string(spec.range_most)},
+                                {"--range-zipf", fmt::to_string(spec.range_zipf)},
+                                {"--range-mix", fmt::to_string(fmt::join(spec.range_mix, ":"))},
+                                {"--range-chunk", fmt::to_string(spec.range_chunk)},
+                                {"--warehouses", fmt::to_string(spec.warehouses)}},
+                               {.workloads = {spec.kind}, .systems = {}});
 }
 
 nlohmann::json to_json(const workloads::WorkloadSpec& spec) {
@@ -192,10 +192,12 @@ std::string system_names() {
 }
 
 std::vector<workloads::WorkloadKind> parse_workloads(const std::string& text) {
-  if (text == "all")
-    return {std::begin(workloads::kAllWorkloads), std::end(workloads::kAllWorkloads)};
+  std::vector<std::string> all;
+  for (const workloads::WorkloadKind kind : workloads::kAllWorkloads) {
+    all.emplace_back(to_string(kind));
+  }
   std::vector<workloads::WorkloadKind> kinds;
-  for (const std::string& name : split_list("--workload", text)) {
+  for (const std::string& name : split_list("--workload", text, all)) {
     kinds.push_back(workloads::workload_from_name(name));
   }
   return kinds;

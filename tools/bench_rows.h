@@ -39,7 +39,7 @@ void add_workload_option(CLI::App& command, std::string& workloads);
 void add_spec_options(CLI::App& command, workloads::WorkloadSpec& spec);
 // Those that only workloads look at which run by name.
 void add_named_spec_options(CLI::App& command, workloads::WorkloadSpec& spec);
-// What both read back.
+// What both read back, of what means something to the spec's workload.
 std::vector<std::string> spec_arguments(const workloads::WorkloadSpec& spec);
 // The same as members of a result row; ranges and warehouses where the workload has them.
 nlohmann::json to_json(const workloads::WorkloadSpec& spec);
@@ -47,7 +47,7 @@ nlohmann::json to_json(const workloads::WorkloadSpec& spec);
 std::string describe_size(const workloads::WorkloadSpec& spec);
 std::string system_names();
 
-// "all", or a list of names. Throws UsageError or std::invalid_argument.
+// A list of names, of which "all" stands for those of Table I. Throws UsageError or std::invalid_argument.
 std::vector<workloads::WorkloadKind> parse_workloads(const std::string& text);
 
 // Adds the cell, or why it cannot be.

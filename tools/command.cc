@@ -198,18 +198,33 @@ std::string format_size(std::uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.4g} {}", value, units[unit]);
 }
 
-std::vector<std::string> split_list(const std::string& option, const std::string& text) {
+std::vector<std::string> split_list(const std::string& option, const std::string& text,
+                                    const std::vector<std::string>& all) {
+  if (text.empty()) throw UsageError(option + ": wanted at least one value");
   std::vector<std::string> parts;
+  const auto add = [&](const std::string& part) {
+    if (std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
+  };
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
-    std::string part = text.substr(at, comma - at);
-    if (!part.empty() && std::ranges::find(parts, part) == parts.end()) {
-      parts.push_back(std::move(part));
+    const std::string part = text.substr(at, comma - at);
+    if (part.empty()) {
+      throw UsageError(
+          fmt::format("{}: wanted a value on both sides of a comma, found '{}'", option, text));
+    }
+    if (part == "all" && !all.empty()) {
+      std::ranges::for_each(all, add);
+    } else {
+      add(part);
     }
     at = comma + 1;
   }
-  if (parts.empty()) throw UsageError(option + ": wanted at least one value");
   return parts;
+}
+
+UsageError means_nothing(const std::string& option, const std::vector<std::string>& chosen,
+                         const char* but) {
+  return UsageError(fmt::format("{} means nothing to {}{}", option, fmt::join(chosen, ", "), but));
 }
 
 unsigned parse_threads(const std::string& text, const std::string& option) {

@@ -53,9 +53,15 @@ void require_output();
 std::uint64_t parse_size(const std::string& text);
 std::string format_size(std::uint64_t bytes);
 
-// `text` split at commas, each part once: whoever names a thing twice wants one row of it. Throws
-// UsageError if it holds nothing.
-std::vector<std::string> split_list(const std::string& option, const std::string& text);
+// `text` split at commas, each part once: whoever names a thing twice wants one row of it. The part
+// "all" stands for `all`, if there are any. Throws UsageError if a part is empty.
+std::vector<std::string> split_list(const std::string& option, const std::string& text,
+                                    const std::vector<std::string>& all = {});
+
+// What to throw if none of those that were chosen looks at the option; `but` may say when they
+// would.
+UsageError means_nothing(const std::string& option, const std::vector<std::string>& chosen,
+                         const char* but = "");
 
 // A number of threads, 1 to 1024. Throws UsageError.
 unsigned parse_threads(const std::string& text, const std::string& option = "--threads");

@@ -101,9 +101,10 @@ std::string crash_workload_names() {
 std::vector<workloads::WorkloadKind> parse_crash_workloads(const std::string& text) {
   auto known = parse_workloads("all");
   known.insert(known.end(), std::begin(kOtherWorkloads), std::end(kOtherWorkloads));
-  if (text == "all") return known;
+  std::vector<std::string> all;
+  for (const workloads::WorkloadKind kind : known) all.emplace_back(to_string(kind));
   std::vector<workloads::WorkloadKind> kinds;
-  for (const std::string& name : split_list("--workload", text)) {
+  for (const std::string& name : split_list("--workload", text, all)) {
     const auto kind = std::ranges::find(known, name, [](auto each) { return to_string(each); });
     if (kind == known.end()) {
       throw UsageError(

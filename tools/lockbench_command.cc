@@ -52,8 +52,7 @@ struct Row {
 };
 
 std::vector<std::string> parse_locks(const std::string& text) {
-  if (text == "all") return lock_names();
-  std::vector<std::string> names = split_list("--lock", text);
+  std::vector<std::string> names = split_list("--lock", text, lock_names());
   for (const std::string& name : names) {
     if (std::ranges::find(lock_names(), name) == lock_names().end()) {
       throw UsageError(fmt::format("--lock: wanted all, or some of {}, found '{}'",
@@ -335,18 +334,26 @@ Failures set_failures_aside(std::vector<Row>& rows, std::FILE* out) {
   return failures;
 }
 
-// What none of the chosen workloads looks at.
+// What none of the chosen workloads, or of the chosen locks, looks at.
 void refuse_options_without_effect(const CLI::App& bench, const LockbenchArguments& a) {
-  std::vector<std::string> names = split_list("--workload", a.workloads);
-  if (a.instructions) names = {to_string(LockWorkload::uncontended)};
-  const auto refuse = [&](const char* option, const auto& is_used_by) {
-    if (bench.count(option) == 0 || std::ranges::any_of(names, is_used_by)) return;
-    throw UsageError(fmt::format("{} means nothing to {}", option, fmt::join(names, ", ")));
+  std::vector<std::string> workloads = split_list("--workload", a.workloads);
+  if (a.instructions) workloads = {to_string(LockWorkload::uncontended)};
+  const std::vector<std::string> locks = parse_locks(a.locks);
+  const auto refuse = [&](const char* option, const std::vector<std::string>& chosen,
+                          const auto& is_used_by) {
+    if (bench.count(option) == 0 || std::ranges::any_of(chosen, is_used_by)) return;
+    throw means_nothing(option, chosen);
   };
-  refuse("--held", [](const std::string& name) { return name == "uncontended"; });
+  refuse("--held", workloads, [](const std::string& name) { return name == "uncontended"; });
   // Those that go through all of them themselves.
-  refuse("--slots", [](const std::string& name) { return name != "overlap"; });
-  refuse("--max-height", [](const std::string& name) { return name != "height"; });
+  refuse("--slots", workloads, [](const std::string& name) { return name != "overlap"; });
+  refuse("--max-height", workloads, [](const std::string& name) { return name != "height"; });
+  refuse("--max-height", locks, has_towers);
+  refuse("--buckets", locks, has_buckets);
+  if (std::ranges::find(workloads, "height") != workloads.end() &&
+      std::ranges::none_of(locks, has_towers)) {
+    throw means_nothing("--workload height", locks);
+  }
 }
 
 int run(const CLI::App& bench, const LockbenchArguments& a) {

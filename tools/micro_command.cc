@@ -13,6 +13,7 @@
 #include "tools/bench_options.h"
 #include "tools/bench_run.h"
 #include "tools/command.h"
+#include "tools/option_effects.h"
 #include "tools/print_to.h"
 #include "tools/repeats.h"
 #include "workloads/machine.h"
@@ -52,17 +53,18 @@ nlohmann::json to_json_rows(const std::vector<MicroRow>& rows, const SystemOptio
   return all;
 }
 
-int run(MicroArguments a) {
+int run(const CLI::App& micro, MicroArguments a) {
   check_repeat(a.repeat);
   check_seconds(a.seconds);
-  const bool chosen = a.floor || a.empty || a.read || a.checkpoint || a.opening || a.calibrate;
-  if (!chosen || a.all) a.floor = a.empty = a.read = a.checkpoint = true;
+  const bool any = a.floor || a.empty || a.read || a.checkpoint || a.opening || a.calibrate;
+  if (!any || a.all) a.floor = a.empty = a.read = a.checkpoint = true;
   if (a.all) a.opening = true;
   a.open.pool_size = parse_size(a.open_size);
   const SystemOptions options = system_options(a.store);
   // A floor that fences each write says nothing of commits that are fenced in groups, and the other
   // rows do not wait for them.
   if (options.asynchronous) throw UsageError("--durability: micro measures sync only");
+  refuse_options_without_effect(micro, chosen({workloads::WorkloadKind::sps}, {"sp3"}, a.store));
   std::vector<MicroRow> rows;
   const auto add = [&](std::vector<MicroRow> more) {
     std::ranges::move(more, std::back_inserter(rows));
@@ -103,7 +105,7 @@ void add_micro_command(CLI::App& app, int& exit_code) {
   micro->add_option("--repeat", a->repeat, "runs; the median counts")->capture_default_str();
   add_output_option(*micro, "--json", a->json, "write the rows to this file, - for stdout");
   add_store_options(*micro, a->store);
-  micro->callback([a, &exit_code] { exit_code = run(*a); });
+  micro->callback([a, micro, &exit_code] { exit_code = run(*micro, *a); });
 }
 
 }  // namespace sp3::tools

@@ -22,6 +22,7 @@
 #include "tools/command.h"
 #include "tools/failures.h"
 #include "tools/median.h"
+#include "tools/option_effects.h"
 #include "tools/print_to.h"
 #include "tools/progress_bar.h"
 #include "tools/recovery/crashed_pool.h"
@@ -165,7 +166,8 @@ std::vector<std::string> writer_arguments(const RecoveryArguments& a, const LogP
   if (plan.milliseconds != 0) {
     arguments.insert(arguments.end(), {"--checkpoint-ms", fmt::to_string(plan.milliseconds)});
   }
-  for (const auto& more : {spec_arguments(plan.spec), memory_arguments(store)}) {
+  const Chosen all = chosen({plan.spec.kind}, {"sp3"}, store);
+  for (const auto& more : {spec_arguments(plan.spec), memory_arguments(store, all)}) {
     arguments.insert(arguments.end(), more.begin(), more.end());
   }
   return arguments;
@@ -338,7 +340,10 @@ void add_recovery_command(CLI::App& app, int& exit_code) {
   bench->add_option("--repeat", a->repeat, "recoveries of each kind; the median counts")
       ->capture_default_str();
   add_output_option(*bench, "--json", a->json, "write the rows to this file, - for stdout");
-  bench->callback([a, &exit_code] { exit_code = run(*a); });
+  bench->callback([a, bench, &exit_code] {
+    refuse_options_without_effect(*bench, chosen(parse_workloads(a->workloads), {"sp3"}, a->store));
+    exit_code = run(*a);
+  });
 }
 
 }  // namespace sp3::tools

@@ -34,11 +34,46 @@ class BenchTest(CommandTest):
             (["lockbench", "--held", "5"], "--held means nothing to W1"),
             (["lockbench", "--workload", "overlap,W2", "--held", "5"], "--held means nothing to overlap, W2"),
             (["micro", "--floor", "--durability", "async"], "--durability: micro measures sync only"),
+            (["lockbench", "--lock", "skiplist", "--buckets", "100"], "--buckets means nothing to skiplist"),
+            (["lockbench", "--lock", "list,grid", "--max-height", "4"], "--max-height means nothing to list, grid"),
+            (["lockbench", "--lock", "bitmap,grid", "--workload", "W1,height"],
+             "--workload height means nothing to bitmap, grid"),
+            (["lockbench", "--threads", "1,,2"], "--threads: wanted a value on both sides of a comma, found '1,,2'"),
+            (["bench", "--workload", "sps,"], "--workload: wanted a value on both sides"),
+            (["bench", "--system", ""], "--system: wanted at least one value"),
             (["recovery-bench", "--checkpoint-ms", "10,1K"], "milliseconds, found '1K'"),
             (["compare", "--section", "emulated", "--system", "lmdb"], "systems lmdb"),
         ):
             with self.subTest(arguments=arguments):
                 self.assertIn(said, self.complaint(*arguments, code=USAGE))
+
+    def test_options_that_nothing_chosen_looks_at_are_refused(self):
+        for option, value in (("least", "5"), ("least", "0"), ("most", "9"), ("zipf", "7"), ("mix", "1:1:1"),
+                              ("chunk", "512"), ("lock", "grid")):
+            for command in ("bench", "recovery-bench"):
+                self.assertIn(f"--range-{option} means nothing to sps, bptree", self.complaint(
+                    command, "--workload", "sps,bptree", f"--range-{option}", value, code=USAGE))
+        for arguments, said in (
+            ("--workload sps,bank --warehouses 3", "--warehouses means nothing to sps, bank"),
+            ("--workload ranges,sps --insert-ratio 0.1", "--insert-ratio means nothing to ranges, sps"),
+            ("--workload sps,queue --fill 0.5", "--fill means nothing to sps, queue"),
+            ("--workload queue --zipf 0", "--zipf means nothing to queue"),
+            ("--group 5", "--group means nothing to sp3 with --durability sync"),
+            ("--memory file --flush clwb", "--flush: file memory is not flushed by an instruction"),
+            ("--system mnemosyne,quadra --locks encounter", "--locks means nothing to mnemosyne, quadra"),
+            ("--system mnemosyne --checkpoint-threads 2", "--checkpoint-threads means nothing to mnemosyne"),
+            ("--system mnemosyne --checkpoint-ms 5", "--checkpoint-ms means nothing to mnemosyne"),
+            ("--system sp3-async --durability sync", "--durability means nothing to sp3-async unless it is async"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assertIn(said, self.complaint("bench", *arguments.split(), code=USAGE))
+        self.assertIn("--group means nothing", self.complaint("micro", "--empty", "--group", "5", code=USAGE))
+        # To one of those that are chosen they mean something.
+        self.sp3("bench", "--workload", "sps,queue,ranges", "--system", "sp3,sp3-async,mnemosyne", "--operations", "50",
+                 "--entries", "100", "--repeat", "1", "--range-most", "256", "--range-lock", "grid", "--insert-ratio", "0.4",
+                 "--group", "5", "--durability", "sync", "--locks", "encounter", "--checkpoint-threads", "2")
+        self.sp3("bench", "--workload", "sps", "--durability", "async", "--group", "5", "--operations", "50",
+                 "--entries", "100", "--repeat", "1")
 
     def test_mistakes_name_the_option_as_it_is_given(self):
         for option, value, said in (
@@ -55,6 +90,16 @@ class BenchTest(CommandTest):
             with self.subTest(option=option):
                 told = self.complaint("bench", *workload, option, value, code=USAGE)
                 self.assertTrue(told.startswith(f"sp3: {option}: {said}"), told)
+
+    def test_all_may_stand_beside_other_names(self):
+        rows = json.loads(self.sp3("bench", "--workload", "queue,all,bank,all", "--operations", "50", "--entries", "100",
+                                   "--repeat", "1", "--json", "-").stdout)
+        self.assertEqual([row["workload"] for row in rows],
+                         ["queue", "sps", "hashtable", "rbtree", "bptree", "bank"])
+        rows = json.loads(self.sp3("lockbench", "--lock", "grid,all", "--pairs", "20", "--repeat", "1", "--json",
+                                   "-").stdout)
+        locks = [row["lock"] for row in rows]
+        self.assertEqual((locks[0], len(locks)), ("grid", len(set(locks))))
 
     def test_rows_arrive_where_the_table_cannot(self):
         for command in (["bench", "--workload", "sps", "--entries", "100", "--operations", "50", "--repeat", "1"],

@@ -167,12 +167,12 @@ class SimTest(CommandTest):
         os.chmod(native, 0o755)
         return simulator
 
-    def validation(self, script, *arguments):
+    def validation(self, script, *arguments, workload="sps"):
         """What --validate says of one workload, with this script as the native side."""
         costs = os.path.join(self.directory.name, "costs.json")
         with open(costs, "w", encoding="utf-8") as file:
             json.dump({"costs_ns": {}}, file)
-        command = [self.simulator_beside(script), "--validate", "--workload", "sps", "--system", "sp3",
+        command = [self.simulator_beside(script), "--validate", "--workload", workload, "--system", "sp3",
                    "--operations", "100", "--entries", "100", "--costs", costs, *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False,
                               cwd=self.directory.name)
@@ -185,18 +185,34 @@ class SimTest(CommandTest):
                     if [ "$1" = - ]; then cat rows; else cat rows > "$1"; fi
                     """
 
+    def words_of_the_first_native_run(self):
+        with open(os.path.join(self.directory.name, "arguments"), encoding="utf-8") as file:
+            words = file.read().split()
+        return words[:words.index("bench", 1)]
+
     def test_native_runs_have_the_memory_and_durability_of_the_simulated_ones(self):
         asked = {"--memory": "dax", "--line-ns": "0", "--model": "line", "--flush": "clwb",
                  "--durability": "async", "--group": "3", "--locks": "encounter",
                  "--range-lock": "grid", "--entry-size": "256", "--seed": "7"}
-        result = self.validation(self.NATIVE_RUN, *(word for pair in asked.items() for word in pair))
+        result = self.validation(self.NATIVE_RUN, *(word for pair in asked.items() for word in pair),
+                                 workload="ranges")
         self.assertEqual(result.returncode, 0, result.stderr)
-        with open(os.path.join(self.directory.name, "arguments"), encoding="utf-8") as file:
-            words = file.read().split()
-        first = words[:words.index("bench", 1)]
+        first = self.words_of_the_first_native_run()
         for option, value in asked.items():
             self.assertEqual(first.count(option), 1, option)
             self.assertEqual(first[first.index(option) + 1], value, option)
+
+    def test_native_runs_are_not_asked_for_what_they_would_refuse(self):
+        self.assertEqual(self.validation(self.NATIVE_RUN).returncode, 0)
+        first = self.words_of_the_first_native_run()
+        for option in ("--range-most", "--range-lock", "--warehouses", "--insert-ratio", "--group"):
+            self.assertNotIn(option, first)
+        self.sp3("bench", *first[1:first.index("--seconds")], *first[first.index("--seconds") + 2:],
+                 "--operations", "50", "--repeat", "1")
+        for option, value in (("--range-least", "5"), ("--warehouses", "2"), ("--group", "5")):
+            for mode in ([], ["--validate"], ["--sensitivity"]):
+                self.assertIn(f"{option} means nothing to ", self.complaint(
+                    "sim", *mode, "--workload", "sps", option, value, code=USAGE))
 
     def test_rows_arrive_where_the_table_cannot(self):
         result = self.redirected("2>/dev/full", "sim", "--workload", "sps", "--system", "sp3", "--cores", "1",

@@ -88,8 +88,7 @@ Names common(Names names, const Names& others) {
 
 // The listed ones of `all`, in the order of `all`. Throws UsageError for one that is not there.
 Names select(const std::string& option, const std::string& list, const Names& all) {
-  if (list == "all") return all;
-  const Names wanted = split_list(option, list);
+  const Names wanted = split_list(option, list, all);
   for (const std::string& name : wanted) {
     if (holds(all, name)) continue;
     throw UsageError(fmt::format("{}: wanted all or some of {}, found '{}'", option,
@@ -206,7 +205,9 @@ void add_simulated(ComparePlan& plan, const Names& built, const CompareArguments
                        fmt::to_string(a.operations != 0 ? a.operations : 12'000),
                        "--repeat",
                        fmt::to_string(a.repeat)};
-    for (std::string& argument : spec_arguments(a.spec)) arguments.push_back(std::move(argument));
+    workloads::WorkloadSpec spec = a.spec;
+    spec.kind = kind;
+    for (std::string& argument : spec_arguments(spec)) arguments.push_back(std::move(argument));
     plan.programs.push_back(
         {kSimulated, workloads::to_string(kind), std::move(arguments), checksum});
   }

@@ -40,30 +40,33 @@ std::string output_of_valgrind(const std::vector<std::string>& arguments) {
 
 double instructions_per_pair(const LockRun& run) {
   const std::uint64_t pairs = run.lock == "list" && run.held > 1024 ? kPairsOfList : kPairs;
-  const std::string text = output_of_valgrind({"--tool=callgrind",
-                                               "--callgrind-out-file=/dev/null",
-                                               "--collect-atstart=no",
-                                               "--toggle-collect=*run_pairs*",
-                                               std::filesystem::read_symlink(kThisProgram).string(),
-                                               "lockbench",
-                                               "--workload",
-                                               "uncontended",
-                                               "--lock",
-                                               run.lock,
-                                               "--held",
-                                               fmt::to_string(run.held),
-                                               "--pairs",
-                                               fmt::to_string(pairs),
-                                               "--repeat",
-                                               "1",
-                                               "--seed",
-                                               fmt::to_string(run.seed),
-                                               "--slots",
-                                               fmt::to_string(run.slots),
-                                               "--buckets",
-                                               fmt::to_string(run.options.buckets),
-                                               "--max-height",
-                                               fmt::to_string(run.options.max_height)});
+  std::vector<std::string> arguments = {"--tool=callgrind",
+                                        "--callgrind-out-file=/dev/null",
+                                        "--collect-atstart=no",
+                                        "--toggle-collect=*run_pairs*",
+                                        std::filesystem::read_symlink(kThisProgram).string(),
+                                        "lockbench",
+                                        "--workload",
+                                        "uncontended",
+                                        "--lock",
+                                        run.lock,
+                                        "--held",
+                                        fmt::to_string(run.held),
+                                        "--pairs",
+                                        fmt::to_string(pairs),
+                                        "--repeat",
+                                        "1",
+                                        "--seed",
+                                        fmt::to_string(run.seed),
+                                        "--slots",
+                                        fmt::to_string(run.slots)};
+  if (has_buckets(run.lock)) {
+    arguments.insert(arguments.end(), {"--buckets", fmt::to_string(run.options.buckets)});
+  }
+  if (has_towers(run.lock)) {
+    arguments.insert(arguments.end(), {"--max-height", fmt::to_string(run.options.max_height)});
+  }
+  const std::string text = output_of_valgrind(arguments);
   constexpr std::string_view kLabel = "Collected :";
   const std::size_t label = text.find(kLabel);
   if (label == std::string::npos) {

@@ -352,7 +352,7 @@ LockResult measure(Lock& lock, const LockRun& run, RangeLockDomain& domain,
 
 struct Entry {
   std::string name;
-  bool shared;
+  bool shared, buckets, towers;
   LockResult (*run)(const LockRun& run);
 };
 
@@ -369,21 +369,23 @@ LockResult run_with(const LockRun& run, Make&& make) {
 
 template <class Lock>
 Entry entry(const char* name) {
-  return {
-      name, kHasShared<Lock>, [](const LockRun& run) {
-        return run_with<Lock>(run, [](const LockRun& r) {
-          if constexpr (std::is_constructible_v<Lock, const RangeLockOptions&>) {
-            return std::make_unique<Lock>(r.options);
-          } else if constexpr (std::is_constructible_v<Lock, workloads::RivalSpace, std::size_t>) {
-            return std::make_unique<Lock>(workloads::RivalSpace{r.space_bytes(), kRangeBytes},
-                                          r.options.buckets);
-          } else if constexpr (std::is_constructible_v<Lock, workloads::RivalSpace>) {
-            return std::make_unique<Lock>(workloads::RivalSpace{r.space_bytes(), kRangeBytes});
-          } else {
-            return std::make_unique<Lock>();
-          }
-        });
-      }};
+  constexpr bool kOfBare = std::is_constructible_v<Lock, workloads::RivalSpace, std::size_t>;
+  // The grid's own towers are of longer ranges than the benchmark's.
+  return {name, kHasShared<Lock>, kOfBare || std::is_same_v<Lock, GridRangeLock>,
+          std::is_same_v<Lock, SkiplistRangeLock>, [](const LockRun& run) {
+            return run_with<Lock>(run, [](const LockRun& r) {
+              if constexpr (std::is_constructible_v<Lock, const RangeLockOptions&>) {
+                return std::make_unique<Lock>(r.options);
+              } else if constexpr (kOfBare) {
+                return std::make_unique<Lock>(workloads::RivalSpace{r.space_bytes(), kRangeBytes},
+                                              r.options.buckets);
+              } else if constexpr (std::is_constructible_v<Lock, workloads::RivalSpace>) {
+                return std::make_unique<Lock>(workloads::RivalSpace{r.space_bytes(), kRangeBytes});
+              } else {
+                return std::make_unique<Lock>();
+              }
+            });
+          }};
 }
 
 const std::vector<Entry>& entries() {
@@ -441,6 +443,8 @@ const std::vector<std::string>& lock_names() {
 }
 
 bool has_shared_mode(const std::string& lock) { return find_entry(lock).shared; }
+bool has_buckets(const std::string& lock) { return find_entry(lock).buckets; }
+bool has_towers(const std::string& lock) { return find_entry(lock).towers; }
 
 std::byte* lockbench_array() {
   static const std::unique_ptr<std::byte[]> array = std::make_unique<std::byte[]>(kArrayBytes);

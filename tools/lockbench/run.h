@@ -57,6 +57,9 @@ struct LockResult {
 // All names, in the order of tables.
 const std::vector<std::string>& lock_names();
 bool has_shared_mode(const std::string& lock);
+// Whether it looks at options.buckets, and at options.max_height.
+bool has_buckets(const std::string& lock);
+bool has_towers(const std::string& lock);
 
 // The array that W1 and its kin write to: 64 MiB, made once.
 std::byte* lockbench_array();

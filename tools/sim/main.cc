@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/command.h"
+#include "tools/option_effects.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/case_options.h"
 #include "workloads/machine.h"
@@ -118,7 +119,7 @@ bool does_nothing(const std::string& option, const std::string& mode) {
   return settled != kSettled.end() && settled->second.contains(option);
 }
 
-void refuse_options_without_effect(const CLI::App& app) {
+void refuse_options_of_other_modes(const CLI::App& app) {
   const std::string kModes[] = {"--calibrate", "--validate", "--sensitivity", "--explore",
                                 "--replay"};
   std::vector<std::string> modes;
@@ -139,15 +140,17 @@ void refuse_options_without_effect(const CLI::App& app) {
 }
 
 int run(const CLI::App& app, const SimArguments& a) {
-  refuse_options_without_effect(app);
+  refuse_options_of_other_modes(app);
   if (!a.calibrate.empty()) return run_calibration(a);
-  if (a.validate) return run_validation(a);
-  if (a.sensitivity) return run_sensitivity(a);
   if (a.rot && !a.crash && !a.replay) throw UsageError("--rot requires --crash or --replay");
   if (a.replay || a.explore) {
     switch_on_mutant(a.mutant);
     return a.replay ? run_replay(a) : run_campaign(a);
   }
+  refuse_options_without_effect(
+      app, chosen(parse_workloads(a.workloads), split_list("--system", a.systems), a.store));
+  if (a.validate) return run_validation(a);
+  if (a.sensitivity) return run_sensitivity(a);
   return run_timed_command(a);
 }
 

@@ -49,13 +49,15 @@ std::vector<std::string> bench_arguments(const SimArguments& a, workloads::Workl
                                         a.systems,
                                         "--threads",
                                         std::to_string(threads),
-                                        "--checkpoint-ms",
-                                        "0",
                                         "--pool-size",
                                         kPoolSize,
                                         "--seconds",
                                         "0.1"};
-  for (auto& more : {spec_arguments(a.spec), memory_arguments(a.store)}) {
+  workloads::WorkloadSpec spec = a.spec;
+  spec.kind = kind;
+  const Chosen all = chosen({kind}, split_list("--system", a.systems), a.store);
+  for (const auto& more : {spec_arguments(spec), memory_arguments(a.store, all),
+                           arguments_with_effect({{"--checkpoint-ms", "0"}}, all)}) {
     arguments.insert(arguments.end(), more.begin(), more.end());
   }
   return arguments;
