@@ -1,6 +1,7 @@
 // BitSet: some of the numbers below an end, a bit for each, that all threads add to.
 //
-// Thread safety: add() by any thread; what one thread has added, another is sure to see after a join.
+// Thread safety: add() by any thread; what one thread has added, another is sure to see after a
+//   join.
 // Errors: std::bad_alloc at construction.
 #pragma once
 

@@ -37,7 +37,6 @@ class LaterWrites {
   // Asks for the memory that add() will want.
   void ask_for(Object object) const { base::prefetch_for_write(&seen_[object]); }
 
-  void ask_for_read(Object object) const { __builtin_prefetch(&seen_[object]); }
   // The write to `object` that comes before all that were added.
   Shows add(Object object, const log::WriteView& write) {
     using base::Mutant;

@@ -3,7 +3,7 @@
 //
 // Only the order of writes to one object matters for that, and of those only what later ones leave
 // (later_writes.h). In both, the stores are flushed and fenced when the function returns ok.
-// Errors: io_error as a status.
+// Errors: io_error as a status; std::bad_alloc, after which the next opening starts over.
 #pragma once
 
 #include <cstdint>

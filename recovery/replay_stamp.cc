@@ -1,9 +1,9 @@
 // Replay in stamp order, shard by shard.
 //
-// Of a home the last whole value shows, and what was changed behind it. So the writes of a shard are
-// gone through from the last to the first: the first whole value of an object that is met is stored,
-// and all that comes after it, which is older, passed over. Changes that show are laid aside
-// meanwhile, and made at the end, from the oldest on.
+// Of a home the last whole value shows, and what was changed behind it. So the writes of a shard
+// are gone through from the last to the first: the first whole value of an object that is met is
+// stored, and all that comes after it, which is older, passed over. Changes that show are laid
+// aside meanwhile, and made at the end, from the oldest on.
 //
 // A home is written where memory is cold: the time goes into waiting for it. Objects that are
 // replaced whole go past the cache, which waits for nothing. For the rest each shard runs a little

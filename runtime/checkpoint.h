@@ -36,8 +36,8 @@ class Checkpointer {
   void start();  // the background thread, if the options want one
   void stop() noexcept;
 
-  // Makes a checkpoint now. `last`: marks the pool clean, and who was waiting for a turn has nothing
-  // left to do (REQUIRES: no session is open). Errors: outcome_unknown.
+  // Makes a checkpoint now. `last`: marks the pool clean, and who waits for a turn has nothing left
+  // to do (REQUIRES: no session is open). Errors: outcome_unknown.
   void run(bool last = false);
   // Makes one unless count() is no longer `since`: for those who wait for log space together.
   void run_unless_done(std::uint64_t since);

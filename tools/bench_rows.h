@@ -47,7 +47,8 @@ nlohmann::json to_json(const workloads::WorkloadSpec& spec);
 std::string describe_size(const workloads::WorkloadSpec& spec);
 std::string system_names();
 
-// A list of names, of which "all" stands for those of Table I. Throws UsageError or std::invalid_argument.
+// A list of names, of which "all" stands for those of Table I. Throws UsageError or
+// std::invalid_argument.
 std::vector<workloads::WorkloadKind> parse_workloads(const std::string& text);
 
 // Adds the cell, or why it cannot be.
