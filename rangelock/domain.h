@@ -182,7 +182,10 @@ class Domain {
 class Guest {
  public:
   explicit Guest(Domain& domain) : hold_(domain.guest_mutex_), core_(domain.guest_) {}
-  ~Guest() { core_.pool.give_back(); }
+  ~Guest() {
+    core_.participant.unpin();
+    core_.pool.give_back();
+  }
   Guest(const Guest&) = delete;
   Guest& operator=(const Guest&) = delete;
   [[nodiscard]] OwnerCore& core() const noexcept { return core_; }
@@ -200,7 +203,7 @@ inline OwnerCore::OwnerCore(Domain& in, std::uint32_t with_number, std::uint64_t
       pool(in),
       random(with_number - 1) {}
 
-// Keeps the owner pinned.
+// Keeps the owner pinned; behind it the owner rests.
 class Pin {
  public:
   enum class Keeps : std::uint8_t {
@@ -211,7 +214,7 @@ class Pin {
     owner.participant.pin();
     if (keeps == Keeps::all) owner.participant.keep_all();
   }
-  ~Pin() { owner_.participant.unpin(); }
+  ~Pin() { owner_.participant.rest(); }
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 

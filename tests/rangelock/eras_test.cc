@@ -193,6 +193,77 @@ TEST_CASE("a participant keeps what lived in its era, or all since") {
   participant.unpin();
 }
 
+TEST_CASE("a participant that rests keeps what lived in its era until it is roused") {
+  Eras eras(2);
+  eras.admit(0);
+  eras.admit(1);
+  Eras::Participant participant(eras, 1);
+  const auto is_kept = [&](Era born, Era retired) {
+    return eras.announced().any_of(
+        [&](std::uint64_t announcement) { return Eras::keeps(announcement, born, retired); });
+  };
+  participant.pin();
+  const Era era = participant.era();
+  CHECK_FALSE(eras.rouse_resting());
+  participant.rest();
+  CHECK(is_kept(era, era + 5));
+  CHECK_FALSE(is_kept(era + 1, era + 5));
+  CHECK_FALSE(eras.rouse_resting());  // its era is not over
+  participant.pin();
+  CHECK(participant.era() == era);
+  CHECK(is_kept(era, era + 5));
+
+  eras.retire();
+  CHECK_FALSE(eras.rouse_resting());  // it is pinned
+  CHECK(is_kept(era, era + 5));
+  participant.rest();
+  CHECK(is_kept(era, era + 5));
+  SECTION("roused, it pins anew") {
+    CHECK(eras.rouse_resting());
+    CHECK_FALSE(is_kept(0, era + 5));
+    CHECK_FALSE(eras.rouse_resting());
+  }
+  SECTION("so it does where nobody has roused it") {}
+  participant.pin();
+  CHECK(participant.era() == era + 1);
+  CHECK_FALSE(is_kept(era, era));
+  CHECK(participant.keeps_what_it_reached());
+
+  SECTION("what it keeps because a search has begun again it keeps until it rests") {
+    eras.retire();
+    REQUIRE(participant.widen());
+    CHECK(is_kept(era + 3, era + 5));
+    participant.rest();
+    CHECK_FALSE(is_kept(era + 3, era + 5));
+    CHECK(is_kept(era + 1, era + 5));
+  }
+}
+
+TEST_CASE("limbo keeps little for one who rests and stays away") {
+  Eras eras(2);
+  eras.admit(0);
+  eras.admit(1);
+  Eras::Participant away(eras, 0), pinned(eras, 1);
+  away.pin();
+  const Era era = away.era();
+  away.rest();
+  const bool another_is_pinned = GENERATE(false, true);
+  if (another_is_pinned) pinned.pin();
+  constexpr std::size_t kChains = 1000;
+  std::vector<Node> nodes(kChains);
+  rangelock::Limbo limbo;
+  rangelock::NodeBatches free;
+  std::size_t given = 0;
+  for (std::size_t i = 0; i < kChains; ++i) {
+    rangelock::NodeChain chain;
+    chain.push(&nodes[i]);
+    limbo.add({.nodes = chain, .born = era, .retired = eras.retire()});
+    limbo.release_to(free, eras);
+    while (!free.empty()) given += free.pop().size;
+  }
+  CHECK((another_is_pinned ? given == 0 : kChains - given <= 4));
+}
+
 TEST_CASE("limbo gives back what nobody keeps, however long it keeps the rest") {
   Eras eras(2);
   eras.admit(0);
