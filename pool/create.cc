@@ -46,7 +46,7 @@ void format(emu::Memory& memory, const Layout& layout, const SuperblockImage& im
 
 std::unique_ptr<PoolFile> PoolFile::create(const std::filesystem::path& path, std::uint64_t size,
                                            const Options& options) {
-  const Layout layout = plan_layout(size, options.geometry);
+  const Layout layout = plan_layout(size, options.geometry, path.string());
   NewFile file(path);
   if (options.expect_uuid) {
     throw Error(ErrorCode::invalid_argument, "expect_uuid is for a pool that there is",

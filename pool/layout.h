@@ -60,8 +60,9 @@ struct Layout {
 
 // Chooses what `geometry` leaves open for a pool of `size` bytes and lays it out, with room for the
 // library's own session beside those that `geometry` asks for.
+// `path`: of the file that it is for, if there is one.
 // Errors: invalid_argument with the option, what it allows and what was given.
-Layout plan_layout(std::uint64_t size, const Geometry& geometry);
+Layout plan_layout(std::uint64_t size, const Geometry& geometry, const std::string& path = {});
 
 // The first of a superblock's numbers that cannot be true.
 struct LayoutProblem {

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,11 +34,15 @@ constexpr std::uint64_t kDefaultSegments = 64;
 // So many that a few dozen types fit even in a small pool.
 constexpr std::uint64_t kDefaultSlabs = 32;
 
+// What plan_layout tells as an Error, which knows of the file.
+struct Refusal {
+  std::string_view option;
+  std::string wanted;
+  std::uint64_t found;
+};
+
 [[noreturn]] void refuse(std::string_view option, std::string wanted, std::uint64_t found) {
-  ErrorFacts facts;
-  facts.wanted = std::move(wanted);
-  facts.found = std::to_string(found);
-  throw Error(ErrorCode::invalid_argument, fmt::format("impossible {}", option), std::move(facts));
+  throw Refusal{option, std::move(wanted), found};
 }
 
 // The largest number of slabs that fits in `room` bytes together with both directory copies.
@@ -144,9 +150,7 @@ void place(Layout& layout) {
   SP3_CHECK(layout.slabs_offset + std::uint64_t{layout.slabs} * layout.slab_size <= layout.size);
 }
 
-}  // namespace
-
-Layout plan_layout(std::uint64_t size, const Geometry& geometry) {
+Layout plan(std::uint64_t size, const Geometry& geometry) {
   check_each_option(size, geometry);
   const std::uint64_t log_size = choose_log_size(size, geometry);
   const std::uint64_t segment_size = choose_segment_size(log_size, geometry);
@@ -176,6 +180,17 @@ Layout plan_layout(std::uint64_t size, const Geometry& geometry) {
   layout.directory_bytes = directory_bytes(slabs);
   place(layout);
   return layout;
+}
+
+}  // namespace
+
+Layout plan_layout(std::uint64_t size, const Geometry& geometry, const std::string& path) {
+  try {
+    return plan(size, geometry);
+  } catch (const Refusal& refusal) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("impossible {}", refusal.option),
+                {.path = path, .wanted = refusal.wanted, .found = std::to_string(refusal.found)});
+  }
 }
 
 }  // namespace sp3::pool

@@ -158,6 +158,7 @@ TEST_CASE("create refuses impossible options before it touches the directory") {
   const TempDirectory directory;
   const auto path = directory.path() / "pool";
   CHECK(code_of([&] { return PoolFile::create(path, 0, {}); }) == "invalid_argument");
+  CHECK(error_of([&] { return PoolFile::create(path, 0, {}); })->facts().path == path);
   CHECK(code_of([&] { return PoolFile::create(path, ~std::uint64_t{0}, {}); }) ==
         "invalid_argument");
   Options options = small_options();
