@@ -14,10 +14,14 @@
 //   stores: until they are visible current() is at most p + 1. Reading the epoch without a fence
 //   would not do: the load may pass the store.
 //
-// A participant that will soon pin again rests instead of unpinning (announcements.h): to pin again
-// at the same epoch waits for no store before it, those behind a commit's fence included. Who would
-// advance past a participant that rests at an older epoch rouses it. A participant that this
-// happens to does without resting for a while.
+// A participant that will soon pin again rests instead of unpinning: its word keeps the epoch, and
+// says that it reads nothing. To pin again at the same epoch takes no locked instruction, which
+// would wait for every store before it, those behind a commit's fence included: it stores that it
+// reads, and looks whether the epoch still is the one it rested at. The two may pass each other
+// (store buffering), so who would advance past a participant that rests at an older epoch makes a
+// heavy fence, and looks again: either it sees that the participant reads, or that one sees the
+// newer epoch and announces itself as usual. Then it unpins the participant, so that one who stays
+// away costs one such fence. A participant that this happens to does without resting for a while.
 //
 // Thread safety: a participant number belongs to one thread at a time; everything else by any
 // thread.
@@ -33,6 +37,7 @@
 #include "base/align.h"
 #include "base/announcements.h"
 #include "base/assert.h"
+#include "base/fence.h"
 #include "base/mutant.h"
 #include "base/replace.h"
 #include "base/scaled.h"
@@ -57,7 +62,9 @@ class EpochDomain {
     SP3_ASSERT(announced_.is_admitted(who) && !is_pinned(who));
     Announcements::Word& word = announced_.of(who);
     if (rests_at(who, epoch)) {
-      Announcements::announce_again(word, epoch);  // (1a)
+      // (1a) relaxed: the fences order it, or the newer epoch is seen.
+      word.store(epoch, std::memory_order_relaxed);
+      light_fence();
       if (is_current(epoch)) [[likely]]
         return;
       epoch = current();
@@ -101,8 +108,7 @@ class EpochDomain {
     const std::uint64_t said = word.load(std::memory_order_relaxed);
     const Epoch now = current();
     // Not one that somebody has unpinned, who had waited for it.
-    if (Announcements::rests_before(said, now))
-      word.exchange(now | kResting, std::memory_order_seq_cst);
+    if (rests_before(said, now)) word.exchange(now | kResting, std::memory_order_seq_cst);
   }
 
   [[nodiscard]] bool is_pinned(std::size_t who) const noexcept {
@@ -138,7 +144,7 @@ class EpochDomain {
     bool some_rest = false;
     // (2) pairs with (1).
     const bool is_held_back = announced_.any_of([now, &some_rest](std::uint64_t said) {
-      some_rest |= Announcements::rests_before(said, now);
+      some_rest |= rests_before(said, now);
       return holds_back(said, now);
     });
     if (is_held_back || (some_rest && !may_pass_resting(now))) return false;
@@ -149,7 +155,7 @@ class EpochDomain {
 
  private:
   static constexpr Epoch kUnpinned = Announcements::kNothing;
-  static constexpr std::uint64_t kResting = Announcements::kResting;
+  static constexpr std::uint64_t kResting = std::uint64_t{1} << 63;
   // So often a participant unpins that was unpinned by another while it rested: one heavy fence for
   // so many pins is not worth mentioning.
   static std::uint32_t unpins_when_roused() noexcept { return scaled<std::uint32_t>(1000, 2); }
@@ -165,7 +171,10 @@ class EpochDomain {
 
   // What the word of a participant says.
   static bool reads(std::uint64_t said) noexcept {
-    return said != kUnpinned && !Announcements::rests(said);
+    return said != kUnpinned && (said & kResting) == 0;
+  }
+  static bool rests_before(std::uint64_t said, Epoch epoch) noexcept {
+    return (said & kResting) != 0 && (said & ~kResting) < epoch;
   }
   static bool holds_back(std::uint64_t said, Epoch epoch) noexcept {
     return reads(said) && said != epoch && !mutant(Mutant::epoch_advances_past_readers);
@@ -181,10 +190,20 @@ class EpochDomain {
     return rouse_resting(now);
   }
 
-  // Unpins who rests at an older epoch than `now`; false if one of them reads after all.
+  // Unpins who rests at an older epoch than `now`; false if one of them reads after all. Not one
+  // that rests at a newer: `now` may be long past, and then the fence does not keep that one from
+  // pinning at its epoch, by a store that is not visible yet, while we take its word away.
   bool rouse_resting(Epoch now) noexcept {
-    announced_.rouse(now);
-    return !announced_.any_of([now](std::uint64_t said) { return holds_back(said, now); });
+    heavy_fence();  // pairs with the light one behind (1a)
+    return !announced_.any_word_of([now](Announcements::Word& word) {
+      std::uint64_t said = word.load(std::memory_order_seq_cst);
+      // Where it fails the participant has announced itself, at the current epoch or on its way to
+      // it; or it has seen the newer one, and overwrites what we store.
+      return holds_back(said, now) ||
+             (rests_before(said, now) &&
+              !word.compare_exchange_strong(said, kUnpinned, std::memory_order_seq_cst) &&
+              holds_back(said, now));
+    });
   }
 
   alignas(kCacheLine) std::atomic<Epoch> global_{1};

@@ -92,7 +92,6 @@ std::unique_ptr<OwnerCore> Domain::admit(std::uint64_t token) {
 }
 
 void Domain::dismiss(OwnerCore& owner) noexcept {
-  owner.participant.unpin();
   const std::lock_guard hold(mutex_);
   owners_[owner.number] = nullptr;
   --live_owners_;

@@ -182,10 +182,7 @@ class Domain {
 class Guest {
  public:
   explicit Guest(Domain& domain) : hold_(domain.guest_mutex_), core_(domain.guest_) {}
-  ~Guest() {
-    core_.participant.unpin();
-    core_.pool.give_back();
-  }
+  ~Guest() { core_.pool.give_back(); }
   Guest(const Guest&) = delete;
   Guest& operator=(const Guest&) = delete;
   [[nodiscard]] OwnerCore& core() const noexcept { return core_; }
@@ -203,7 +200,7 @@ inline OwnerCore::OwnerCore(Domain& in, std::uint32_t with_number, std::uint64_t
       pool(in),
       random(with_number - 1) {}
 
-// Keeps the owner pinned; behind it the owner rests.
+// Keeps the owner pinned.
 class Pin {
  public:
   enum class Keeps : std::uint8_t {
@@ -214,7 +211,7 @@ class Pin {
     owner.participant.pin();
     if (keeps == Keeps::all) owner.participant.keep_all();
   }
-  ~Pin() { owner_.participant.rest(); }
+  ~Pin() { owner_.participant.unpin(); }
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 

@@ -15,9 +15,6 @@
 // nothing but to go on reading. Then it announces that everything retired since e is to be kept for
 // it, and searches again; what it reaches from now on is kept whenever it was born.
 //
-// Between two searches it rests (base/announcements.h): until it pins again, or is roused, what
-// lived in its era stays kept, as if it were pinned. To pin again in that era waits for no store.
-//
 // So a thread that loses its core while it is pinned keeps back what was linked then, and not what
 // comes and goes meanwhile; with epochs (base/epoch.h) it keeps back all. The price is that nodes
 // may be read after they were used again: their memory is never anything but a node, and what is
@@ -27,7 +24,7 @@
 // PPoPP 2018), with one look at the era for each search instead of one for each link.
 //
 // Thread safety: a participant number belongs to one thread at a time; everything else by any
-// thread. Progress: all members are wait-free, rouse_resting() but for a system call.
+// thread. Progress: all members are wait-free.
 #pragma once
 
 #include <atomic>
@@ -57,24 +54,15 @@ class Eras {
 
     // REQUIRES: not pinned.
     void pin() noexcept {
-      if (announced_.load(std::memory_order_relaxed) == at_rest_) [[likely]] {
-        base::Announcements::announce_again(announced_, of_era(era_));  // (1a)
-        // Only saves a search in vain: keeps_what_it_reached() will look again.
-        if (current_.load(std::memory_order_seq_cst) == era_) [[likely]]
-          return;
-      }
       era_ = current_.load(std::memory_order_seq_cst);
-      at_rest_ = of_era(era_) | base::Announcements::kResting;
       // (1) seq_cst, store buffering: visible before we read any shared pointer, or whoever
       // asks (2) would miss us. On x86, where it is a full fence: see docs/CONCURRENCY.md.
       announced_.exchange(of_era(era_), std::memory_order_seq_cst);
     }
-    // release, both: what we read of nodes is read before (2) sees us gone.
     void unpin() noexcept {
+      // release: what we read of nodes is read before (2) sees us gone.
       announced_.store(base::Announcements::kNothing, std::memory_order_release);
     }
-    // For one that will soon pin again.
-    void rest() noexcept { announced_.store(at_rest_, std::memory_order_release); }
 
     // Whether all that was reached since pin(), or since keep_all(), stays until unpin().
     [[nodiscard]] bool keeps_what_it_reached() const noexcept {
@@ -104,8 +92,6 @@ class Eras {
     const std::atomic<Era>& current_;
     base::Announcements::Word& announced_;
     Era era_ = 0;
-    // What it announces then; at first what no word says.
-    std::uint64_t at_rest_ = base::Announcements::kResting;
   };
 
   // The era to remember with nodes that were unlinked before.
@@ -118,14 +104,9 @@ class Eras {
   // (2) What the participants say; `keeps` understands it.
   [[nodiscard]] const base::Announcements& announced() const noexcept { return announced_; }
 
-  // Unpins those who have rested since an era that is over. Returns whether there were any.
-  bool rouse_resting() noexcept {
-    return announced_.rouse(of_era(current_.load(std::memory_order_seq_cst)));
-  }
-
   // Whether a participant that says so keeps what has lived from `born` to `retired`.
   static bool keeps(std::uint64_t announcement, Era born, Era retired) noexcept {
-    const Era era = (announcement & ~base::Announcements::kResting) >> 1;
+    const Era era = announcement >> 1;
     return era != 0 && era <= retired && ((announcement & kAll) != 0 || era >= born);
   }
 

@@ -36,18 +36,22 @@ class Limbo {
   }
 
   // Gives what nobody keeps to `free`, of the newest batches. Of the others only when they have
-  // become more by half: what has been kept for a thread that does not run is kept for long. Who
-  // only rests does not keep many.
-  void release_to(NodeBatches& free, Eras& eras) noexcept {
+  // become more by half: what has been kept for a thread that does not run is kept for long.
+  void release_to(NodeBatches& free, const Eras& eras) noexcept {
     const std::size_t size = batches_.size();
     const bool all = size >= look_at_all_;
-    const std::size_t first = size - (all ? size : std::min(size, kNewest));
-    Kept kept = move_kept_to(first, eras);
-    if (all && kept.for_resting >= kNewest && eras.rouse_resting()) {
-      kept = move_kept_to(first, eras);
-    }
-    for (std::size_t i = kept.end; i < size; ++i) free.push(batches_[i].nodes);
-    batches_.erase(batches_.begin() + static_cast<std::ptrdiff_t>(kept.end), batches_.end());
+    // Those that are kept come to the front.
+    const auto first =
+        batches_.end() - static_cast<std::ptrdiff_t>(all ? size : std::min(size, kNewest));
+    auto kept = first;
+    eras.announced().any_of([&](std::uint64_t announcement) {
+      for (auto batch = kept; batch != batches_.end(); ++batch) {
+        if (Eras::keeps(announcement, batch->born, batch->retired)) std::swap(*batch, *kept++);
+      }
+      return kept == batches_.end();
+    });
+    for (auto batch = kept; batch != batches_.end(); ++batch) free.push(batch->nodes);
+    batches_.erase(kept, batches_.end());
     const std::size_t next = batches_.size() + batches_.size() / 2 + kNewest;
     // Nor are as many as there once were waited for when they have become few.
     look_at_all_ = all ? next : std::min(look_at_all_, next);
@@ -55,25 +59,6 @@ class Limbo {
 
  private:
   static constexpr std::size_t kNewest = 4;
-
-  struct Kept {
-    std::size_t end;
-    std::size_t for_resting;  // so many of them
-  };
-  // Of the batches from `first` on those that are kept come to the front, and end there.
-  Kept move_kept_to(std::size_t first, const Eras& eras) noexcept {
-    Kept kept{first, 0};
-    eras.announced().any_of([&](std::uint64_t announcement) {
-      const std::size_t before = kept.end;
-      for (std::size_t i = before; i < batches_.size(); ++i) {
-        if (Eras::keeps(announcement, batches_[i].born, batches_[i].retired))
-          std::swap(batches_[i], batches_[kept.end++]);
-      }
-      if (base::Announcements::rests(announcement)) kept.for_resting += kept.end - before;
-      return kept.end == batches_.size();
-    });
-    return kept;
-  }
 
   // Without memory to note the batch its nodes go to the last one.
   void put(RetiredChain batch) noexcept {

@@ -97,11 +97,19 @@ def advancer_steps(state, which, fault):
     elif at == "fence":  # makes the participant's stores visible
         yield after("rouse", word=buffer[-1] if buffer else word, buffer=())
     elif at == "rouse":
-        yield after("unpin", found=word) if rests_before(word, now, fault) else after("look")
+        if holds_back(word, now):
+            yield give_up
+        elif rests_before(word, now, fault):
+            yield after("unpin", found=word)
+        else:
+            yield after("advance")
     elif at == "unpin":
-        yield after("look", word=UNPINNED if word == found else word)
-    elif at == "look":
-        yield give_up if holds_back(word, now) else after("advance")
+        if word == found:
+            yield after("advance", word=UNPINNED)
+        elif holds_back(word, now):
+            yield give_up
+        else:
+            yield after("advance")
     elif at == "advance":
         yield after("start", now=0, attempts=attempts + 1, epoch=now + 1 if epoch == now else epoch)
 
