@@ -5,9 +5,10 @@
 // to the first knows of each, when he meets it, whether it shows in the end: bytes that a later
 // write replaces as a whole do not, however many there are.
 //
-// A byte for each object.
+// A byte for each number of an object (written_objects.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/mutant.h"
@@ -15,14 +16,13 @@
 #include "base/zeroed_array.h"
 #include "log/record_reader.h"
 #include "recovery/apply.h"
-#include "recovery/written_objects.h"
 
 namespace sp3::recovery {
 
 // Thread safety: members by any thread; add() for one object must be ordered by the caller.
 class LaterWrites {
  public:
-  using Object = WrittenObjects::Object;
+  using Object = std::size_t;  // its number, below the size
 
   // What of a write shows in the end.
   struct Shows {
@@ -32,7 +32,7 @@ class LaterWrites {
   };
 
   // Of nothing yet. Errors: std::bad_alloc.
-  explicit LaterWrites(const WrittenObjects& objects) : seen_(objects.size()) {}
+  explicit LaterWrites(std::size_t size) : seen_(size) {}
 
   // Asks for the memory that add() will want.
   void ask_for(Object object) const { base::prefetch_for_write(&seen_[object]); }

@@ -109,10 +109,19 @@ std::vector<Preparation::Stretch> make_stretches(const Selection& selection) {
 
 }  // namespace
 
+std::vector<std::uint64_t> Preparation::by_shard() const {
+  std::vector<std::uint64_t> sizes(shards);
+  for (const Stretch& stretch : stretches) {
+    for (std::uint32_t i = 0; i < shards; ++i) sizes[i] += stretch.shards[i].size();
+  }
+  return sizes;
+}
+
 Preparation prepare(const Selection& selection, SlabPlan& plan, std::uint32_t shards,
                     emu::Executor& executor) {
   Preparation result;
   plan.forget();
+  result.shards = shards;
   result.stretches = make_stretches(selection);
   for (const bool last : {false, true}) {
     std::vector<Found> found(result.stretches.size());

@@ -46,11 +46,15 @@ struct Preparation {
     std::uint64_t end = 0;
     std::vector<std::vector<WriteRef>> shards;  // by shard: its writes, in stamp order
   };
+  std::uint32_t shards = 1;
   std::vector<Stretch> stretches;
   std::vector<BadRecord> bad;  // the first of each stretch that has one
   std::uint64_t transactions = 0;
   std::uint64_t writes = 0;
   std::uint64_t bytes = 0;  // of records
+
+  // How many writes each shard has.
+  [[nodiscard]] std::vector<std::uint64_t> by_shard() const;
 };
 
 // The shard that a slot belongs to: all its writes are replayed by one thread. Slots of one page go

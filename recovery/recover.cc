@@ -4,10 +4,10 @@
 //        -> metadata and superblock of the stale copy (P8, P9) -> of the other (P10, P11)
 //
 // Up to P6 nothing is written. From P6 to P9 the superblock still says what it said, so a crash
-// starts recovery over from the same floor with the same log; replaying over any mixture of old and
-// new homes gives the same image, since every object is brought up from its first record above the
-// floor. From P9 on the new generation is in force, the old log is history, and the rest only makes
-// the second copy equal.
+// starts recovery over from the same floor with the same log, by either strategy; replaying over any
+// mixture of old and new homes gives the same image, since each word that a record above the floor
+// wrote gets what shows of it at the end, and no other word is stored to. From P9 on the new
+// generation is in force, the old log is history, and the rest only makes the second copy equal.
 #include "recovery/recover.h"
 
 #include <limits>
@@ -125,13 +125,9 @@ void Recovery::replay() {
   const std::uint64_t total = assessment_.preparation().writes;
   const Selection selection = assessment_.selection();
   const ReplayContext context{
-      file_.memory(),
-      assessment_.plan(),
-      selection,
-      assessment_.preparation(),
-      executor_,
-      executor_.threads(),
-      [this, total](std::uint64_t done) { progress("replay", done, total); }};
+      file_.memory(), assessment_.plan(),
+      selection,      assessment_.preparation(),
+      executor_,      [this, total](std::uint64_t done) { progress("replay", done, total); }};
   ReplayTimes times;
   // Nodes and edges of the DAG are numbered by 32 bits; so many would take a log of 100 GiB or
   // more.

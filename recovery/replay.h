@@ -22,8 +22,9 @@ struct ReplayContext {
   const Selection& selection;
   const Preparation& preparation;
   emu::Executor& executor;
-  std::uint32_t shards = 1;
-  std::function<void(std::uint64_t done)> progress;  // writes done; called by one thread at a time
+  // How many writes are done, of all in the log, whether they show in the end or not; called by one
+  // thread at a time.
+  std::function<void(std::uint64_t done)> progress;
 };
 
 // Where the time went, in ticks.
@@ -37,7 +38,7 @@ struct ReplayTimes {
 // costs several times as much. Both strategies start with it.
 void populate_homes(const ReplayContext& context);
 
-// Each shard of the objects by one thread, in stamp order.
+// Each shard of the objects by one thread, which goes through its writes by their stamps.
 emu::IoStatus replay_by_stamp(const ReplayContext& context, ReplayTimes& times);
 
 // Each record when its predecessors are done, as the dependency DAG says.

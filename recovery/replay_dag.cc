@@ -40,6 +40,7 @@
 #include "recovery/later_writes.h"
 #include "recovery/merge.h"
 #include "recovery/replay.h"
+#include "recovery/replay_progress.h"
 #include "recovery/written_objects.h"
 
 namespace sp3::recovery {
@@ -71,18 +72,19 @@ class Dag {
         first_edge_(size()),
         regions_(edge_regions(context)),
         edges_(regions_.back()),
-        objects_(context.plan.written_slots()),
-        later_(objects_),
+        objects_(context.plan, context.preparation),
+        later_(objects_.size()),
         next_writer_(objects_.size()),
         shows_(size()),
         is_changed_(size()),
         hidden_(context.plan.layout().log_bytes / kWriteBytes),
-        dirty_(context.plan.layout(), context.plan.written_slabs()) {}
+        dirty_(context.plan.layout(), context.plan.written_slabs()),
+        progress_(context.progress) {}
 
   void build() {
     context_.executor.parallel_for(regions_.size() - 1, [&](std::size_t i) {
       EdgeAdder add(*this, static_cast<std::uint32_t>(regions_[i]));
-      if (i < context_.shards) {
+      if (i < context_.preparation.shards) {
         add_writers(static_cast<std::uint32_t>(i), add);
       } else {
         add_dependencies(add);
@@ -103,6 +105,7 @@ class Dag {
         [&](Node node, const std::function<void(Node)>& offer) { replay_from(node, offer); });
     // relaxed: all threads are done.
     SP3_CHECK(replayed_.load(std::memory_order_relaxed) == size());
+    progress_.finish();
     return {failed_.load(std::memory_order_relaxed)};
   }
 
@@ -168,10 +171,9 @@ class Dag {
   static std::vector<std::uint64_t> edge_regions(const ReplayContext& context) {
     std::vector<std::uint64_t> regions;
     std::uint64_t most = 0;
-    for (std::uint32_t shard = 0; shard < context.shards; ++shard) {
+    for (const std::uint64_t writes : context.preparation.by_shard()) {
       regions.push_back(most);
-      for (const auto& stretch : context.preparation.stretches)
-        most += stretch.shards[shard].size();
+      most += writes;
     }
     regions.push_back(most);
     for (const log::LogPrefix& prefix : context.selection.prefixes)
@@ -217,6 +219,7 @@ class Dag {
       LaterWrites::Object object;
     };
     Merge merge(context_.preparation, shard);
+    ReplayProgress::Part progress(progress_);
     // Behind the record each prefix has come to.
     std::vector<std::uint64_t> behind(selection_.kept.begin(), selection_.kept.end());
     const auto next = [&](Write& write) {
@@ -232,7 +235,7 @@ class Dag {
     };
     const auto ask = [&](Write& write) {
       const log::WriteView view = write_at(write.at);
-      write.object = objects_.number(context_.plan.place_of(view.slot));
+      write.object = objects_.number(shard, view.slot);
       later_.ask_for(write.object);
       if (!replaces_home(view)) base::prefetch_for_write(&next_writer_[write.object]);
     };
@@ -242,8 +245,10 @@ class Dag {
       if (shows.allocation) apply_allocation(context_.plan, view);
       if (!shows.bytes) {
         hidden_.add(number_of(view));
+        progress.whole();
         return;
       }
+      progress.half();
       // relaxed: read after a join.
       std::atomic_ref(shows_[write.node]).store(1, std::memory_order_relaxed);
       if (shows.is_changed) {
@@ -256,6 +261,7 @@ class Dag {
       if (!replaces_home(view)) next_writer_[write.object] = write.node;
     };
     run_ahead<Write>(next, ask, act);
+    progress.finish();
   }
 
   // Of a write in the log.
@@ -287,9 +293,10 @@ class Dag {
     std::size_t done = 0;
     bool more = true;
     emu::FlushCounts streamed;
+    ReplayProgress::Part progress(progress_);
     const auto most = base::scaled<std::size_t>(256, 64, 2);
     while (more && done < most) {
-      apply(prefix, node, streamed);
+      apply(prefix, node, streamed, progress);
       ++done;
       // What is ready in other sessions is offered, so that no thread idles meanwhile.
       for_each_edge(node, [&](Node to) {
@@ -301,6 +308,7 @@ class Dag {
       more = was_the_last(node);
     }
     fence(streamed);
+    progress.finish();
     if (more) offer(node);
     // relaxed: read after all threads have joined.
     replayed_.fetch_add(done, std::memory_order_relaxed);
@@ -368,10 +376,12 @@ class Dag {
     if (!status.ok()) failed_.store(status.error, std::memory_order_relaxed);
   }
 
-  void apply(std::size_t prefix, Node node, emu::FlushCounts& streamed) {
+  void apply(std::size_t prefix, Node node, emu::FlushCounts& streamed,
+             ReplayProgress::Part& progress) {
     ask_behind(prefix, node);
     const bool through = streams(node);
     for_each_shown(prefix, node, [&](const log::WriteView& write) {
+      progress.half();
       if (through && replaces_home(write)) {
         apply_write_through(context_.memory, write, streamed);
         return;
@@ -395,7 +405,7 @@ class Dag {
   base::ZeroedArray<std::uint32_t> first_edge_;
   const std::vector<std::uint64_t> regions_;
   base::ZeroedArray<Edge> edges_;
-  const WrittenObjects objects_;
+  WrittenObjects objects_;
   LaterWrites later_;
   // By whom an object is changed next that is still to be met; means nothing if it is not changed.
   base::ZeroedArray<Node> next_writer_;
@@ -404,6 +414,7 @@ class Dag {
   BitSet is_changed_;
   BitSet hidden_;  // the writes whose bytes do not show, by number_of()
   DirtyLines dirty_;
+  ReplayProgress progress_;
   std::atomic<int> failed_{0};  // the error of a fence
   std::atomic<std::uint64_t> replayed_{0};
 };
@@ -411,7 +422,7 @@ class Dag {
 // A fence orders the flushes of its own thread only, and tasks wander between threads. So the
 // flushing is a pass of its own, in which each task fences what it flushed.
 emu::IoStatus flush_all(const ReplayContext& context, const DirtyLines& dirty) {
-  const std::size_t tasks = std::min<std::size_t>(context.shards, dirty.parts());
+  const std::size_t tasks = std::min<std::size_t>(context.preparation.shards, dirty.parts());
   return parallel_status(context.executor, tasks, [&](std::size_t task) {
     emu::FlushCounts counts;
     const std::size_t end = dirty.parts() * (task + 1) / tasks;
@@ -436,7 +447,6 @@ emu::IoStatus replay_by_dag(const ReplayContext& context, ReplayTimes& times) {
   populate_homes(context);
   const emu::IoStatus streamed = dag.replay();
   const std::uint64_t replayed = emu::ticks();
-  if (context.progress) context.progress(context.preparation.writes);
   const emu::IoStatus flushed = flush_all(context, dag.dirty());
   times.order += built - start;
   times.replay += replayed - built;

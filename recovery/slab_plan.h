@@ -44,9 +44,10 @@ class SlabPlan {
   // One more write to the slab of `slot` will be replayed. REQUIRES: check(write) is good.
   void count(std::uint64_t slot) {
     // relaxed: read after all threads have joined. A lost count does no harm, so no locked
-    // instruction: what is stored is never 0.
+    // instruction; but what is stored is never 0, however many there are.
     std::atomic_ref<std::uint32_t> writes(slabs_[slab_of(slot)].writes);
-    writes.store(writes.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    const std::uint32_t more = writes.load(std::memory_order_relaxed) + 1;
+    if (more != 0) writes.store(more, std::memory_order_relaxed);
   }
   // About how many; 0 only if there are none.
   [[nodiscard]] std::uint32_t writes(std::uint32_t slab) const { return slabs_[slab].writes; }

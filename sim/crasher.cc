@@ -273,9 +273,19 @@ class Crasher : public emu::sim::Watcher {
   void recover_file(bool accept_loss) const {
     const auto file =
         pool::PoolFile::open(kPoolName, case_.options, pool::PoolFile::Access::read_write);
-    RecoveryOptions options = case_.options.recovery;
+    RecoveryOptions options = recovery_options();
     options.accept_loss = accept_loss;
     recovery::recover(*file, options);
+  }
+
+  // Whoever opens a pool whose recovery was cut off may have chosen the other strategy.
+  [[nodiscard]] RecoveryOptions recovery_options() const {
+    RecoveryOptions options = case_.options.recovery;
+    if (place_.recoveries > 0 && at_.number % 2 == 1) {
+      const bool dag = options.strategy == RecoveryStrategy::dag;
+      options.strategy = dag ? RecoveryStrategy::stamp : RecoveryStrategy::dag;
+    }
+    return options;
   }
 
   void use_salvaged(Machine& machine, const Choices& choices, const Rot& rot) {
@@ -353,7 +363,7 @@ class Crasher : public emu::sim::Watcher {
     if (found.was_clean && watched) {
       recovery::start_generation(*file);
     } else if (!found.was_clean) {
-      recovery::recover(*file, case_.options.recovery);
+      recovery::recover(*file, recovery_options());
     }
     if (!found.was_clean || watched) {
       machine.event(Event::end);  // a crash when it is done

@@ -146,7 +146,7 @@ constexpr std::array<MutantInfo, kMutants> kTable = {{
   {Mutant::recovery_dag_without_writers, "recovery_dag_without_writers",
    "replay by DAG without the edges between writers of an object", "replay"},
   {Mutant::recovery_dag_streams_all, "recovery_dag_streams_all",
-   "replay by DAG stores past the cache what a later record writes over", "replay"},
+   "replay by DAG stores past the cache what a later record changes", "replay"},
   {Mutant::recovery_applies_unflushed_log, "recovery_applies_unflushed_log",
    "the log that was found is not made durable", "P6"},
   {Mutant::recovery_trusts_equal_superblocks, "recovery_trusts_equal_superblocks",

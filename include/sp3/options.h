@@ -57,7 +57,7 @@ enum class LockTiming : std::uint8_t {
 };
 
 enum class RecoveryStrategy : std::uint8_t {
-  stamp,  // each thread replays a shard of the objects in stamp order
+  stamp,  // each thread replays a shard of the objects, by the stamps of what was written to them
   dag,    // the paper's: build the dependency DAG and replay it in parallel topological order
 };
 

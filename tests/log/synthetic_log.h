@@ -22,10 +22,10 @@ using log::RecordBuilder;
 using log::SessionId;
 using log::Stamp;
 
-inline Options synthetic_options(std::uint64_t log_size = 64 * 1024) {
+inline Options synthetic_options(std::uint64_t log_size, std::uint32_t slab_size) {
   Options options;
   options.memory = MemoryKind::emulated;
-  options.geometry = {log_size, 4096, 4096, 7};  // and the library's own session
+  options.geometry = {log_size, 4096, slab_size, 7};  // and the library's own session
   return options;
 }
 
@@ -43,8 +43,9 @@ class SyntheticPool {
     std::uint64_t size = 0;  // padded
   };
 
-  explicit SyntheticPool(std::uint64_t size = 256 * 1024, std::uint64_t log_size = 64 * 1024)
-      : options_(synthetic_options(log_size)) {
+  explicit SyntheticPool(std::uint64_t size = 256 * 1024, std::uint64_t log_size = 64 * 1024,
+                         std::uint32_t slab_size = 4096)
+      : options_(synthetic_options(log_size, slab_size)) {
     auto file = pool::PoolFile::create(path_.path(), size, options_);
     layout = file->layout();
     superblock = file->superblock();

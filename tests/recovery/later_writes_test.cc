@@ -21,24 +21,6 @@ log::WriteView write_of(log::WriteKind kind) {
 
 }  // namespace
 
-TEST_CASE("Each slot of the slabs that are written to has a number of its own") {
-  // The second slab is not written to; the last has one slot.
-  const std::vector<std::uint32_t> slots{7, 0, 1000, 3, 1};
-  const WrittenObjects objects(slots);
-  REQUIRE(objects.size() == 1011);
-  std::vector<bool> taken(objects.size());
-  for (std::uint32_t slab = 0; slab < slots.size(); ++slab) {
-    for (std::uint32_t index = 0; index < slots[slab]; ++index) {
-      const std::size_t number = objects.number({slab, index});
-      REQUIRE(number < taken.size());
-      CHECK_FALSE(taken[number]);
-      taken[number] = true;
-    }
-  }
-  CHECK(WrittenObjects({}).size() == 0);
-  CHECK(WrittenObjects({0, 0, 0}).size() == 0);
-}
-
 TEST_CASE("Of a history, the writes that show make what all of them make in their order") {
   constexpr std::array kKinds{log::WriteKind::image, log::WriteKind::delta, log::WriteKind::make,
                               log::WriteKind::destroy};
@@ -73,7 +55,7 @@ TEST_CASE("Of a history, the writes that show make what all of them make in thei
       store(wanted[history[i].object], history[i], i);
       allocate(wanted[history[i].object], history[i]);
     }
-    LaterWrites later(WrittenObjects({kObjects}));
+    LaterWrites later(kObjects);
     std::vector<State> found(kObjects);
     std::vector<bool> shows(history.size());
     std::vector<bool> is_changed(history.size());

@@ -14,6 +14,42 @@ inline RecoveryOptions recovery_options(RecoveryStrategy strategy, std::uint32_t
   return options;
 }
 
+// A small history and the pool that a crash leaves.
+struct Crashed {
+  explicit Crashed(std::uint64_t seed, std::size_t transactions = 60, std::uint32_t sessions = 4,
+                   std::uint32_t slab_size = 4096)
+      : pool(216 * 1024 + std::uint64_t{10} * slab_size, 64 * 1024, slab_size),
+        history(seed, sessions) {
+    history.set_layout(pool.layout);
+    history.run(transactions);
+    history.crash(pool);
+    pool.save();
+  }
+  SyntheticPool pool;
+  History history;
+};
+
+// The directory says that the slab is of a class that histories do not have, with these of its
+// first 64 slots in use.
+inline void describe_slab(SyntheticPool& pool, std::uint32_t slab, std::uint64_t in_use,
+                          std::uint32_t size = 8) {
+  auto file = pool.open();
+  auto directory = pool::SlabDirectory::load(file->memory(), pool.layout, file->identity(), 0);
+  emu::FlushCounts counts;
+  for (const int copy : {0, 1}) {
+    pool::SlabRecord record;
+    record.type = 99;
+    record.type_size = size;
+    record.slot_size = size;
+    const auto shape = pool::slab_shape(pool.layout.slab_size, size);
+    pool::Bitmap bitmap(shape.bitmap_bytes / 8);
+    bitmap[0] = in_use;
+    directory.store(file->memory(), copy, slab, record, bitmap, counts);
+  }
+  file.reset();
+  pool.bytes = read_file(pool.path().path());
+}
+
 // What is alive in the slots of `of`, read through directory copy `copy`.
 inline History::State read_state(pool::PoolFile& file, const History& history,
                                  const History::State& of, int copy) {
