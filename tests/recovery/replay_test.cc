@@ -12,7 +12,7 @@ namespace {
 // Objects of one slab.
 struct Objects {
   explicit Objects(SyntheticPool& pool, std::uint32_t size) : pool_(pool), size_(size) {
-    describe_slab(pool, kSlab, ~std::uint64_t{0}, size);
+    describe_slab(pool, kSlab, kInUse, size);
   }
   [[nodiscard]] std::uint64_t slot(std::uint64_t i) const {
     const pool::SlabShape shape = pool::slab_shape(pool_.layout.slab_size, size_);
@@ -24,6 +24,7 @@ struct Objects {
     return word;
   }
   static constexpr std::uint32_t kSlab = 1;
+  static constexpr std::uint64_t kInUse = (std::uint64_t{1} << 50) - 1;
 
  private:
   const SyntheticPool& pool_;
