@@ -25,6 +25,8 @@ namespace {
 using namespace sp3;
 
 constexpr std::uint64_t kData = 4 << 20;
+constexpr std::uint64_t kPool = 512 << 20;
+constexpr std::uint64_t kLog = kPool / 2;
 
 // An empty pool in DRAM, gone with the benchmark.
 struct Store {
@@ -32,7 +34,7 @@ struct Store {
   Pool pool;
   Session session;
   explicit Store(const Options& options)
-      : pool(Pool::create(path, 256 << 20, options)), session(pool.session()) {
+      : pool(Pool::create(path, kPool, options)), session(pool.session()) {
     std::filesystem::remove(path);
   }
 };
@@ -41,6 +43,7 @@ Options emulated(std::uint32_t latency_ns) {
   Options options;
   options.memory = MemoryKind::emulated;
   options.latency.nanoseconds = latency_ns;
+  options.geometry.log_size = kLog;
   return options;
 }
 
@@ -114,12 +117,14 @@ struct Shared {
   RangedObject object;
 
   Shared(RangeLockKind lock, std::uint32_t chunk_bytes)
-      : pool(Pool::create(path, 256 << 20, options_with(lock))) {
+      : pool(Pool::create(path, kPool, options_with(lock))) {
     std::filesystem::remove(path);
     Session session = pool.session();
     session.run([&](Transaction& tx) { object = RangedObject::create(tx, kData, chunk_bytes); });
-    for (std::uint64_t at = 0; at < kData; at += 65536) {
-      session.run([&](Transaction& tx) { object.fill(tx, at, at + 65536); });
+    std::vector<std::byte> value(64 << 10);
+    for (std::uint64_t bytes = 0; bytes < kLog; bytes += value.size()) {
+      std::fill(value.begin(), value.end(), fresh(bytes / value.size(), kData / value.size()));
+      session.run([&](Transaction& tx) { object.write(tx, bytes % kData, value); });
     }
   }
   static Options options_with(RangeLockKind lock) {
