@@ -118,6 +118,9 @@ void Pool::close() {
 void Pool::let_go() noexcept {
   is_closed_.store(true, std::memory_order_release);
   const std::unique_lock alone(in_use_);
+  // No session is open; but who closed the last ones may not have let go yet, and the file is to be
+  // free when close() returns.
+  for (emu::Spin spin; core_.use_count() > 1;) spin.pause();
   core_.reset();
 }
 

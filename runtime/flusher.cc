@@ -86,8 +86,9 @@ void Flusher::work() {
       if (emu::SteadyClock::now() >= next_tick) {
         if (pool_.options().watermark_ms != 0 && pool_.logs()) write_watermarks();
         look_for_long_transactions();
-        // Nobody should have sealed anything without telling; a look costs little.
-        if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
+        // Nobody should have sealed anything without telling; a look costs little. What it finds is
+        // not flushed at once: its group may have just begun.
+        if (is_anything_in_flight()) group_expected_.store(true, std::memory_order_relaxed);
         next_tick = emu::SteadyClock::now() + std::chrono::milliseconds(tick_ms);
       }
     } catch (const std::bad_alloc&) {
@@ -105,8 +106,12 @@ void Flusher::look_for_long_transactions() {
   pool_.for_each_session([&](SessionCore& session) {
     Look& look = looks_[session.shared().id];
     const std::uint64_t attempts = session.attempts();
+    // relaxed: as long as the session is open it stays what it is.
+    const std::uint64_t generation =
+        session.shared().mark.generation.load(std::memory_order_relaxed);
     const bool pinned = pool_.epochs().is_pinned(pool_.participant_of(session.shared().id));
-    if (!pinned || attempts != look.attempts) {
+    if (!pinned || attempts != look.attempts || generation != look.generation) {
+      look.generation = generation;
       look.attempts = attempts;
       look.attempt_seen = now;
       look.counted = false;
@@ -134,6 +139,16 @@ bool Flusher::flush_groups() {
   return any;
 }
 
+bool Flusher::is_anything_in_flight() {
+  for (const auto& s : pool_.all_shared()) {
+    pool_.persister().advance(*s);
+    // relaxed: as above.
+    if (s->committed.load(std::memory_order_relaxed) < s->sealed.load(std::memory_order_relaxed))
+      return true;
+  }
+  return false;
+}
+
 void Flusher::write_watermarks() {
   std::vector<base::Tid> marks;  // the stamp stands for an LSN
   base::Stamp newest = 0;
@@ -142,9 +157,9 @@ void Flusher::write_watermarks() {
     Look& look = looks_[s->id];
     const std::uint64_t sealed = s->sealed.load(std::memory_order_acquire);
     const bool idle =
-        sealed == look.sealed && (s->persisted.load(std::memory_order_acquire) == sealed ||
+        sealed == look.sealed_at_tick && (s->persisted.load(std::memory_order_acquire) == sealed ||
                                   mutant(Mutant::watermark_above_durable));
-    look.sealed = sealed;
+    look.sealed_at_tick = sealed;
     const base::Lsn durable = mutant(Mutant::watermark_above_durable)
                                   ? s->ring.read(sealed).lsn
                                   : s->persisted_lsn.load(std::memory_order_acquire);

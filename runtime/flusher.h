@@ -1,8 +1,8 @@
 // Flusher: the background thread that bounds how long a sealed record stays unflushed, and how long
 // a durable one stays without a durable watermark.
 //
-// - An asynchronous group that does not fill is flushed AsyncOptions::group_microseconds after it
-//   was begun.
+// - An asynchronous group that does not fill is flushed one to two times
+//   AsyncOptions::group_microseconds after it was begun.
 // - Options::watermark_ms after a session has gone idle, a watermark record in the library's own
 //   session says how far its log is durable. From then on a damaged record of it is damage, not a
 //   torn tail. A busy session gets one for each run of its log and after each checkpoint, so that a
@@ -55,9 +55,11 @@ class Flusher {
  private:
   // Per session, what the last look found.
   struct Look {
-    std::uint64_t sealed = 0;
+    std::uint64_t sealed = 0;  // at the last look for groups
+    std::uint64_t sealed_at_tick = 0;
     base::Lsn watermark = 0;  // covered by a durable watermark
-    std::uint64_t attempts = 0;
+    std::uint64_t generation = 0;
+    std::uint64_t attempts = ~std::uint64_t{0};   // of the session of that generation
     emu::SteadyClock::time_point attempt_seen{};  // when this attempt was first met
     bool counted = false;                         // as a long one
   };
@@ -65,6 +67,7 @@ class Flusher {
   void wake() noexcept;
   void work();
   bool flush_groups();
+  [[nodiscard]] bool is_anything_in_flight();
   void write_watermarks();
   void look_for_long_transactions();
   bool seal_watermark(const std::vector<base::Tid>& marks, base::Stamp newest);

@@ -30,7 +30,8 @@ void SessionCore::fail_without_locks() const {
               {.path = pool_->path(), .wanted = "another CommitPolicy", .found = "ideal"});
 }
 
-// The slot is ours alone; only the checkpointer may hold the lock, for an instant. Locked until
+// The slot is ours alone; only the checkpointer may hold the lock, for an instant, or who patches a
+// chunk that was here and finds that out. Locked until
 // publish, so that no reader meets a half-born object; but a lone session waits with that for its
 // commit, and lets in those who come before: their reads find a free slot.
 [[gnu::always_inline]] inline void SessionCore::claim(WriteEntry& entry) {

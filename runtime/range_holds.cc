@@ -131,6 +131,9 @@ void RangeHolds::unlock(std::size_t view) noexcept {
 void RangeHolds::release_view(std::uint32_t view) noexcept {
   unlock(view - 1);
   views_[view - 1].lock = nullptr;
+  // Numbers may be given again: nobody asks for a closed view.
+  while (!views_.empty() && views_.back().lock == nullptr) views_.pop_back();
+  indexed_ = std::min(indexed_, views_.size());
 }
 
 bool RangeHolds::covers(const BlockingRangeLock& lock, const Range& range) const noexcept {
@@ -153,11 +156,11 @@ bool RangeHolds::is_viewed(std::uint64_t object) const noexcept {
 void RangeHolds::release() noexcept {
   holds_.for_each([](Hold& hold) { hold.lock->unlock(hold.handle); });
   holds_.clear();
-  if (indexed_ != 0) {
+  if (reach_ != 0) {
     index_.clear();
-    indexed_ = 0;
     reach_ = 0;
   }
+  indexed_ = 0;
   for (std::size_t view = 0; view < views_.size(); ++view) unlock(view);
   views_.clear();
 }

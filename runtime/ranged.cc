@@ -359,8 +359,10 @@ detail::RangedViewData RangedAccess::view(std::uint64_t object, std::uint64_t be
     if (chunk == 0) {
       view.parts.emplace_back(kZeros.data(), piece.bytes);
     } else if (core_.writes_.find(chunk) == nullptr) {
-      // Validated even under a shared range, which may be given up before the transaction ends.
-      const std::byte* version = core_.read_newest(chunk, *ranged_chunk_type(shape.chunk_bytes));
+      // Validated even under the view's own range, which may be given up before the transaction
+      // ends; but not under one that is held exclusively.
+      const std::byte* version =
+          version_of(chunk, *ranged_chunk_type(shape.chunk_bytes), space, piece, begin);
       view.parts.emplace_back(version + piece.from, piece.bytes);
     } else {
       auto own = std::make_unique<std::byte[]>(piece.bytes);

@@ -1,16 +1,17 @@
 #include "runtime/ranged_locks.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/hash.h"
 #include "base/scaled.h"
+#include "rangelock/domain.h"
 
 namespace sp3::runtime {
 
 RangedLocks::RangedLocks(RangeLockKind kind, std::size_t owners)
-    // Of a session that is closed the owner may still live when another takes its number; and the
-    // locks' destructors look at them as guests.
-    : domain_(2 * owners + 2) {
+    // Room for more than there can be at a time, where a domain has it.
+    : domain_(std::min(2 * owners + 2, rangelock::Domain::kMaxOwners)) {
   RangeLockOptions options;
   options.domain = &domain_;
   // Simulated objects are small; some of their ranges are to be wide all the same.

@@ -2,6 +2,7 @@
 #include "runtime/session_core.h"
 
 #include <algorithm>
+#include <cxxabi.h>
 #include <new>
 #include <utility>
 
@@ -59,16 +60,21 @@ SessionCore::~SessionCore() {
   versions_.free_all();
 }
 
+[[gnu::cold]] void SessionCore::refuse_to_enter() const {
+  if (pool_->was_inherited()) pool_->throw_if_unusable();
+  const bool nested = runs_here();
+  throw Error(nested ? ErrorCode::nested_transaction : ErrorCode::session_busy,
+              nested ? "the session is inside a transaction of its own"
+                     : "the session is running a transaction on another thread",
+              {.path = pool_->path(), .found = "session " + std::to_string(id_)});
+}
+
 [[gnu::always_inline]] inline void SessionCore::enter() {
-  pool_->throw_if_unusable();
   // relaxed: misuse is detected where it can be; a race between two threads is a race all the same.
-  if (running_.load(std::memory_order_relaxed)) {
-    const bool nested = runs_here();
-    throw Error(nested ? ErrorCode::nested_transaction : ErrorCode::session_busy,
-                nested ? "the session is inside a transaction of its own"
-                       : "the session is running a transaction on another thread",
-                {.path = pool_->path(), .found = "session " + std::to_string(id_)});
-  }
+  // Before it is asked whether the pool has failed: who hears of that may close the session.
+  if (running_.load(std::memory_order_relaxed)) [[unlikely]]
+    refuse_to_enter();
+  pool_->throw_if_unusable();
   if (const emu::ThreadId here = emu::this_thread_id();
       runner_.load(std::memory_order_relaxed) != here) {
     runner_.store(here, std::memory_order_relaxed);
@@ -128,6 +134,9 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
     if (doomed_ && doom_ == Conflict::refused) {
       std::rethrow_exception(std::exchange(refusal_, nullptr));
     }
+  } catch (const abi::__forced_unwind&) {  // the thread is ended inside the body, come what may
+    abort();
+    throw;
   } catch (...) {
     return finish_exception();
   }
@@ -139,6 +148,7 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
 // An exception of the user's (or an error of ours) leaves run() only if it comes from a consistent
 // and durable view; REQUIRES: inside its handler.
 SessionCore::Outcome SessionCore::finish_exception() {
+  exceptions_.add(1);
   if (pool_->was_inherited()) {  // the body has forked: there is nothing to wait for in the child
     abort();
     throw;
@@ -251,6 +261,13 @@ void SessionCore::abandon_writes() noexcept {
 }
 
 void SessionCore::abort() noexcept {
+  if (pool_->was_inherited()) [[unlikely]] {
+    // The body has forked, and this is the child. What it holds is the parent's; and who had locked
+    // what giving it back wants lives there.
+    writes_.clear();
+    reading_ = false;
+    return;
+  }
   withdraw();
   abandon_writes();
   end_reading();

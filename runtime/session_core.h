@@ -93,9 +93,9 @@ class SessionCore {
   [[nodiscard]] SessionShared& shared() const noexcept { return *shared_; }
   [[nodiscard]] PoolCore& pool() noexcept { return *pool_; }
   [[nodiscard]] SessionStatistics statistics() const noexcept { return counters_.read(); }
-  // Attempts finished so far, of committed transactions or not.
+  // Grows with every attempt that ends, of committed transactions or not.
   [[nodiscard]] std::uint64_t attempts() const noexcept {
-    return counters_.commits.get() + counters_.aborts.get();
+    return counters_.commits.get() + counters_.aborts.get() + exceptions_.get();
   }
   VersionPool& versions() noexcept { return versions_; }
   // The transaction's work with ranged objects (runtime/ranged.h).
@@ -135,6 +135,7 @@ class SessionCore {
   // The loop (session_core.cc).
   void enter();
   // release: what we leave behind is seen by who finds us idle.
+  [[noreturn]] void refuse_to_enter() const;
   void leave() noexcept { running_.store(false, std::memory_order_release); }
   void begin_attempt();
   Outcome attempt(detail::Body body, Durability durability, base::Stamp* ticket);
@@ -407,6 +408,7 @@ class SessionCore {
   std::uint32_t group_records_ = 0;  // sealed asynchronously and not flushed by us
   std::uint64_t group_bytes_ = 0;
   SessionCounters counters_;
+  base::Counter exceptions_;  // that came out of attempts
 };
 
 }  // namespace sp3::runtime

@@ -443,8 +443,8 @@ void SessionCore::refuse() noexcept {
   refusal_ = std::current_exception();
 }
 
-// What the pool holds or has room for is nobody's fault, so a container cannot have foreseen it. An
-// attempt that has changed nothing yet may go on, but not in a full pool.
+// What the pool holds, has room for or was opened to do is nobody's fault, so a container cannot have
+// foreseen it. An attempt that has changed nothing yet may go on, but not in a full pool.
 [[gnu::cold]] void SessionCore::refuse_after(const Error& error) noexcept {
   switch (error.code()) {
     case ErrorCode::pool_full:
@@ -452,6 +452,7 @@ void SessionCore::refuse() noexcept {
     case ErrorCode::damaged_metadata:
     case ErrorCode::io_error:
     case ErrorCode::object_too_large:
+    case ErrorCode::unsupported:
       if (!writes_.empty()) refuse();
       return;
     default:  // of the caller's making

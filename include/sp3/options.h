@@ -96,13 +96,13 @@ struct CheckpointOptions {
 struct AsyncOptions {
   std::uint32_t group_records = 32;        // run_async flushes its log at this many sealed records,
   std::uint32_t group_bytes = 64 * 1024;   // at this many bytes,
-  std::uint32_t group_microseconds = 500;  // or, by the background flusher, after this time
+  std::uint32_t group_microseconds = 500;  // or, by the background flusher, after once or twice this
 };
 
 // Progress of recovery, called from one thread at a time, often enough to draw a bar.
 struct Progress {
   const char* phase = "";  // "scan", "cut", "replay", "flush"
-  std::uint64_t done = 0;  // bytes or records, as the phase counts them
+  std::uint64_t done = 0;  // bytes, records or writes, as the phase counts them
   std::uint64_t total = 0;
 };
 

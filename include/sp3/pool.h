@@ -56,7 +56,8 @@ class SP3_API Pool {
 
   Pool(Pool&&) noexcept;
   Pool& operator=(Pool&&) noexcept;
-  // Closes the pool if it is open; errors are lost here, so call close().
+  // Closes the pool if it is open; errors are lost here, so call close(). With sessions open it
+  // stays in use until they are closed, and is not marked clean: the next open recovers.
   ~Pool();
 
   // A new session. The only open one is faster by a tenth or more, so close what is not needed. A

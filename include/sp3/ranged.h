@@ -17,7 +17,8 @@
 // Invariants:
 //   1. Transactions that read and write ranges are as opaque and serializable as all others.
 //   2. A written range is held exclusively from write() until the transaction's effects are
-//      visible; nobody else writes or views a byte of it meanwhile.
+//      visible; nobody else writes or views a byte of it meanwhile (but under CommitPolicy::ideal,
+//      which has no locks).
 //   3. Bytes that were never written, or were cut off by resize(), are zero.
 // Errors of all members that take a transaction: invalid_pointer, destroyed_object, wrong_type as
 //   Transaction::read; beyond_end for a range that begins or ends behind the object's end, else
@@ -145,7 +146,7 @@ class RangedObject {
     detail::ranged_read(tx.core_, header_.offset(), offset, to);
   }
   // Overwrites the bytes from `offset` on. What is behind and before them in the same chunk may be
-  // written by others at the same time.
+  // written by others at the same time. Errors: where no chunk is yet, those of fill().
   void write(Transaction& tx, std::uint64_t offset, std::span<const std::byte> from) const {
     detail::ranged_write(tx.core_, header_.offset(), offset, from);
   }
@@ -163,14 +164,17 @@ class RangedObject {
   }
 
   // Gives [begin, end) its place in the pool, so that later writes there need no new chunks (which
-  // conflict with each other within 128 chunks). Errors: pool_full, transaction_too_large.
+  // conflict with each other within 128 chunks, the first of each 128 within 128 times as many, and
+  // so on). Errors: pool_full, transaction_too_large; unsupported under CommitPolicy::ideal.
   void fill(Transaction& tx, std::uint64_t begin, std::uint64_t end) const {
     detail::ranged_fill(tx.core_, header_.offset(), begin, end);
   }
 
   // Cuts off the end, or appends zeros. Waits for all ranges of the object, and conflicts with
   // every transaction that uses it. Errors: view_open if this transaction has a view of it;
-  // invalid_argument for a length above 2^44 - 1; transaction_too_large: cut off in several steps.
+  // invalid_argument for a length above 2^44 - 1; transaction_too_large: cut off in several steps;
+  // pool_full, for the nodes above the chunks of a longer one; unsupported under
+  // CommitPolicy::ideal, where nodes are made or chunks given back.
   void resize(Transaction& tx, std::uint64_t length) const {
     detail::ranged_resize(tx.core_, header_.offset(), length);
   }
@@ -247,19 +251,21 @@ class Ranged {
     return std::bit_cast<T>(raw);
   }
   void set(Transaction& tx, std::uint64_t index, const T& value) const {
-    write(tx, index, std::span(&value, 1));
+    T clean = value;
+    if constexpr (detail::may_have_padding<T>) detail::clear_padding_of<T>(&clean);
+    object_.write(tx, bytes(index), std::as_bytes(std::span<const T>(&clean, 1)));
   }
   void read(Transaction& tx, std::uint64_t first, std::span<T> to) const {
     object_.read(tx, bytes(first), std::as_writable_bytes(to));
   }
   void write(Transaction& tx, std::uint64_t first, std::span<const T> from) const {
-    if constexpr (std::has_unique_object_representations_v<T>) {
-      object_.write(tx, bytes(first), std::as_bytes(from));
-    } else {
+    if constexpr (detail::may_have_padding<T>) {
       // No stray bytes of the program reach the pool.
       std::vector<T> clean(from.begin(), from.end());
       for (T& element : clean) detail::clear_padding_of<T>(&element);
       object_.write(tx, bytes(first), std::as_bytes(std::span<const T>(clean)));
+    } else {
+      object_.write(tx, bytes(first), std::as_bytes(from));
     }
   }
 

@@ -39,14 +39,16 @@ class SP3_API Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   // Closes the session. If that fails the pool is poisoned, which Pool::close() will say. Inside
-  // its own transaction it cannot be closed: then the pool goes on counting it as open.
+  // its own transaction, or while another thread runs one, it cannot be closed: then the pool goes
+  // on counting it as open.
   ~Session();
 
   // Runs `body(tx)` as a transaction, again after conflicts, and returns what it returned.
   // On return the transaction and every transaction it depends on are durable (per the pool's
-  // MemoryKind). An exception of `body` aborts the transaction and is rethrown.
-  // Errors: nested_transaction, session_busy, session_closed, pool_closed, transaction_too_large,
-  // pool_full, outcome_unknown, forked, and what Transaction's members throw.
+  // MemoryKind). An exception of `body` aborts the transaction and is rethrown; so does the end of
+  // the thread inside it.
+  // Errors: nested_transaction, session_busy, session_closed, transaction_too_large, pool_full,
+  // outcome_unknown, forked, and what Transaction's members throw.
   template <class F>
   requires TransactionBody<F>
   auto run(F&& body) {

@@ -2,7 +2,8 @@
 //
 // Thread safety: one thread at a time; a ticket may be moved to, and waited for on, any thread.
 // Lifetime: outlives its session. It must not be waited for while its pool is being closed by
-//   another thread; after the pool is closed the outcome is known and wait() returns at once.
+//   another thread; after that the outcome is known: wait() returns at once, or throws
+//   outcome_unknown if the pool had failed.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,8 @@ class [[maybe_unused]] SP3_API Ticket {
   // poisoned before the transaction was known to be durable); forked.
   void wait();
 
-  // Whether wait() would return at once. Never blocks. False for a spent ticket.
+  // Whether it is known that the transaction is durable: then wait() returns at once. Never blocks.
+  // False for a spent ticket, and for ever if the pool failed before: wait() says so.
   [[nodiscard]] bool ready() const noexcept;
 
   // Whether wait() may still be called.

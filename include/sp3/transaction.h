@@ -1,8 +1,8 @@
 // Transaction: what the function given to Session::run works with.
 //
 // Thread safety: a Transaction belongs to the thread that runs it.
-// Lifetime: to the end of the function. Who keeps it gets transaction_over, or, while the session
-//   runs its next function, the transaction of that one. References returned by read() and write()
+// Lifetime: to the end of the function. Who keeps it gets transaction_over as long as the session is
+//   open, or, while that runs its next function, the transaction of that one. References returned by read() and write()
 //   stay valid to the end of the attempt, and must not escape the function. Nobody else changes
 //   what they show. An object that the transaction has written, or made, is its private copy from
 //   then on: references to that see later write()s.

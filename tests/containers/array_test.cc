@@ -135,6 +135,17 @@ TEST_CASE("An array too large for one transaction is filled and drained in sever
   world.run([&](Transaction& tx) { reserved.destroy(tx); });
 }
 
+TEST_CASE("A handle of an array that was moved from is as good as before") {
+  World world(tiny_shape());
+  using Numbers = Array<std::uint64_t>;
+  Numbers first = world.run([](Transaction& tx) { return Numbers::create(tx, 300, 7); });
+  first = world.run([&](Transaction& tx) { return first.cached(tx); });
+  Numbers second = std::move(first);
+  second = Numbers();
+  // NOLINTNEXTLINE(bugprone-use-after-move): what is tested
+  CHECK(world.run([&](Transaction& tx) { return first.get(tx, 299); }) == 7);
+}
+
 TEST_CASE("A destroyed array leaves no memory behind") {
   World world(tiny_shape());
   for (unsigned i = 0; i < 200; ++i) {

@@ -84,6 +84,10 @@ TEST_CASE("A new value for a present key leaves the B+ tree's leaf alone") {
 
 TEST_CASE("A visitor of a B+ tree can end the walk") { end_a_walk_early<Narrow4>(); }
 
+TEST_CASE("A walk through a B+ tree comes to the greatest key there can be") {
+  walk_to_the_greatest_key<Narrow4>();
+}
+
 TEST_CASE("Damage to a B+ tree is reported") {
   World world(tiny_shape());
   const Narrow4 map = world.run([](Transaction& tx) {

@@ -106,6 +106,26 @@ TEST_CASE("Draining a hash table takes its directory apart, also after its keys 
   world.run([&](Transaction& tx) { map.destroy(tx); });
 }
 
+TEST_CASE("A hash table that has filled its pool can be drained") {
+  World world(tiny_shape());
+  const Map map = world.run([](Transaction& tx) { return Map::create(tx); });
+  std::uint64_t keys = 0;
+  for (int round = 0; round < 2; ++round) {
+    try {
+      for (;; ++keys) world.run([&](Transaction& tx) { map.insert_or_assign(tx, keys, Payload()); });
+    } catch (const Error& error) {
+      REQUIRE(error.code() == ErrorCode::pool_full);
+    }
+    REQUIRE(keys > 1500);  // there are directories below the first
+    REQUIRE_FALSE(world.run([&](Transaction& tx) { return map.empty(tx); }));
+    while (!world.run([&](Transaction& tx) { return map.drain(tx, 20); })) {
+    }
+    REQUIRE(world.run([&](Transaction& tx) { return map.check_invariants(tx); }) == "");
+    REQUIRE(world.run([&](Transaction& tx) { return map.empty(tx); }));
+    keys = 0;
+  }
+}
+
 TEST_CASE("Damage to a hash table is reported") {
   World world(default_shape());
   const Map map = filled_map<Map>(world, 200);

@@ -254,6 +254,29 @@ void end_a_walk_early() {
   });
 }
 
+// What no [from, to) can show.
+template <class Map>
+void walk_to_the_greatest_key() {
+  World world(tiny_shape());
+  const Map map = world.run([](Transaction& tx) { return Map::create(tx); });
+  world.run([&](Transaction& tx) {
+    constexpr std::uint64_t greatest = ~std::uint64_t{0};
+    std::vector<std::uint64_t> keys;
+    const auto note = [&](std::uint64_t key, const Payload&) { keys.push_back(key); };
+    map.range(tx, 0, note);
+    REQUIRE(keys.empty());
+    for (std::uint64_t k = 0; k < 50; ++k) map.insert_or_assign(tx, greatest - k, Payload(k));
+    map.range(tx, greatest - 2, note);
+    REQUIRE(keys == std::vector<std::uint64_t>{greatest - 2, greatest - 1, greatest});
+    keys.clear();
+    map.range(tx, 0, [&](std::uint64_t key, const Payload&) {
+      keys.push_back(key);
+      return keys.size() < 2;
+    });
+    REQUIRE(keys == std::vector<std::uint64_t>{greatest - 49, greatest - 48});
+  });
+}
+
 // Two threads insert and erase. A key's final value is that of the last operation of one of them.
 template <class Map>
 void run_two_writers(const Shape& shape, std::uint64_t keys, bool overlapping, unsigned steps) {

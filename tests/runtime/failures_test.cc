@@ -1,6 +1,8 @@
 // fork, and disks that fail: what the process that holds a pool cannot choose.
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <thread>
@@ -386,6 +388,79 @@ TEST_CASE("close reports a checkpoint that fails, and the next open recovers") {
     }
   }
 }
+
+TEST_CASE("a session stays open inside its own body, also when the pool has failed") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    OnePool p(quiet_options(memory));
+    const auto cell = make_cell(p.session);
+    Session other = p.pool.session();
+    std::atomic<bool> failed{false};
+    std::atomic<bool> looked{false};
+    std::string from_elsewhere;
+    std::thread elsewhere([&] {
+      while (!failed) std::this_thread::yield();
+      from_elsewhere = outcome([&] { p.session.close(); });
+      looked = true;
+    });
+    CHECK(outcome([&] {
+            p.session.run([&](Transaction& tx) {
+              const std::uint64_t before = tx.read(cell).value;
+              {
+                const BrokenDisk broken;
+                CHECK(outcome([&] {
+                        other.run([](Transaction& second) { second.make<Cell>(); });
+                      }) == "outcome_unknown");
+              }
+              failed = true;
+              while (!looked) std::this_thread::yield();
+              CHECK(outcome([&] { p.session.close(); }) == "nested_transaction");
+              CHECK(outcome([&] { p.session.flush(); }) == "nested_transaction");
+              CHECK(p.session.is_open());
+              tx.write(cell).value = before + 1;
+            });
+          }) == "outcome_unknown");
+    elsewhere.join();
+    CHECK(from_elsewhere == "session_busy");
+    CHECK(outcome([&] { other.close(); }) == "outcome_unknown");
+    CHECK(outcome([&] { p.session.close(); }) == "outcome_unknown");
+    CHECK(outcome([&] { p.pool.close(); }) == "outcome_unknown");
+  }
+}
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // which hang themselves
+// Somebody of the parent's holds at any time what giving back a large object's slot locks.
+TEST_CASE("a child that was forked inside a body gives back nothing") {
+  struct Large {
+    std::array<std::byte, 40'000> bytes;
+  };
+  TempPath path;
+  Pool pool = Pool::create(path.path(), 64 << 20, quiet_options());
+  Session session = pool.session();
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    Session own = pool.session();
+    while (!stop) {
+      const auto made = own.run([](Transaction& tx) { return tx.make<Large>(); });
+      own.run([&](Transaction& tx) { tx.destroy(made); });
+    }
+  });
+  for (int round = 0; round < 60; ++round) {
+    pid_t child = -1;
+    const std::string found = outcome([&] {
+      session.run([&](Transaction& tx) {
+        const auto made = tx.make<Large>();
+        if (child < 0) child = ::fork();
+        if (child != 0) tx.destroy(made);
+      });
+    });
+    if (child == 0) ::_exit(found == "forked" ? 0 : 1);
+    CHECK(wait_for(child, 20) == 0);
+    CHECK(found == "no error");
+  }
+  stop = true;
+  busy.join();
+}
+#endif
 
 TEST_CASE("a ticket says what its failed pool knew of it, also when that is gone") {
   for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {

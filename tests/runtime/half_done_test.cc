@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <sp3/containers/hash_table.h>
+#include <sp3/containers/queue.h>
 #include <sp3/containers/rb_tree.h>
 
 #include "pool/pool_file.h"
@@ -130,6 +132,55 @@ TEST_CASE("a ranged object keeps its shape where objects can be neither made nor
   one.reopen();
   CHECK(one.contents() == bytes_of(1000, 7));
   CHECK(one.session.run([&](Transaction& tx) { return empty.size(tx); }) == 1000);
+}
+
+TEST_CASE("containers keep what they have where objects cannot be destroyed, whatever is caught") {
+  using Tree = RbTree<std::uint64_t, std::uint64_t>;
+  using Table = HashTable<std::uint64_t, std::uint64_t>;
+  using Line = Queue<std::uint64_t>;
+  constexpr std::uint64_t kKeys = 10;
+  OnePool p;
+  p.session.run([&](Transaction& tx) {
+    const Tree tree = Tree::create(tx);
+    const Table table = Table::create(tx);
+    const Line line = Line::create(tx);
+    for (std::uint64_t i = 0; i < kKeys; ++i) {
+      tree.insert_or_assign(tx, i, i);
+      table.insert_or_assign(tx, i, i);
+      line.push(tx, i);
+    }
+    tx.set_root("tree", tree.header());
+    tx.set_root("table", table.header());
+    tx.set_root("line", line.header());
+  });
+  Options ideal = quiet_options();
+  ideal.policy = CommitPolicy::ideal;
+  p.reopen(ideal);
+  const auto tree = [](Transaction& tx) { return Tree::open(tx, tx.root<Tree::Header>("tree")); };
+  const auto table = [](Transaction& tx) {
+    return Table::open(tx, tx.root<Table::Header>("table"));
+  };
+  const auto line = [](Transaction& tx) { return Line::open(tx, tx.root<Line::Header>("line")); };
+  const auto code = [&](const auto& change) {
+    return p.code([&](Transaction& tx) {
+      return code_of([&] {
+        change(tx);
+        return 0;
+      });
+    });
+  };
+  CHECK(code([&](Transaction& tx) { tree(tx).erase(tx, 5); }) == "unsupported");
+  CHECK(code([&](Transaction& tx) { table(tx).erase(tx, 5); }) == "unsupported");
+  CHECK(code([&](Transaction& tx) { line(tx).pop(tx); }) == "unsupported");
+  p.reopen();
+  p.session.run([&](Transaction& tx) {
+    CHECK(tree(tx).check_invariants(tx) == "");
+    CHECK(tree(tx).size(tx) == kKeys);
+    CHECK(table(tx).check_invariants(tx) == "");
+    CHECK(table(tx).size(tx) == kKeys);
+    CHECK(line(tx).size(tx) == kKeys);
+    CHECK(line(tx).pop(tx) == 0U);
+  });
 }
 
 TEST_CASE("a tree whose value cannot be freed keeps the key, whatever is caught") {

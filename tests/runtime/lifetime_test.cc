@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -294,11 +295,84 @@ TEST_CASE("a transaction that stays open for long is counted once, short ones ar
     CHECK(p.pool.statistics().long_transaction_session == other.id());
   });
 
+  // Neither is the first one of a session, nor are those that are given up.
   options.long_transaction_ms = 400;  // so long that no core is lost
   OneCell q(options);
+  Session fresh = q.pool.session();
+  fresh.run([&](Transaction& tx) {
+    (void)tx.read(q.cell);
+    ::usleep(30'000);
+  });
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1200);
-  while (std::chrono::steady_clock::now() < end) (void)q.value();
+  while (std::chrono::steady_clock::now() < end) {
+    (void)q.value();
+    CHECK_THROWS_AS(fresh.run([&](Transaction& tx) {
+      (void)tx.read(q.cell);
+      ::usleep(10'000);
+      throw std::runtime_error("given up");
+    }),
+                    std::runtime_error);
+  }
   CHECK(q.pool.statistics().long_transactions == 0);
+}
+
+TEST_CASE("a pool that is closed is free, though another thread has just closed its last session") {
+  TempPath path;
+  Pool::create(path.path(), kTinyPool, quiet_options()).close();
+  for (int round = 0; round < 200; ++round) {
+    Pool pool = Pool::open(path.path(), quiet_options());
+    Session session = pool.session();
+    std::thread closer([&] { session.close(); });
+    std::string code = "sessions_open";
+    while (code == "sessions_open") {
+      code = code_of([&] {
+        pool.close();
+        return 0;
+      });
+    }
+    CHECK(code == "no error");
+    CHECK(code_of([&] {
+            Pool::open(path.path(), quiet_options()).close();
+            return 0;
+          }) == "no error");
+    closer.join();
+  }
+}
+
+namespace {
+
+// What a thread that ends in the midst of it had read.
+struct Ending {
+  OneCell& p;
+  Session& session;
+  bool changed_meanwhile;
+};
+
+void* end_inside_body(void* argument) {
+  auto& ending = *static_cast<Ending*>(argument);
+  ending.session.run([&](Transaction& tx) {
+    (void)tx.read(ending.p.cell);
+    if (ending.changed_meanwhile) ending.p.set(7);
+    tx.write(tx.make<std::uint64_t>()) = 1;
+    ::pthread_exit(nullptr);
+  });
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("a thread may end inside a body, which then has not been") {
+  OneCell p(quiet_options());
+  Session session = p.pool.session();
+  for (const bool changed_meanwhile : {false, true}) {
+    Ending ending{p, session, changed_meanwhile};
+    pthread_t thread{};
+    REQUIRE(::pthread_create(&thread, nullptr, end_inside_body, &ending) == 0);
+    REQUIRE(::pthread_join(thread, nullptr) == 0);
+    session.run([&](Transaction& tx) { (void)tx.read(p.cell); });
+    p.pool.checkpoint();  // nothing is pinned
+  }
+  session.close();
 }
 
 // More than a session may have in flight, behind a transaction that nobody flushes.

@@ -145,6 +145,45 @@ struct Counted {
 
 }  // namespace
 
+TEST_CASE("views that are closed leave their numbers to others") {
+  RangedLocks locks(RangeLockKind::skiplist, 4);
+  RangeHolds holds(locks, 1);
+  const RangedSpace space = locks.space_of(100);
+  const auto view = [&](std::uint64_t at) {
+    return *holds.take_view(*space.lock, space.at(at, 1), 100);
+  };
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t at = 0; at < 1000; ++at) {
+      const std::uint32_t number = view(at);
+      REQUIRE(number == 1);
+      holds.release_view(number);
+      REQUIRE_FALSE(holds.is_viewed(100));
+    }
+    // Closed from the first on, all but one that a write has met and one behind them.
+    std::vector<std::uint32_t> numbers;
+    for (std::uint64_t at = 0; at < 100; ++at) numbers.push_back(view(at));
+    REQUIRE(holds.take(*space.lock, space.at(50, 1)));
+    for (std::uint64_t at = 0; at < 99; ++at) holds.release_view(numbers[at]);
+    REQUIRE(holds.is_viewed(100));
+    REQUIRE(view(200) == 101);
+    holds.release_view(numbers[99]);
+    REQUIRE(holds.take(*space.lock, space.at(0, 300)));  // of the last one, too
+    holds.release_view(101);
+    REQUIRE_FALSE(holds.is_viewed(100));
+    REQUIRE(view(400) == 1);
+    holds.release();
+  }
+}
+
+TEST_CASE("there are range locks for as many sessions as a pool can have") {
+  for (const RangeLockKind kind : {RangeLockKind::skiplist, RangeLockKind::grid}) {
+    RangedLocks locks(kind, 16384);
+    RangeHolds holds(locks, 1);
+    const RangedSpace space = locks.space_of(100);
+    CHECK(holds.take(*space.lock, space.at(0, 10)));
+  }
+}
+
 TEST_CASE("a list in blocks moves a few elements for each that is added, in whatever order") {
   constexpr unsigned kCount = 20'000;
   std::vector<unsigned> values(kCount);

@@ -104,10 +104,12 @@ TEST_CASE("elements have types, and bytes of padding do not reach the pool") {
   one.session.run([&](Transaction& tx) {
     padded = Ranged<Padded>::create(tx, 100, kChunk);
     floats = Ranged<float>::create(tx, 1000);
+    static_assert(!detail::may_have_padding<float> && detail::may_have_padding<Padded>);
     Padded dirty;
     std::memset(static_cast<void*>(&dirty), 0x55, sizeof dirty);
     dirty.small = 1;
     padded.set(tx, 99, dirty);
+    padded.write(tx, 97, std::array<Padded, 2>{dirty, dirty});
     for (std::uint64_t i = 0; i < 1000; ++i) floats.set(tx, i, static_cast<float>(i) / 2);
   });
   one.session.run([&](Transaction& tx) {
@@ -117,6 +119,7 @@ TEST_CASE("elements have types, and bytes of padding do not reach the pool") {
     CHECK(view.bytes().parts()[0][0] == std::byte{1});
     CHECK(view.bytes().parts()[0][1] == std::byte{0});
     CHECK(view.bytes().parts()[0][8] == std::byte{0x55});
+    CHECK(padded.view(tx, 98, 99).bytes().parts()[0][1] == std::byte{0});
     const auto some = floats.view(tx, 200, 600);
     CHECK(some.size() == 400);
     CHECK(some[0] == 100.0F);
@@ -368,25 +371,34 @@ TEST_CASE("write skew is excluded, within one chunk and across chunks") {
 }
 
 TEST_CASE("what is read under a locked range is not disturbed by neighbours in the chunk") {
-  for (const bool locked : {true, false}) {
-    OneObject one;
-    Session other = one.pool.session();
-    int attempts = 0;
-    one.session.run([&](Transaction& tx) {
-      if (locked) one.object.lock(tx, 16, 24);
-      Bytes value = read(tx, one.object, 16, 8);
-      if (++attempts == 1) {
-        other.run([&](Transaction& second) { one.object.write(second, 24, bytes_of(8, 7)); });
-      }
-      value[0] = std::byte(static_cast<unsigned>(value[0]) + 1);
-      one.object.write(tx, 16, value);
-      CHECK(read(tx, one.object, 16, 8)[0] == std::byte{1});
-    });
-    CHECK(attempts == (locked ? 1 : 2));
-    const Bytes found = one.contents();
-    CHECK(found[16] == std::byte{1});
-    CHECK(found[24] == std::byte{7});
-  }
+  const auto copied = [](Transaction& tx, const RangedObject& object) {
+    return read(tx, object, 16, 8);
+  };
+  const auto viewed = [](Transaction& tx, const RangedObject& object) {
+    const RangedView view = object.view(tx, 16, 24);
+    Bytes bytes(8);
+    view.copy(0, bytes);
+    return bytes;
+  };
+  const bool locked = GENERATE(true, false);
+  const bool by_view = GENERATE(true, false);
+  OneObject one;
+  Session other = one.pool.session();
+  int attempts = 0;
+  one.session.run([&](Transaction& tx) {
+    if (locked) one.object.lock(tx, 16, 24);
+    Bytes value = by_view ? viewed(tx, one.object) : copied(tx, one.object);
+    if (++attempts == 1) {
+      other.run([&](Transaction& second) { one.object.write(second, 24, bytes_of(8, 7)); });
+    }
+    value[0] = std::byte(static_cast<unsigned>(value[0]) + 1);
+    one.object.write(tx, 16, value);
+    CHECK(read(tx, one.object, 16, 8)[0] == std::byte{1});
+  });
+  CHECK(attempts == (locked ? 1 : 2));
+  const Bytes found = one.contents();
+  CHECK(found[16] == std::byte{1});
+  CHECK(found[24] == std::byte{7});
 }
 
 TEST_CASE("a view that becomes a write, and ranges in any order, are no deadlock") {

@@ -30,8 +30,22 @@ std::string code_of(Function&& function) {
   return error ? to_string(error->code()) : "no error";
 }
 
-// Runs `body` in a child; its exit code, or 128 + the signal that ended it. After `seconds` the
-// child is killed and 1000 returned: it hung. REQUIRES in sanitized builds: no other thread runs.
+// The exit code of a child, or 128 + the signal that ended it. After `seconds` it is killed and 1000
+// returned: it hung.
+inline int wait_for(pid_t child, int seconds = 60) {
+  int status = 0;
+  for (int waited_ms = 0; ::waitpid(child, &status, WNOHANG) == 0; ++waited_ms) {
+    if (waited_ms > seconds * 1000) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      return 1000;
+    }
+    ::usleep(1000);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Runs `body` in a child, and waits for it. REQUIRES in sanitized builds: no other thread runs.
 inline int in_child(const std::function<int()>& body, int seconds = 60) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -45,16 +59,7 @@ inline int in_child(const std::function<int()>& body, int seconds = 60) {
     }
     ::_exit(code);
   }
-  int status = 0;
-  for (int waited_ms = 0; ::waitpid(child, &status, WNOHANG) == 0; ++waited_ms) {
-    if (waited_ms > seconds * 1000) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, &status, 0);
-      return 1000;
-    }
-    ::usleep(1000);
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return wait_for(child, seconds);
 }
 
 }  // namespace sp3::test

@@ -8,12 +8,13 @@
 // Invariants:
 //   1. Every entry is an object of its own, and its Ptr never changes while the array exists.
 //   2. The directory is a radix tree of chunks of 128 offsets: `levels` is the least number with
-//      128^levels >= length, chunks at level 0 name entries and those above name chunks.
+//      128^levels >= length, but 1 for one entry; chunks at level 0 name entries and those above
+//      name chunks.
 //   3. A cell of the directory is set if and only if an index below `filled` needs it.
 //   4. No offset occurs twice.
 // Durable: with the transaction, as everything done through it. The handle's cache is not.
-// Complexity: at, get and set cost ceil(log128 length) directory reads and one entry; swap twice
-//   that; none of the directory reads remain in a handle returned by cached().
+// Complexity: at, get and set cost `levels` directory reads and one entry; swap twice that; none of
+//   the directory reads remain in a handle returned by cached().
 // Source: the array of the paper's SPS workload (Table I).
 #pragma once
 
@@ -56,6 +57,9 @@ class Array {
   };
 
   Array() noexcept = default;
+  // A handle that was moved from is as good as before: moves are copies.
+  Array(const Array&) = default;
+  Array& operator=(const Array&) = default;
 
   // A new array of `length` copies of `initial`. It is written by one transaction; use reserve()
   // and fill() for an array that is too large for one (transaction_too_large).
@@ -160,8 +164,8 @@ class Array {
   }
 
   // Destroys up to `limit` entries from the end: destroying a large array in several transactions.
-  // Returns whether no entry is left. Afterwards fill() and destroy() are all that may be done with
-  // the array, and cached handles are void.
+  // Returns whether no entry is left. What is left may be used, drained, filled up again or
+  // destroyed; cached handles are void.
   bool drain(Transaction& tx, std::uint64_t limit) const {
     const std::uint64_t filled = tx.read(header_).filled;
     const std::uint64_t rest = filled - std::min(limit, filled);

@@ -152,6 +152,14 @@ class BpTree {
     });
   }
 
+  // As range(), for every key k with from <= k: the greatest there can be is below no `to`.
+  template <class F>
+  void range(Transaction& tx, const K& from, F&& visit) const {
+    walk(tx, descend(tx, from), &from, [&](const K& key, Ptr<V> value) {
+      return detail::visit_goes_on(visit, key, tx.read(value));
+    });
+  }
+
   // As range(), for all keys.
   template <class F>
   void for_each(Transaction& tx, F&& visit) const {

@@ -169,6 +169,16 @@ class HashTable {
     return count;
   }
 
+  // Whether there is no key, by walking to the first.
+  [[nodiscard]] bool empty(Transaction& tx) const {
+    bool found = false;
+    for_each_slot(tx, [&](Ptr<Bucket>, unsigned, std::uint64_t) {
+      found = true;
+      return false;
+    });
+    return !found;
+  }
+
   // Calls visit(key, value) for every key in no useful order; a visitor that returns false ends the
   // walk. It must not change the table.
   template <class F>
@@ -181,7 +191,7 @@ class HashTable {
 
   // Frees about `limit` keys and buckets, the directories that they leave empty included:
   // destroying a large table in several transactions. Returns whether only the root directory is
-  // left. The table stays valid throughout.
+  // left. The table stays valid throughout. Makes nothing, so it works in a full pool.
   bool drain(Transaction& tx, std::uint64_t limit) const {
     return drain_directory(tx, root_, 0, limit);
   }
@@ -302,7 +312,8 @@ class HashTable {
   bool drain_directory(Transaction& tx, Ptr<Directory> directory, unsigned level,
                        std::uint64_t& budget) const;
   bool drain_chain(Transaction& tx, Ptr<Bucket> bucket, std::uint64_t& budget) const;
-  std::uint64_t destroy_directory(Transaction& tx, Ptr<Directory> directory) const;
+  std::uint64_t destroy_directory(Transaction& tx, Ptr<Directory> directory,
+                                  Ptr<Bucket> kept = nullptr) const;
   std::uint64_t destroy_nodes(Transaction& tx, const Bucket& bucket) const;
 
   // Calls visit(bucket, index, slot) for every slot in use until it returns false.

@@ -113,6 +113,14 @@ class RbTree {
     });
   }
 
+  // As range(), for every key k with from <= k: the greatest there can be is below no `to`.
+  template <class F>
+  void range(Transaction& tx, const K& from, F&& visit) const {
+    walk(tx, &from, [&](const Node& node) {
+      return detail::visit_goes_on(visit, node.key, tx.read(node.value));
+    });
+  }
+
   // As range(), for all keys.
   template <class F>
   void for_each(Transaction& tx, F&& visit) const {

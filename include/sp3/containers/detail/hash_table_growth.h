@@ -98,7 +98,7 @@ void HashTable<K, V, Hash>::refill(Transaction& tx, Ptr<Bucket> first, std::uint
 }
 
 // Empties the buckets below `directory`, and replaces every directory below it that is empty by one
-// empty bucket. Returns whether all is done, or false when the budget is spent.
+// of its buckets: nothing is made, so a full pool can be emptied. Returns whether all is done, or false when the budget is spent.
 template <Storable K, Storable V, class Hash>
 requires std::equality_comparable<K>
 bool HashTable<K, V, Hash>::drain_directory(Transaction& tx, Ptr<Directory> directory,
@@ -115,10 +115,10 @@ bool HashTable<K, V, Hash>::drain_directory(Transaction& tx, Ptr<Directory> dire
     }
     const Ptr<Directory> below = directory_in(word);
     if (!drain_directory(tx, below, level + 1, budget) || budget == 0) return false;
-    budget -= std::min(budget, destroy_directory(tx, below));
-    const Ptr<Bucket> bucket = tx.make<Bucket>();
-    tx.write(bucket).depth = std::uint64_t{cell_bits} * (level + 1);
-    tx.write(directory).cells[i] = bucket.offset();
+    const auto kept = Ptr<Bucket>::from_offset(tx.read(below).cells.front());
+    budget -= std::min(budget, destroy_directory(tx, below, kept));
+    tx.write(kept).depth = std::uint64_t{cell_bits} * (level + 1);
+    tx.write(directory).cells[i] = kept.offset();
   }
   return true;
 }
@@ -158,15 +158,15 @@ const {
   return count;
 }
 
-// Returns how many objects it destroyed.
+// All but the bucket `kept`. Returns how many objects it destroyed.
 template <Storable K, Storable V, class Hash>
 requires std::equality_comparable<K> std::uint64_t HashTable<K, V, Hash>::destroy_directory(
-    Transaction& tx, Ptr<Directory> directory)
+    Transaction& tx, Ptr<Directory> directory, Ptr<Bucket> kept)
 const {
   std::uint64_t count = 1;
   std::uint64_t previous = 0;
   for (const std::uint64_t word : tx.read(directory).cells) {
-    if (word == previous) continue;
+    if (word == previous || word == kept.offset()) continue;
     previous = word;
     if ((word & directory_flag) != 0) {
       count += destroy_directory(tx, directory_in(word));
