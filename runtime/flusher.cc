@@ -158,7 +158,7 @@ void Flusher::write_watermarks() {
     const std::uint64_t sealed = s->sealed.load(std::memory_order_acquire);
     const bool idle =
         sealed == look.sealed_at_tick && (s->persisted.load(std::memory_order_acquire) == sealed ||
-                                  mutant(Mutant::watermark_above_durable));
+                                          mutant(Mutant::watermark_above_durable));
     look.sealed_at_tick = sealed;
     const base::Lsn durable = mutant(Mutant::watermark_above_durable)
                                   ? s->ring.read(sealed).lsn

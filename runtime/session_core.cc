@@ -1,8 +1,8 @@
 // The loop around an attempt: entering, retrying, leaving.
 #include "runtime/session_core.h"
 
-#include <algorithm>
 #include <cxxabi.h>
+#include <algorithm>
 #include <new>
 #include <utility>
 

@@ -106,14 +106,12 @@ void clear_padding_of([[maybe_unused]] void* object) {
 
 // Structures of floating-point numbers count as if they had some.
 template <class T>
-inline constexpr bool may_have_padding =
-    !std::has_unique_object_representations_v<T> && !std::is_same_v<T, float> &&
-    !std::is_same_v<T, double>;
+inline constexpr bool may_have_padding = !std::has_unique_object_representations_v<T> &&
+                                         !std::is_same_v<T, float> && !std::is_same_v<T, double>;
 
 template <Storable T>
-inline constexpr TypeInfo type_info{
-    fingerprint_of<T>(), sizeof(T), alignof(T),
-    may_have_padding<T> ? &clear_padding_of<T> : nullptr};
+inline constexpr TypeInfo type_info{fingerprint_of<T>(), sizeof(T), alignof(T),
+                                    may_have_padding<T> ? &clear_padding_of<T> : nullptr};
 
 }  // namespace detail
 }  // namespace sp3

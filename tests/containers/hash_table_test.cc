@@ -112,7 +112,8 @@ TEST_CASE("A hash table that has filled its pool can be drained") {
   std::uint64_t keys = 0;
   for (int round = 0; round < 2; ++round) {
     try {
-      for (;; ++keys) world.run([&](Transaction& tx) { map.insert_or_assign(tx, keys, Payload()); });
+      for (;; ++keys)
+        world.run([&](Transaction& tx) { map.insert_or_assign(tx, keys, Payload()); });
     } catch (const Error& error) {
       REQUIRE(error.code() == ErrorCode::pool_full);
     }
