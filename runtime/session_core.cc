@@ -1,7 +1,6 @@
 // The loop around an attempt: entering, retrying, leaving.
 #include "runtime/session_core.h"
 
-#include <cxxabi.h>
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -134,9 +133,6 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
     if (doomed_ && doom_ == Conflict::refused) {
       std::rethrow_exception(std::exchange(refusal_, nullptr));
     }
-  } catch (const abi::__forced_unwind&) {  // the thread is ended inside the body, come what may
-    abort();
-    throw;
   } catch (...) {
     return finish_exception();
   }
@@ -149,7 +145,9 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
 // and durable view; REQUIRES: inside its handler.
 SessionCore::Outcome SessionCore::finish_exception() {
   exceptions_.add(1);
-  if (pool_->was_inherited()) {  // the body has forked: there is nothing to wait for in the child
+  // The body has forked, and there is nothing to wait for in the child; or its thread is ended, by
+  // what is no exception of the language, and must go on being so.
+  if (pool_->was_inherited() || std::current_exception() == nullptr) {
     abort();
     throw;
   }
