@@ -14,8 +14,9 @@ std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
   }
   std::uint32_t run = 0;
   // One lap and a bit: a run may cross the point where the search starts, but not the end.
-  for (std::uint32_t i = 0; i < total() + count; ++i) {
-    const std::uint32_t segment = (next_ + i) % total();
+  const std::uint64_t end = std::uint64_t{total()} + count;
+  for (std::uint64_t i = 0; i < end; ++i) {
+    const auto segment = static_cast<std::uint32_t>((next_ + i) % total());
     if (segment == 0) run = 0;
     run = used_[segment] ? 0 : run + 1;
     if (run < count) continue;

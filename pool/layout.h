@@ -14,8 +14,9 @@
 namespace sp3::pool {
 
 inline constexpr std::uint64_t kMinPoolSize = std::uint64_t{64} * 1024;
-// Two mappings fit in 47 bits of address space.
-inline constexpr std::uint64_t kMaxPoolSize = std::uint64_t{1} << 46;
+// Two mappings fit in the 47 bits of address space that are there, where the program lies at two
+// thirds of them.
+inline constexpr std::uint64_t kMaxPoolSize = std::uint64_t{1} << 45;
 // One is recycled while the other is written.
 inline constexpr std::uint32_t kMinSegments = 2;
 // Segments, and slabs, are numbered in 32 bits.

@@ -10,6 +10,7 @@
 // generation is in force, the old log is history, and the rest only makes the second copy equal.
 #include "recovery/recover.h"
 
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -124,10 +125,13 @@ void Recovery::make_log_durable() {
 void Recovery::replay() {
   const std::uint64_t total = assessment_.preparation().writes;
   const Selection selection = assessment_.selection();
-  const ReplayContext context{
-      file_.memory(), assessment_.plan(),
-      selection,      assessment_.preparation(),
-      executor_,      [this, total](std::uint64_t done) { progress("replay", done, total); }};
+  std::function<void(std::uint64_t)> tell;
+  if (options_.progress) {
+    tell = [this, total](std::uint64_t done) { progress("replay", done, total); };
+  }
+  const ReplayContext context{file_.memory(), assessment_.plan(),
+                              selection,      assessment_.preparation(),
+                              executor_,      std::move(tell)};
   ReplayTimes times;
   // Nodes and edges of the DAG are numbered by 32 bits; so many would take a log of 100 GiB or
   // more.

@@ -21,14 +21,14 @@ class ReplayProgress {
   explicit ReplayProgress(const Tell& tell) : tell_(tell) {}
 
   void add(std::uint64_t halves) {
-    if (!tell_) return;
+    if (!tell_ || halves == 0) return;
     const std::lock_guard lock(mutex_);
     done_ += halves;
     if (done_ - told_ >= kTellEvery) tell();
   }
   // The rest is told too. REQUIRES: nobody adds any more.
   void finish() {
-    if (tell_ && done_ != told_) tell();
+    if (tell_) tell();
   }
 
   // What one thread counts, handed on many at a time.

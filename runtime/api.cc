@@ -120,7 +120,7 @@ void Pool::let_go() noexcept {
   const std::unique_lock alone(in_use_);
   // No session is open; but who closed the last ones may not have let go yet, and the file is to be
   // free when close() returns.
-  for (emu::Spin spin; core_.use_count() > 1;) spin.pause();
+  for (emu::Spin spin; core_.use_count() > 1;) spin.rest();
   core_.reset();
 }
 

@@ -93,10 +93,13 @@ void Checkpointer::run_locked(bool last) {
   try {
     run_steps(last);
     is_done_ = last;
-  } catch (...) {
-    // Half a checkpoint (memory ran out) has forgotten names that only the log still knows: nobody
-    // may go on as if it had not. The next opening recovers them.
+  } catch (const std::bad_alloc&) {
+    // Half a checkpoint has forgotten names that only the log still knows: nobody may go on as if
+    // it had not. The next opening recovers them.
     pool_.persister().poison(ENOMEM);
+    throw;
+  } catch (...) {
+    pool_.persister().poison(EIO);
     throw;
   }
 }
@@ -358,6 +361,7 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
   }
   // relaxed: sessions put it into segment headers, where any durable number is right.
   pool_.checkpoint_number.store(image.fixed.checkpoint_number, std::memory_order_relaxed);
+  pool_.checkpoint_floor.store(image.fixed.floor, std::memory_order_relaxed);  // for people
   for (index::Slab* slab : dirty_slabs_) slab_is_dirty_[slab->number] = false;
   dirty_slabs_.clear();
   freed_slabs_.clear();

@@ -60,12 +60,15 @@ void Flusher::work() {
   const std::uint32_t tick_ms =
       pool_.options().watermark_ms != 0 ? pool_.options().watermark_ms : kSlowTickMs;
   auto next_tick = emu::SteadyClock::now() + std::chrono::milliseconds(tick_ms);
+  auto next_look = next_tick;  // for groups
+  bool looked_for_groups = false;
   int quiet = 0;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const bool groups = group_expected_.load(std::memory_order_relaxed);
-    const auto until =
-        groups ? std::min(next_tick, emu::SteadyClock::now() + group_period) : next_tick;
+    if (groups && !looked_for_groups) next_look = emu::SteadyClock::now() + group_period;
+    looked_for_groups = groups;
+    const auto until = groups ? std::min(next_tick, next_look) : next_tick;
     wake_up_.wait_until(lock, until, [&] {
       return stopping_ || (!groups && group_expected_.load(std::memory_order_relaxed));
     });
@@ -73,7 +76,8 @@ void Flusher::work() {
     lock.unlock();
     if (pool_.persister().is_poisoned()) return;
     try {
-      if (groups) {
+      if (groups && emu::SteadyClock::now() >= next_look) {
+        next_look = emu::SteadyClock::now() + group_period;
         quiet = flush_groups() ? 0 : quiet + 1;
         if (quiet > base::scaled(16, 16, 1)) {  // without a group: time to slow down
           quiet = 0;
@@ -101,17 +105,16 @@ void Flusher::work() {
 }
 
 void Flusher::look_for_long_transactions() {
+  ++round_;
   const auto now = emu::SteadyClock::now();
   const auto limit = std::chrono::milliseconds(pool_.options().long_transaction_ms);
   pool_.for_each_session([&](SessionCore& session) {
     Look& look = looks_[session.shared().id];
     const std::uint64_t attempts = session.attempts();
-    // relaxed: as long as the session is open it stays what it is.
-    const std::uint64_t generation =
-        session.shared().mark.generation.load(std::memory_order_relaxed);
+    const bool was_there = look.round + 1 == round_;  // or another of its number
+    look.round = round_;
     const bool pinned = pool_.epochs().is_pinned(pool_.participant_of(session.shared().id));
-    if (!pinned || attempts != look.attempts || generation != look.generation) {
-      look.generation = generation;
+    if (!was_there || !pinned || attempts != look.attempts) {
       look.attempts = attempts;
       look.attempt_seen = now;
       look.counted = false;

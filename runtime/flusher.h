@@ -57,9 +57,9 @@ class Flusher {
   struct Look {
     std::uint64_t sealed = 0;  // at the last look for groups
     std::uint64_t sealed_at_tick = 0;
-    base::Lsn watermark = 0;  // covered by a durable watermark
-    std::uint64_t generation = 0;
-    std::uint64_t attempts = ~std::uint64_t{0};   // of the session of that generation
+    base::Lsn watermark = 0;                      // covered by a durable watermark
+    std::uint64_t round = 0;                      // of looks for long transactions
+    std::uint64_t attempts = 0;                   // by then
     emu::SteadyClock::time_point attempt_seen{};  // when this attempt was first met
     bool counted = false;                         // as a long one
   };
@@ -78,6 +78,7 @@ class Flusher {
   Actor actor_;
   log::RecordBuilder record_;
   std::vector<Look> looks_;
+  std::uint64_t round_ = 1;  // so that the first one knows of none before
   base::Counter lines_;
   base::Counter fences_;
   base::Counter long_transactions_;

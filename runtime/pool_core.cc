@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <system_error>
 #include <utility>
 
 #include <pthread.h>
@@ -51,14 +52,15 @@ std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, st
                 {.path = path.string(), .wanted = "another CommitPolicy", .found = "ideal"});
   }
   auto file = pool::PoolFile::create(path, size, options);
+  std::shared_ptr<PoolCore> core;
   try {
     pool::SuperblockImage superblock = recovery::start_generation(*file);
-    std::shared_ptr<PoolCore> core(
-        new PoolCore(std::move(file), options, RecoveryReport{}, std::move(superblock)));
+    core.reset(new PoolCore(std::move(file), options, RecoveryReport{}, std::move(superblock)));
     core->start();
     return core;
   } catch (...) {
-    pool::remove_file(path);  // ours: create() refuses a path that exists
+    // Ours, since create() refuses a path that exists, and still locked.
+    pool::remove_file(path);
     throw;
   }
 }
@@ -89,6 +91,7 @@ PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
     : floor(superblock.fixed.floor),
       settled(superblock.fixed.floor),
       checkpoint_number(superblock.fixed.checkpoint_number),
+      checkpoint_floor(superblock.fixed.floor),
       options_(options),
       file_(std::move(file)),
       recovery_(std::move(recovery)),
@@ -144,8 +147,13 @@ void PoolCore::start() {
   checkpointer_ = std::make_unique<Checkpointer>(*this);
   flusher_ = std::make_unique<Flusher>(*this);
   ensure_root();
-  checkpointer_->start();
-  flusher_->start();
+  try {
+    checkpointer_->start();
+    flusher_->start();
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::io_error, "a thread for the background could not be started",
+                {.path = file_->path(), .wanted = "two threads", .found = error.what()});
+  }
 }
 
 // Also after a crash between the pool's creation and its first transaction.
@@ -389,7 +397,7 @@ PoolInfo PoolCore::info() const {
   info.objects = slabs_.objects_at_home();
   info.generation = generation_;
   info.checkpoint_number = checkpoint_number.load(std::memory_order_relaxed);
-  info.checkpoint_floor = floor.load(std::memory_order_relaxed);
+  info.checkpoint_floor = checkpoint_floor.load(std::memory_order_relaxed);
   info.clean = false;  // it is open
   return info;
 }

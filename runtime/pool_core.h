@@ -155,6 +155,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   // checkpoint has waited for.
   std::atomic<base::Stamp> settled;
   std::atomic<std::uint64_t> checkpoint_number;  // of the durable superblock
+  std::atomic<base::Stamp> checkpoint_floor;     // of the same
   Company company;
 
   // Returns when every commit announced before now has locked what it writes. Who comes to a lone

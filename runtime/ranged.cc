@@ -418,7 +418,15 @@ void RangedAccess::end_attempt() noexcept {
   runs_.clear();
   unvalidated_.clear();
   cursor_ = {};
+  void_views();
+}
+
+void RangedAccess::void_views() noexcept {
   attempts_->store(attempts_->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void RangedAccess::close_view(std::uint32_t number) noexcept {
+  if (!core_.pool_->was_inherited()) holds_.release_view(number);
 }
 
 }  // namespace sp3::runtime

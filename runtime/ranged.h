@@ -59,7 +59,9 @@ class RangedAccess {
   void resize(std::uint64_t object, std::uint64_t length);
   detail::RangedViewData view(std::uint64_t object, std::uint64_t begin, std::uint64_t end);
   std::string check(std::uint64_t object);
-  void close_view(std::uint32_t number) noexcept { holds_.release_view(number); }
+  void close_view(std::uint32_t number) noexcept;
+  // In a child that was forked inside the body: what is held is the parent's.
+  void void_views() noexcept;
 
   // What commit asks for, in this order.
   [[nodiscard]] std::uint64_t patch_bytes(const WriteEntry& patch) {

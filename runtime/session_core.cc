@@ -264,6 +264,7 @@ void SessionCore::abort() noexcept {
     // what giving it back wants lives there.
     writes_.clear();
     reading_ = false;
+    if (uses_ranges_) ranged_->void_views();
     return;
   }
   withdraw();

@@ -86,7 +86,7 @@ struct Latency {
 struct CheckpointOptions {
   std::uint32_t interval_ms = 1000;  // 0: no checkpoints by time
   std::uint32_t log_percent = 50;    // a checkpoint starts when this much of the log is in use
-  // false: only on request, when a session finds the log full, and at close
+  // false: only on request, when a session finds the log or the pool full, and at close
   bool background = true;
   // that bring objects home together, while a checkpoint does; 0: one, and another for each eight
   // cores beyond the first eight, at most eight

@@ -72,7 +72,7 @@ struct PoolInfo {
   Geometry geometry;
   std::uint64_t generation = 0;         // grows with every opening
   std::uint64_t checkpoint_number = 0;  // grows with every checkpoint
-  std::uint64_t checkpoint_floor = 0;   // L: every record up to this stamp is home
+  std::uint64_t checkpoint_floor = 0;   // L, of the last checkpoint: all records up to it are home
   bool clean = false;
   std::uint64_t slabs_total = 0;
   std::uint64_t slabs_carved = 0;

@@ -1,5 +1,6 @@
 // What both ways to replay have to do alike, on logs made for it.
 #include <array>
+#include <cstring>
 #include <string_view>
 
 #include <catch2/catch.hpp>

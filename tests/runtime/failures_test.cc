@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 
 #include "emu/memory.h"
@@ -484,6 +486,22 @@ TEST_CASE("a ticket says what its failed pool knew of it, also when that is gone
     CHECK(outcome([&] { lost.wait(); }) == "outcome_unknown");
   }
 }
+
+#if !defined(__SANITIZE_THREAD__)  // which has a thread of its own
+TEST_CASE("a pool whose background cannot be started is an error, and is not left behind") {
+  const TempPath path;
+  CHECK(in_child([&]() -> int {
+          // A limit binds all users but one.
+          const rlimit none{1, 1};
+          if (::geteuid() == 0 && ::setuid(65534) != 0) return 2;
+          if (::setrlimit(RLIMIT_NPROC, &none) != 0) return 3;
+          const auto create = [&] {
+            return Pool::create(path.path(), kTinyPool, quiet_options(MemoryKind::emulated));
+          };
+          return code_of(create) == "io_error" && !exists(path.path()) ? 0 : 1;
+        }) == 0);
+}
+#endif
 
 TEST_CASE("what the destructor of a session could not say, closing the pool says") {
   TempPath path;

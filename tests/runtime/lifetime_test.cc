@@ -278,6 +278,25 @@ TEST_CASE("the background flusher makes a lone asynchronous transaction durable"
   ticket.wait();
 }
 
+TEST_CASE("an asynchronous group has its time, however often the flusher looks for other things") {
+  using Clock = std::chrono::steady_clock;
+  Options options = quiet_options();
+  options.async.group_microseconds = 400'000;
+  options.watermark_ms = 5;
+  OneCell p(options);
+  ::usleep(30'000);  // in the midst of looks
+  const auto sealed = Clock::now();
+  Ticket ticket = p.set_async(9);
+  while (Clock::now() - sealed < std::chrono::milliseconds(350)) {
+    const bool ready = ticket.ready();
+    if (Clock::now() - sealed < std::chrono::milliseconds(400)) REQUIRE_FALSE(ready);
+    ::usleep(1000);
+  }
+  for (int i = 0; i < 20'000 && !ticket.ready(); ++i) ::usleep(1000);
+  CHECK(ticket.ready());
+  ticket.wait();
+}
+
 TEST_CASE("a transaction that stays open for long is counted once, short ones are not") {
   Options options = quiet_options();
   options.watermark_ms = 5;  // the flusher looks as often
@@ -299,6 +318,17 @@ TEST_CASE("a transaction that stays open for long is counted once, short ones ar
   options.long_transaction_ms = 400;  // so long that no core is lost
   OneCell q(options);
   Session fresh = q.pool.session();
+  fresh.run([&](Transaction& tx) {
+    (void)tx.read(q.cell);
+    ::usleep(30'000);
+  });
+  fresh.close();
+  {
+    const Session idle = q.pool.session();  // is seen, and nothing that it runs
+    ::usleep(30'000);
+  }
+  ::usleep(500'000);
+  fresh = q.pool.session();  // of the same number
   fresh.run([&](Transaction& tx) {
     (void)tx.read(q.cell);
     ::usleep(30'000);
