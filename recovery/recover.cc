@@ -4,9 +4,9 @@
 //        -> metadata and superblock of the stale copy (P8, P9) -> of the other (P10, P11)
 //
 // Up to P6 nothing is written. From P6 to P9 the superblock still says what it said, so a crash
-// starts recovery over from the same floor with the same log, by either strategy; replaying over any
-// mixture of old and new homes gives the same image, since each word that a record above the floor
-// wrote gets what shows of it at the end, and no other word is stored to. From P9 on the new
+// starts recovery over from the same floor with the same log, by either strategy; replaying over
+// any mixture of old and new homes gives the same image, since each word that a record above the
+// floor wrote gets what shows of it at the end, and no other word is stored to. From P9 on the new
 // generation is in force, the old log is history, and the rest only makes the second copy equal.
 #include "recovery/recover.h"
 

@@ -443,8 +443,8 @@ void SessionCore::refuse() noexcept {
   refusal_ = std::current_exception();
 }
 
-// What the pool holds, has room for or was opened to do is nobody's fault, so a container cannot have
-// foreseen it. An attempt that has changed nothing yet may go on, but not in a full pool.
+// What the pool holds, has room for or was opened to do is nobody's fault, so a container cannot
+// have foreseen it. An attempt that has changed nothing yet may go on, but not in a full pool.
 [[gnu::cold]] void SessionCore::refuse_after(const Error& error) noexcept {
   switch (error.code()) {
     case ErrorCode::pool_full:

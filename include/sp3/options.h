@@ -94,10 +94,9 @@ struct CheckpointOptions {
 };
 
 struct AsyncOptions {
-  std::uint32_t group_records = 32;       // run_async flushes its log at this many sealed records,
-  std::uint32_t group_bytes = 64 * 1024;  // at this many bytes,
-  std::uint32_t group_microseconds =
-      500;  // or, by the background flusher, after once or twice this
+  std::uint32_t group_records = 32;        // run_async flushes its log at this many sealed records,
+  std::uint32_t group_bytes = 64 * 1024;   // at this many bytes,
+  std::uint32_t group_microseconds = 500;  // or, by the flusher, after one to two times this
 };
 
 // Progress of recovery, called from one thread at a time, often enough to draw a bar.

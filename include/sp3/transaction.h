@@ -1,11 +1,11 @@
 // Transaction: what the function given to Session::run works with.
 //
 // Thread safety: a Transaction belongs to the thread that runs it.
-// Lifetime: to the end of the function. Who keeps it gets transaction_over as long as the session is
-//   open, or, while that runs its next function, the transaction of that one. References returned by read() and write()
-//   stay valid to the end of the attempt, and must not escape the function. Nobody else changes
-//   what they show. An object that the transaction has written, or made, is its private copy from
-//   then on: references to that see later write()s.
+// Lifetime: to the end of the function. Who keeps it gets transaction_over as long as the session
+//   is open, or, while that runs its next function, the transaction of that one. References
+//   returned by read() and write() stay valid to the end of the attempt, and must not escape the
+//   function. Nobody else changes what they show. An object that the transaction has written, or
+//   made, is its private copy from then on: references to that see later write()s.
 // Invariants:
 //   1. Opacity: the function never sees a state that no serial order could produce, even in an
 //      attempt that is thrown away later. It may trust its own data structures' invariants.
@@ -15,9 +15,9 @@
 // Errors: use of a bad Ptr throws Error; an exception that leaves the function aborts the
 //   transaction and leaves run(), after what it had read has been found consistent and durable.
 //   pool_full, std::bad_alloc of any member and, once the transaction has changed something,
-//   damaged_metadata, io_error and object_too_large leave run() even if the function catches them:
-//   a container may have done half of its work. So does any error in the midst of a change to a
-//   ranged object.
+//   damaged_metadata, io_error, object_too_large and unsupported leave run() even if the function
+//   catches them: a container may have done half of its work. So does any error in the midst of a
+//   change to a ranged object.
 //   Who catches invalid_pointer or wrong_type and goes on has learned something that commit does
 //   not validate: that a place holds no such object, which another transaction may change.
 // Source: "Improving the Concurrency Performance of Persistent Memory Transactions on Multicores",

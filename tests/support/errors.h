@@ -30,8 +30,8 @@ std::string code_of(Function&& function) {
   return error ? to_string(error->code()) : "no error";
 }
 
-// The exit code of a child, or 128 + the signal that ended it. After `seconds` it is killed and 1000
-// returned: it hung.
+// The exit code of a child, or 128 + the signal that ended it. After `seconds` it is killed and
+// 1000 returned: it hung.
 inline int wait_for(pid_t child, int seconds = 60) {
   int status = 0;
   for (int waited_ms = 0; ::waitpid(child, &status, WNOHANG) == 0; ++waited_ms) {

@@ -98,7 +98,8 @@ void HashTable<K, V, Hash>::refill(Transaction& tx, Ptr<Bucket> first, std::uint
 }
 
 // Empties the buckets below `directory`, and replaces every directory below it that is empty by one
-// of its buckets: nothing is made, so a full pool can be emptied. Returns whether all is done, or false when the budget is spent.
+// of its buckets: nothing is made, so a full pool can be emptied. Returns whether all is done, or
+// false when the budget is spent.
 template <Storable K, Storable V, class Hash>
 requires std::equality_comparable<K>
 bool HashTable<K, V, Hash>::drain_directory(Transaction& tx, Ptr<Directory> directory,
