@@ -113,6 +113,14 @@ void raw_instructions(benchmark::State& state, FlushInstruction instruction) {
   state.counters["lines"] = static_cast<double>(state.range(0));
 }
 
+// As a commit does with a record. Whether all went well.
+bool persist(Memory& memory, std::uint64_t at, const void* record, std::size_t bytes,
+             bool streaming, FlushCounts& counts) {
+  memory.log_store(at, record, bytes, streaming);
+  const bool flushed = memory.log_flush(at, bytes, streaming, counts).ok();
+  return memory.fence(counts).ok() && flushed;
+}
+
 void through_memory(benchmark::State& state, FlushInstruction instruction, Latency latency) {
   Region region(instruction, latency);
   const auto bytes = static_cast<std::size_t>(state.range(0)) * kLine;
@@ -124,10 +132,7 @@ void through_memory(benchmark::State& state, FlushInstruction instruction, Laten
   bool ok = true;
   for (auto _ : state) {
     touch(record);
-    const std::uint64_t at = ring.next();
-    memory.log_store(at, record.bytes.data(), bytes, streaming);
-    ok = memory.log_flush(at, bytes, streaming, counts).ok() && ok;
-    ok = memory.fence(counts).ok() && ok;
+    ok = persist(memory, ring.next(), record.bytes.data(), bytes, streaming, counts) && ok;
   }
   if (!ok) state.SkipWithError("a flush failed");
   const auto iterations = static_cast<double>(state.iterations());
@@ -228,9 +233,7 @@ void stream_blocks(benchmark::State& state) {
   bool ok = true;
   std::uint64_t at = 0;
   for (auto _ : state) {
-    memory.log_store(at, block.data(), bytes, true);
-    ok = memory.log_flush(at, bytes, true, counts).ok() && ok;
-    ok = memory.fence(counts).ok() && ok;
+    ok = persist(memory, at, block.data(), bytes, true, counts) && ok;
     at = (at + bytes) % kStreamed;
   }
   if (!ok) state.SkipWithError("a flush failed");

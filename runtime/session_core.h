@@ -134,8 +134,8 @@ class SessionCore {
 
   // The loop (session_core.cc).
   void enter();
-  // release: what we leave behind is seen by who finds us idle.
   [[noreturn]] void refuse_to_enter() const;
+  // release: what we leave behind is seen by who finds us idle.
   void leave() noexcept { running_.store(false, std::memory_order_release); }
   void begin_attempt();
   Outcome attempt(detail::Body body, Durability durability, base::Stamp* ticket);
