@@ -8,10 +8,11 @@
 //      the floor is none: it is taken out, and the walk is made again without it. Only what was
 //      read: a recycled run's header may be believed once more, if the header of the run that
 //      began anew in its place was lost and its first record was not; in what the old one claims
-//      besides there may be others' runs by then.
+//      besides there may be others' runs by then. A run that begins in a gap of what was read ends
+//      where the gap ends: no byte belongs to two records.
 //   5. judge: what lies beyond each end is searched for witnesses.
 //
-// Steps 2 to 4 are repeated until nothing is taken out; what was walked is not walked again. All
+// Steps 2 to 4 are repeated until nothing is taken out; what stayed as it was is not walked again. All
 // reading, and each round, draws on one allowance (log/read_allowance.h). When it is spent, what
 // has been found is all there is, and that is damage.
 #include "log/log_scanner.h"
@@ -40,6 +41,7 @@ struct Candidates {
 struct Chain {
   std::vector<std::size_t> runs;
   Lsn next_lsn = 0;
+  Stamp last_stamp = 0;
 };
 
 class Scan {
@@ -176,7 +178,6 @@ void Scan::chain_all() {
 Chain Scan::chain(SessionId session, const Candidates& candidates) const {
   Chain chain;
   chain.next_lsn = heads_[session];
-  Stamp last_stamp = 0;
   const std::vector<SegmentRun>& runs = candidates.runs;
   for (std::size_t i = 0; i < runs.size();) {
     // A run that was started and left empty may have a twin with the same first LSN; the one that
@@ -192,10 +193,10 @@ Chain Scan::chain(SessionId session, const Candidates& candidates) const {
     const bool starts = chain.runs.empty();
     if (first_lsn > chain.next_lsn) break;                // the run between is missing
     if (!starts && first_lsn < chain.next_lsn) continue;  // left empty, then forgotten
-    if (!starts && walk.first_stamp != 0 && walk.first_stamp <= last_stamp) break;
+    if (!starts && walk.first_stamp != 0 && walk.first_stamp <= chain.last_stamp) break;
     chain.runs.push_back(best);
     chain.next_lsn = std::max(chain.next_lsn, walk.next_lsn);
-    last_stamp = std::max(last_stamp, walk.last_stamp);
+    chain.last_stamp = std::max(chain.last_stamp, walk.last_stamp);
     if (walk.next_lsn < chain.next_lsn || !walk.contradiction.empty()) break;
   }
   return chain;
@@ -224,17 +225,31 @@ bool Scan::take_out_covered() {
   }
   std::ranges::sort(live, {}, [](const Live& l) { return l.run->offset; });
   std::vector<bool> hidden(source_.layout.segments);
+  std::vector<std::uint64_t> gap_ends(source_.layout.segments);  // in the file; 0: in no gap
   for (const Live& l : live) {
     if (hidden[l.run->segment]) continue;
     for (std::uint64_t at = segment_size; at < l.reach(); at += segment_size) {
-      if (!l.walk->is_in_gap(at)) hidden[l.run->segment + at / segment_size] = true;
+      const std::uint64_t segment = l.run->segment + at / segment_size;
+      if (l.walk->is_in_gap(at)) {
+        gap_ends[segment] = l.run->offset + l.walk->gap_end;
+      } else {
+        hidden[segment] = true;
+      }
     }
   }
   const std::size_t before = search_.runs.size();
   std::erase_if(search_.runs, [&](const SegmentRun& run) { return hidden[run.segment]; });
   std::erase_if(search_.bad, [&](const BadHeader& bad) { return hidden[bad.segment]; });
   allowance_.use(before * sizeof(SegmentHeader));
-  return search_.runs.size() != before;
+  bool changed = search_.runs.size() != before;
+  for (SegmentRun& run : search_.runs) {
+    const std::uint64_t end = gap_ends[run.segment];
+    if (end == 0 || run.offset + run.bytes <= end) continue;
+    run.bytes = end - run.offset;
+    walks_[run.segment].reset();
+    changed = true;
+  }
+  return changed;
 }
 
 void Scan::note(const Beyond& beyond) {
@@ -333,10 +348,12 @@ void Scan::judge(std::size_t index, Beyond& beyond) {
     log.end_offset = run.offset + walk.position;
     contradiction = walk.contradiction;
     for (const std::uint64_t at : {walk.position, base::round_up(walk.position, kFileBlock)}) {
-      if (run.bytes - at < sizeof(RecordHeader)) break;
+      if (at + sizeof(RecordHeader) > run.bytes) break;
       RecordHeader header;
       std::memcpy(&header, source_.file + run.offset + at, sizeof header);
-      begun = begun || header.lsn == chain.next_lsn;
+      // What an earlier generation left there has no such stamp.
+      begun = begun || (header.lsn == chain.next_lsn &&
+                        header.stamp > std::max(floor_, chain.last_stamp));
     }
   }
   log.end = begun ? PrefixEnd::torn : PrefixEnd::clean;

@@ -155,7 +155,9 @@ void look_beyond(const LogSource& source, SessionId session, FileRange where, Ls
         }
         beyond.persisted_upto =
             std::max(beyond.persisted_upto, Lsn{record.header().persisted_upto});
+        const std::size_t kept = beyond.watermarks.size();
         collect_watermarks(record, beyond.watermarks);
+        reading.keep(beyond.watermarks.size() - kept);
         return true;
       });
 }

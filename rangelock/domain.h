@@ -114,6 +114,7 @@ struct alignas(base::kCacheLine) OwnerCore {
   // missed often, from 0 to kMostMisses.
   std::uint64_t last_meeting = 0;
   std::uint32_t misses = 0;
+  bool met_crowd = false;  // by the last acquisition that began at a signpost
   // Where its last search that was noted went above the bottom level: on each the last live node at
   // or before the begin sought, and the link it had.
   struct Path {

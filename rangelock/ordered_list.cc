@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <new>
+#include <utility>
 
 #include "base/assert.h"
 #include "rangelock/hook.h"
@@ -13,14 +14,17 @@ namespace {
 // How often, one time in 2^bits, an acquisition plants what the next ones will find.
 constexpr unsigned kPlant = 2;    // a signpost, where it misses one
 constexpr unsigned kReplace = 3;  // instead, if the table's entry is taken: what is there goes
+constexpr unsigned kTower = 4;    // a tower, maybe, where the next node is a range
 // A miss counts as so many hits.
 constexpr std::uint32_t kMiss = 9;
 constexpr std::uint32_t kMostMisses = 64;
 
 }  // namespace
 
-// Its links lead nowhere, and nobody follows them: searches stop at its begin.
-constinit OrderedList::Sentinel OrderedList::end_{.node = {.begin_word = kRangeMax}};
+// Its links lead nowhere, and nobody follows them: searches stop at its begin. Empty, like a
+// signpost.
+constinit OrderedList::Sentinel OrderedList::end_{
+    .node = {.begin_word = kRangeMax, .end_word = kRangeMax}};
 
 OrderedList::OrderedList(unsigned max_height) : max_height_(max_height) {
   SP3_CHECK(max_height >= 1 && max_height <= kMaxHeight);
@@ -104,6 +108,14 @@ template <bool noted, bool tidying>
       node = unmarked_node_of(next);
     }
     if constexpr (noted) {
+      // What is linked here comes before this node. Were it marked, and each that comes before the
+      // last one, nobody would ever unlink them.
+      if (node != &end_.node &&
+          is_marked(node->next(level).load(std::memory_order_acquire))) [[unlikely]] {
+        if constexpr (!tidying) return descend<noted, true>(owner, begin, level, pred);
+        node = skip_run(owner, level, pred, node);
+        if (node == nullptr) return nullptr;
+      }
       owner.path.pred[level] = pred;
       owner.path.link[level] = link_to(node);
     }
@@ -340,7 +352,9 @@ inline Node* OrderedList::find_signpost(OwnerCore& owner, const Signposts& signp
   return signpost;
 }
 
-// One attempt to link a node from the signpost; null if that did not succeed, and why.
+// One attempt to link a node from the signpost; null if that did not succeed, and why. Crowded: the
+// next node is a range. There may be any number of them, all linked from here in descending order,
+// over which later searches would have to walk: now and then one gets a tower.
 template <RangeMode mode>
 [[gnu::always_inline]] inline Node* OrderedList::try_link_nearby(OwnerCore& owner, Node* signpost,
                                                                  const Range& range,
@@ -353,6 +367,10 @@ template <RangeMode mode>
   }
   if (mode == RangeMode::exclusive && overlap_on(gap, range) != nullptr) [[unlikely]] {
     why = Nearby::overlapped;
+    return nullptr;
+  }
+  if (!is_signpost(*gap.succ) && owner.draws_one_in_2_to(kTower)) [[unlikely]] {
+    why = Nearby::crowded;
     return nullptr;
   }
   Node* const node = make_node(owner, range, mode, state, 1);
@@ -376,7 +394,10 @@ template <RangeMode mode>
     return nullptr;
   Gap gap;
   Nearby why;
-  return try_link_nearby<mode>(owner, signpost, range, state, gap, why);
+  Node* const node = try_link_nearby<mode>(owner, signpost, range, state, gap, why);
+  if (node == nullptr) [[unlikely]]
+    owner.met_crowd = why == Nearby::crowded;
+  return node;
 }
 
 // From the head where there is no signpost, or ranges lie so densely that towers are needed.
@@ -384,6 +405,9 @@ template <RangeMode mode>
 [[gnu::noinline]] Node* OrderedList::link_nearby_again(OwnerCore& owner, Signposts& signposts,
                                                        const Range& range, NodeState state,
                                                        Blocker& blocker) {
+  if (std::exchange(owner.met_crowd, false)) {
+    return link_from_head<mode>(owner, range, state, blocker);
+  }
   Gap gap;
   Nearby why;
   while (Node* const signpost = signpost_before(owner, signposts, range.begin)) {
@@ -391,6 +415,7 @@ template <RangeMode mode>
       return node;
     hook(Hook::not_linked_nearby);
     if (owner.participant.widen()) continue;
+    if (why == Nearby::crowded) break;
     if (why == Nearby::too_long && !remove_stale(owner, signposts, signpost)) {
       move_closer(owner, signposts, range);
       break;

@@ -179,7 +179,7 @@ class OrderedList {
                           Gap gap, const Node* overlap, Blocker& blocker);
   template <RangeMode mode>
   Node* link_again(OwnerCore& owner, Node* node, Blocker& blocker);
-  enum class Nearby : std::uint8_t { lost, too_long, overlapped };
+  enum class Nearby : std::uint8_t { lost, too_long, overlapped, crowded };
   static Node* find_signpost(OwnerCore& owner, const Signposts& signposts,
                              std::uint64_t place) noexcept;
   [[nodiscard]] const Node* signpost_near(std::uint64_t address) const noexcept;

@@ -37,6 +37,7 @@ void Assessment::scan(const PhaseProgress& progress) {
   scan_ = log::scan_logs(
       source(), superblock.fixed.floor, superblock.heads, executor_,
       [&](std::uint64_t done, std::uint64_t total) { progress("scan", done, total); });
+  disowned_.resize(scan_.sessions.size());
 }
 
 void Assessment::cut() {
@@ -68,14 +69,17 @@ void Assessment::end_at(const BadRecord& bad, std::uint64_t kept) {
       --prefix.watermark_records;
       continue;
     }
-    ++disowned_;
+    ++disowned_transactions_;
     list(disowned_records_, prefix.session, prefix.first_lsn + i, prefix.records[i].stamp,
          i == bad.record ? "it contradicts the slab it writes to"
          : i > bad.record
              ? fmt::format("it follows record {}, which contradicts its slab", contradicts)
              : fmt::format("record {} contradicts its slab, like too many before", contradicts));
   }
-  prefix.records.resize(kept);
+  const auto first = prefix.records.begin() + static_cast<std::ptrdiff_t>(kept);
+  std::vector<log::RecordRef>& disowned = disowned_[bad.prefix];
+  disowned.insert(disowned.begin(), first, prefix.records.end());
+  prefix.records.erase(first, prefix.records.end());
   prefix.next_lsn = prefix.first_lsn + kept;
   prefix.end = log::PrefixEnd::damaged;
   std::erase_if(prefix.dependencies,
@@ -87,20 +91,28 @@ base::Stamp Assessment::largest_stamp() const {
   return std::max<base::Stamp>({superblock.floor, superblock.largest_stamp, scan_.largest_stamp});
 }
 
+std::uint64_t Assessment::transactions() const {
+  std::uint64_t transactions = disowned_transactions_;
+  for (const log::LogPrefix& prefix : scan_.sessions) {
+    transactions += prefix.records.size() - prefix.watermark_records;
+  }
+  return transactions;
+}
+
 void Assessment::describe(RecoveryReport& report) const {
   report.checkpoint_floor = file_.superblock().fixed.floor;
   report.largest_stamp = largest_stamp();
   report.bytes_scanned = scan_.bytes_scanned;
   report.bytes_replayed = preparation_.bytes;
   report.replayed = preparation_.transactions;
-  report.records = disowned_;
+  report.records = transactions();
   base::add_all_damage(scan_, report);
   report.dropped_records = disowned_records_;
   for (std::size_t i = 0; i < scan_.sessions.size(); ++i) {
     const log::LogPrefix& prefix = scan_.sessions[i];
-    if (!prefix.records.empty()) ++report.sessions;
+    if (prefix.records.size() > prefix.watermark_records) ++report.sessions;
     if (prefix.end == log::PrefixEnd::torn) ++report.torn;
-    report.records += prefix.records.size() - prefix.watermark_records + prefix.beyond_records;
+    report.records += prefix.beyond_records;
     report.dependencies += prefix.dependencies.size();
     const std::uint64_t kept = cut_.kept[i];
     for (std::uint64_t j = kept; j < prefix.records.size(); ++j) {

@@ -41,6 +41,12 @@ class Assessment {
   // The scan, with the damage that cut() found added to its own.
   [[nodiscard]] const log::ScanResult& found() const { return scan_; }
   [[nodiscard]] const Cut& chosen() const { return cut_; }
+  // By prefix: its records from one on that contradicts its slab. They follow those of prefixes().
+  [[nodiscard]] const std::vector<std::vector<log::RecordRef>>& disowned() const {
+    return disowned_;
+  }
+  // Complete transactions above the floor, those behind the end of a prefix not counted.
+  [[nodiscard]] std::uint64_t transactions() const;
   [[nodiscard]] const Preparation& preparation() const { return preparation_; }
   [[nodiscard]] SlabPlan& plan() { return plan_; }
   [[nodiscard]] Selection selection() const {
@@ -66,7 +72,8 @@ class Assessment {
   Cut cut_;
   Preparation preparation_;
   std::uint64_t preparation_ticks_ = 0;
-  std::uint64_t disowned_ = 0;  // transactions behind a record that contradicts its slab
+  std::vector<std::vector<log::RecordRef>> disowned_;
+  std::uint64_t disowned_transactions_ = 0;
   std::vector<DroppedRecord> disowned_records_;
 };
 

@@ -34,13 +34,18 @@ void visit_prefix(const Assessment& assessment, std::size_t index,
                   const std::function<void(const LoggedRecord&)>& visit) {
   const log::LogPrefix& prefix = assessment.prefixes()[index];
   const std::byte* file = assessment.selection().file;
-  for (std::uint64_t i = 0; i < prefix.records.size(); ++i) {
-    LoggedRecord record =
-        describe(log::trusted_record(file + prefix.records[i].offset), prefix.session);
-    record.offset = prefix.records[i].offset;
-    record.state =
-        i < assessment.chosen().kept[index] ? RecordState::replayable : RecordState::dropped;
+  const auto visit_whole = [&](const log::RecordRef& found, RecordState state) {
+    LoggedRecord record = describe(log::trusted_record(file + found.offset), prefix.session);
+    record.offset = found.offset;
+    record.state = state;
     visit(record);
+  };
+  for (std::uint64_t i = 0; i < prefix.records.size(); ++i) {
+    const bool kept = i < assessment.chosen().kept[index];
+    visit_whole(prefix.records[i], kept ? RecordState::replayable : RecordState::dropped);
+  }
+  for (const log::RecordRef& found : assessment.disowned()[index]) {
+    visit_whole(found, RecordState::dropped);
   }
   for (const log::Beyond::Record& beyond : prefix.beyond) {
     LoggedRecord record;
@@ -101,9 +106,7 @@ void check_log(pool::PoolFile& file, CheckReport& report) {
   assessment.scan(no_progress);
   // Writes can only be judged by a directory that is whole; its own damage is reported elsewhere.
   if (in_directory.empty()) assessment.cut();
-  for (const log::LogPrefix& prefix : assessment.prefixes()) {
-    report.records += prefix.records.size() - prefix.watermark_records;
-  }
+  report.records += assessment.transactions();
   base::add_all_damage(assessment.found(), report);
 }
 

@@ -17,7 +17,7 @@ namespace sp3::recovery {
 
 enum class RecordState : std::uint8_t {
   replayable,   // recovery would replay it
-  dropped,      // complete, but a predecessor is not
+  dropped,      // complete, but a predecessor is not, or it or one before it contradicts its slab
   unreachable,  // complete, but behind a torn or damaged record of its session
 };
 const char* to_string(RecordState) noexcept;

@@ -1,6 +1,7 @@
 // Two rounds at most. A write can only be checked against its slab's class, and the class may come
 // from a make anywhere in the log. So the first round checks against the directory and collects the
-// makes that disagree with it; if there are any, the plan is carved and a second round decides.
+// makes that disagree with it; if there are any, the plan is carved and a second round decides. If
+// makes clash, they alone are bad: what else seemed so may be good where their sessions end.
 #include "recovery/preparation.h"
 
 #include <algorithm>
@@ -146,7 +147,7 @@ Preparation prepare(const Selection& selection, SlabPlan& plan, std::uint32_t sh
     if (carved && clashes.empty()) continue;
     result.bad = std::move(clashes);
     for (Found& part : found) {
-      std::move(part.bad.begin(), part.bad.end(), std::back_inserter(result.bad));
+      if (!carved) std::move(part.bad.begin(), part.bad.end(), std::back_inserter(result.bad));
       result.transactions += part.transactions;
       result.writes += part.writes;
       result.bytes += part.bytes;

@@ -61,13 +61,10 @@ void Flusher::work() {
       pool_.options().watermark_ms != 0 ? pool_.options().watermark_ms : kSlowTickMs;
   auto next_tick = emu::SteadyClock::now() + std::chrono::milliseconds(tick_ms);
   auto next_look = next_tick;  // for groups
-  bool looked_for_groups = false;
   int quiet = 0;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const bool groups = group_expected_.load(std::memory_order_relaxed);
-    if (groups && !looked_for_groups) next_look = emu::SteadyClock::now() + group_period;
-    looked_for_groups = groups;
     const auto until = groups ? std::min(next_tick, next_look) : next_tick;
     wake_up_.wait_until(lock, until, [&] {
       return stopping_ || (!groups && group_expected_.load(std::memory_order_relaxed));
@@ -76,8 +73,11 @@ void Flusher::work() {
     lock.unlock();
     if (pool_.persister().is_poisoned()) return;
     try {
-      if (groups && emu::SteadyClock::now() >= next_look) {
-        next_look = emu::SteadyClock::now() + group_period;
+      const auto now = emu::SteadyClock::now();
+      if (!groups) {
+        next_look = now + group_period;  // a group that just begins has all its time
+      } else if (now >= next_look) {
+        next_look = now + group_period;
         quiet = flush_groups() ? 0 : quiet + 1;
         if (quiet > base::scaled(16, 16, 1)) {  // without a group: time to slow down
           quiet = 0;

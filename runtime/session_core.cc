@@ -26,7 +26,8 @@ namespace {
 constexpr std::uint32_t kManyFailures = 64;
 
 // A transaction waits for slabs this often in a row without any being freed, and without getting
-// further than it ever came: what is freed may be what its own last attempt had taken.
+// further than it ever came: what is freed may be what its own last attempt had taken. The second
+// half of them while it runs alone: what is freed may also have gone to others, who were faster.
 constexpr std::uint32_t kMostVainSlabWaits = 2;
 constexpr std::uint32_t kMostSlabWaits = 4;
 
@@ -220,10 +221,13 @@ void SessionCore::reserve_before_body() {
 }
 
 // No slab is left for a new object. What was destroyed since the last checkpoint may leave some
-// empty, and so may slots that sessions keep for later. Others may be faster to take what becomes
-// free, so we try again while there is more to come: after the usual number of failures, alone.
+// empty, and so may slots that sessions keep for later.
 void SessionCore::free_empty_slabs() {
-  ++slab_waits_.since_furthest;
+  constexpr std::uint32_t kBesideOthers = kMostSlabWaits / 2;
+  if (slab_waits_.since_furthest < kBesideOthers || contention_.runs_alone()) {
+    ++slab_waits_.since_furthest;
+  }
+  if (slab_waits_.since_furthest >= kBesideOthers) contention_.run_alone();
   slots_.give_back_all();
   switch (pool_->wait_for_slabs(*this, /*patient=*/slab_waits_.in_vain != 0)) {
     case PoolCore::Slabs::freed:

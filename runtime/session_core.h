@@ -167,9 +167,10 @@ class SessionCore {
   // the signal.
   void begin_operation() {
     if (doomed_) [[unlikely]]
-      throw ConflictSignal{this};
+      stop_doomed();
     if (!reading_) start_reading();
   }
+  [[noreturn, gnu::cold]] void stop_doomed() const;
   void start_reading();
   void see_who_is_there();
   [[noreturn]] void fail_outside_body() const;

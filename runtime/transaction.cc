@@ -95,6 +95,11 @@ void SessionCore::start_reading() {
               {.path = pool_->path(), .found = "session " + std::to_string(id_)});
 }
 
+void SessionCore::stop_doomed() const {
+  if (!is_running()) fail_outside_body();  // the attempt ended by an error, and is long over
+  throw ConflictSignal{this};
+}
+
 void SessionCore::conflict(Conflict reason) {
   doomed_ = true;
   doom_ = reason;

@@ -39,7 +39,7 @@ enum class ErrorCode : std::uint8_t {
   pool_full,              // no slab is left for the object
   too_many_sessions,      // every session of the pool is taken
   object_too_large,       // larger than a slab of this pool can hold
-  transaction_too_large,  // larger than the log could ever hold
+  transaction_too_large,  // larger than the log could ever hold, what write() opened reckoned whole
 
   // Use.
   invalid_pointer,     // null, outside any slab, or not at the start of an object

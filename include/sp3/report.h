@@ -29,7 +29,7 @@ struct RecoveryReport {
   bool was_clean = true;  // the pool had been closed; nothing was replayed
   RecoveryStrategy strategy = RecoveryStrategy::stamp;
   std::uint32_t threads = 0;
-  std::uint64_t sessions = 0;  // logs with at least one record
+  std::uint64_t sessions = 0;  // logs with at least one transaction
   std::uint64_t records = 0;   // complete records found above the checkpoint
   std::uint64_t replayed = 0;  // records replayed
   std::uint64_t dropped = 0;   // complete records left out: a predecessor is missing

@@ -150,6 +150,96 @@ TEST_CASE("runs that were begun and left empty are searched once, however they o
   CHECK(scan.sessions[0].records.size() == 2);
 }
 
+// Two sessions whose heads are found behind gaps, the one's run in the gap of the other's. The
+// outer record covers the inner one.
+TEST_CASE("no byte belongs to two records") {
+  SyntheticPool pool;
+  const auto head = [&](SessionId session, std::uint32_t segment, Lsn lsn) {
+    log::SegmentHeader header;
+    header.generation = pool.superblock.fixed.generation;
+    header.first_lsn = lsn - 1;  // is not there
+    header.checkpoint_number = pool.superblock.fixed.checkpoint_number;
+    header.segments = 8;
+    header.session = session;
+    pool.put_header(header, segment);
+    pool.superblock.heads[session] = lsn;
+  };
+  const auto record = [&](SessionId session, std::uint64_t at, std::uint32_t length, Lsn lsn) {
+    log::RecordHeader header;
+    header.length = length;
+    header.lsn = lsn;
+    header.stamp = lsn * 10;
+    header.writes = 1;
+    header.kind = static_cast<std::uint16_t>(log::RecordKind::transaction);
+    log::WriteHeader write;
+    write.slot = pool.layout.slabs_offset;
+    write.bytes = static_cast<std::uint32_t>(length - sizeof header - sizeof write);
+    write.kind = static_cast<std::uint16_t>(log::WriteKind::image);
+    std::byte* const begin = pool.bytes.data() + at;
+    std::memcpy(begin, &header, sizeof header);
+    std::memcpy(begin + sizeof header, &write, sizeof write);
+    header.crc = log::checksum_record(begin, length, pool.seed(session));
+    std::memcpy(begin, &header, sizeof header);
+  };
+  head(1, 0, 10);
+  head(2, 1, 20);
+  const std::uint64_t outer = pool.layout.segment_offset(3);
+  const bool inside = GENERATE(true, false);  // or in the gap, where nobody else's record is
+  record(2, inside ? outer + 64 : outer - 128, 128, 20);
+  record(1, outer, 256, 10);
+  const auto scan = pool.scan();
+  std::uint64_t records = 0;
+  for (const log::LogPrefix& prefix : scan.sessions) records += prefix.records.size();
+  CHECK(records == (inside ? 1 : 2));
+}
+
+// Of each session a watermark that it has not got to, all of which share what they say.
+TEST_CASE("of watermarks behind the ends no more is kept than of records") {
+  constexpr std::uint64_t kMarks = 16'000;
+  SyntheticPool pool(kPoolSize, kLogSize);
+  const auto sessions = static_cast<SessionId>(pool.superblock.heads.size());
+  const std::uint64_t first = pool.layout.segment_offset(8);
+  const std::uint64_t shared = first + std::uint64_t{64} * sessions;
+  const log::Dependency mark{.stamp = 1, .session = 1};
+  const auto put = [&](std::uint64_t at, const auto& what) {
+    std::memcpy(pool.bytes.data() + at, &what, sizeof what);
+  };
+  for (std::uint64_t i = 0; i < kMarks; ++i) put(shared + i * sizeof mark, mark);
+  for (SessionId session = sessions; session-- > 0;) {
+    log::SegmentHeader run;
+    run.generation = pool.superblock.fixed.generation;
+    run.first_lsn = 1;
+    run.checkpoint_number = pool.superblock.fixed.checkpoint_number;
+    run.segments = pool.layout.segments - session;
+    run.session = session;
+    pool.put_header(run, session);
+    const std::uint64_t at = first + std::uint64_t{64} * session;
+    log::RecordHeader header;
+    header.length = static_cast<std::uint32_t>(shared + kMarks * sizeof mark - at);
+    header.lsn = 100;
+    header.stamp = 100;
+    header.writes = 1;
+    header.dependencies = kMarks;
+    header.kind = static_cast<std::uint16_t>(log::RecordKind::watermark);
+    log::WriteHeader write;
+    write.slot = 0;
+    write.bytes = static_cast<std::uint32_t>(shared - at - sizeof header - sizeof write);
+    write.kind = static_cast<std::uint16_t>(log::WriteKind::image);
+    put(at, header);
+    put(at + sizeof header, write);
+    header.crc = log::checksum_record(pool.bytes.data() + at, header.length, pool.seed(session));
+    put(at, header);
+  }
+  log::ReadAllowance allowance(most_bytes(pool), 2 * kMarks);
+  log::Beyond beyond;
+  for (SessionId session = 0; session < sessions; ++session) {
+    log::look_beyond(pool.source(), session, {first, std::uint64_t{64} * sessions + 16 * kMarks}, 1,
+                     allowance, beyond);
+  }
+  CHECK(beyond.watermarks.size() > kMarks);
+  CHECK(beyond.watermarks.size() <= 4 * kMarks);
+}
+
 TEST_CASE("a run is walked once, whatever turns out to be no run") {
   SyntheticPool pool;
   pool.append_simple(2, 5);  // segment 0

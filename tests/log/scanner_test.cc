@@ -148,7 +148,32 @@ TEST_CASE("a torn last record ends the log at every 8-byte cut") {
     CHECK(scan.damage.empty());
     CHECK(lsns(pool, scan, 1) == range(1, 8));
     // Without a single word of it there is no trace.
-    CHECK(find(scan, 1)->end == (cut >= 16 ? PrefixEnd::torn : PrefixEnd::clean));
+    CHECK(find(scan, 1)->end == (cut >= 24 ? PrefixEnd::torn : PrefixEnd::clean));
+  }
+}
+
+// Its LSNs begin at 1 as well, and its first segment is the same.
+TEST_CASE("what an earlier generation left where the next record belongs is no torn end") {
+  SyntheticPool pool;
+  for (Stamp stamp = 1; stamp <= 5; ++stamp) pool.append_simple(1, stamp);
+  const std::vector<std::byte> before = pool.bytes;
+  pool.superblock.fixed.floor = 5;
+  pool.superblock.fixed.generation += 1;
+  pool.writer(1).next_lsn = 1;
+  pool.start_run(1, 0);
+  pool.append_simple(1, 6);
+  const auto third = pool.append_simple(1, 7).offset + pool.append_simple(1, 8).size;
+  const auto scan = [&] { return pool.scan(); };
+  std::memcpy(pool.bytes.data() + third, before.data() + third,
+              pool.layout.segment_size - (third - pool.layout.segment_offset(0)));
+  CHECK(lsns(pool, scan(), 1) == range(1, 2));
+  CHECK(find(scan(), 1)->end == PrefixEnd::clean);
+  SECTION("one that was begun by this generation is") {
+    RecordBuilder builder;
+    builder.add_destroy(pool.layout.slabs_offset);
+    builder.seal(3, 9, 0, pool.seed(1));
+    std::memcpy(pool.bytes.data() + third, builder.data(), sizeof(log::RecordHeader));
+    CHECK(find(scan(), 1)->end == PrefixEnd::torn);
   }
 }
 

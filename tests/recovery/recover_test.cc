@@ -387,6 +387,47 @@ TEST_CASE("what will be lost is told while nothing has been written, and may be 
   CHECK(told == 2);
 }
 
+TEST_CASE("who makes a second class in a slab ends alone, and all its records are listed") {
+  SyntheticPool pool;
+  const std::vector<std::byte> object(64, std::byte{9});
+  const auto slot_of = [&](std::uint32_t slab, std::uint32_t size) {
+    return pool.layout.slab_offset(slab) + pool::slab_shape(pool.layout.slab_size, size).data;
+  };
+  RecordBuilder builder;
+  const auto make = [&](SessionId session, Stamp stamp, std::uint32_t slab, std::uint32_t size) {
+    builder.reset();
+    builder.add_make(slot_of(slab, size), {60 + size, size, size}, object.data(), size);
+    pool.append(session, builder, stamp);
+  };
+  const auto change = [&](SessionId session, Stamp stamp, std::uint32_t slab, std::uint32_t size) {
+    builder.reset();
+    builder.add_image(slot_of(slab, size), object.data(), size);
+    pool.append(session, builder, stamp);
+  };
+  make(1, 1000, 3, 16);
+  change(1, 1001, 3, 16);
+  make(2, 1002, 5, 16);  // has nothing to do with slab 3
+  change(2, 1003, 5, 16);
+  make(4, 1004, 3, 24);
+  change(4, 1005, 3, 24);
+  auto file = pool.open();
+  CheckReport check;
+  recovery::check_log(*file, check);
+  CHECK(check.records == 6);
+  CHECK(check.damage.size() == 1);
+  std::uint64_t dropped = 0;
+  const auto summary = recovery::list_log(*file, [&](const recovery::LoggedRecord& record) {
+    if (record.state == recovery::RecordState::dropped) dropped += record.session == 4 ? 1 : 100;
+  });
+  CHECK(summary.records == 6);
+  CHECK(dropped == 2);
+  RecoveryOptions options;
+  options.accept_loss = true;
+  const auto result = recovery::recover(*file, options);
+  CHECK(result.report.replayed == 4);
+  CHECK(result.report.dropped == 2);
+}
+
 TEST_CASE("progress is told for every phase and never goes backwards") {
   Crashed crashed(9, 200);
   std::map<std::string, std::uint64_t> done;

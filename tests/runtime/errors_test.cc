@@ -1,6 +1,11 @@
 // Bad input and misuse: each has a typed error that carries the facts needed to act on it.
 #include <array>
+#include <atomic>
+#include <functional>
 #include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -217,6 +222,57 @@ TEST_CASE("a body that goes on in a full pool does not commit") {
 }
 
 // What it had taken itself was free again after each checkpoint, which looked like progress.
+// Each object takes a slab, and the slabs of one type are no use to the next before a checkpoint
+// has freed them; who waits for one finds that others were faster.
+TEST_CASE("a pool is not full while others are faster to take what becomes free") {
+  constexpr int kThreads = 6;
+  constexpr int kEach = 3;
+  Options options = quiet_options();
+  options.geometry.slab_size = 16384;
+  options.geometry.log_size = std::uint64_t{256} * 1024;
+  options.geometry.max_sessions = 8;
+  TempPath path("faster");
+  Pool pool = Pool::create(path.path(), std::uint64_t{768} * 1024, options);
+  REQUIRE(pool.statistics().slabs_total > 4 * kThreads);
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      Session session = pool.session();
+      std::vector<std::function<void(Transaction&)>> destroy(kEach, [](Transaction&) {});
+      const auto replace = [&](auto type, int i) {
+        using Object = typename decltype(type)::type;
+        Ptr<Object> made;
+        session.run([&](Transaction& tx) {
+          made = tx.make<Object>();
+          destroy[i](tx);
+        });
+        destroy[i] = [made](Transaction& tx) { tx.destroy(made); };
+      };
+      for (int round = 0; round < 400; ++round) {
+        const int i = round % kEach;
+        const std::string code = code_of([&] {
+          switch ((t + round / kEach) % 3) {
+            case 0:
+              replace(std::type_identity<Blob<14000>>(), i);
+              break;
+            case 1:
+              replace(std::type_identity<Blob<14400>>(), i);
+              break;
+            default:
+              replace(std::type_identity<Blob<14800>>(), i);
+              break;
+          }
+          return 0;
+        });
+        if (code != "no error") refused.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(refused == 0);
+}
+
 TEST_CASE("a transaction that no pool of this size could hold is told so soon") {
   OnePool p(quiet_options(), std::uint64_t{256} * 1024);
   using Page = Blob<3900>;
@@ -274,6 +330,15 @@ TEST_CASE("a transaction that is used after its function is an error, and change
   const auto other = p.session.run([](Transaction& tx) { return tx.make<Cell>(2U); });
   p.session.run([&](Transaction& tx) { CHECK(tx.read(cell).value + tx.read(other).value == 3); });
   CHECK(code([&](Transaction& tx) { static_cast<void>(tx.read(cell)); }) == "transaction_over");
+  SECTION("after an error that no body can swallow, too") {
+    CHECK(p.code([](Transaction& tx) {
+      for (;;) static_cast<void>(tx.make<Blob<3900>>());
+      return 0;
+    }) == "pool_full");
+    CHECK(code([&](Transaction& tx) { static_cast<void>(tx.read(cell)); }) == "transaction_over");
+    CHECK(code([&](Transaction& tx) { tx.write(cell).value = 9; }) == "transaction_over");
+    p.pool.checkpoint();
+  }
 }
 
 TEST_CASE("a transaction inside the body of another, which wants what that one has, is an error") {
