@@ -170,7 +170,7 @@ RangeHandle BlockingRangeLock::acquire(RangeOwner& by, const Range& range, Range
   if (!handle && !stop.stop_requested()) {
     throw Error(ErrorCode::nested_wait,
                 fmt::format("waited {} ms for a range while holding {} others: a deadlock?",
-                            nested_wait_ / std::chrono::milliseconds(1), held),
+                            std::chrono::duration<double, std::milli>(nested_wait_).count(), held),
                 {.wanted = describe(range)});
   }
   return handle;

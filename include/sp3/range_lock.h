@@ -463,7 +463,7 @@ class RangeGuard {
       : lock_(lock),
         handle_(mode == RangeMode::exclusive ? lock.lock(owner, begin, end)
                                              : lock.lock_shared(owner, begin, end)) {}
-  // Takes over what the handle holds.
+  // Takes over what the handle holds. REQUIRES: it is empty, or one of this lock's.
   RangeGuard(Lock& lock, RangeHandle handle) : lock_(lock), handle_(std::move(handle)) {}
   ~RangeGuard() {
     if (handle_) lock_.unlock(handle_);

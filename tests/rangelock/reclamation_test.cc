@@ -131,6 +131,27 @@ TEMPLATE_TEST_CASE("a hundred million acquisitions use the same nodes again", "[
   check_no_growth<TestType>(100'000'000);
 }
 
+// Searches for what comes next never pass what was there before.
+TEMPLATE_TEST_CASE("ranges locked in descending order use the same nodes again", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  constexpr std::uint64_t kLength = 100'000;  // also wide, so that the grid has nodes
+  constexpr std::uint64_t kRanges = 100'000;
+  RangeLockDomain domain;
+  const auto lock = make_lock<TestType>({.domain = &domain});
+  RangeOwner owner(1, domain);
+  std::vector<RangeHandle> above;  // many enough for a second level
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    above.push_back(lock->lock(owner, (kRanges + i) * kLength, (kRanges + i + 1) * kLength));
+  }
+  std::uint64_t after_some = 0;
+  for (std::uint64_t i = kRanges; i-- > 0;) {
+    const RangeGuard guard(*lock, owner, i * kLength, (i + 1) * kLength);
+    if (i == kRanges * 9 / 10) after_some = domain.statistics().node_bytes;
+  }
+  CHECK(domain.statistics().node_bytes == after_some);
+  lock->unlock_all(above);
+}
+
 TEMPLATE_TEST_CASE("a lock that goes away gives its nodes to the next", "", SP3_OUR_RANGE_LOCKS) {
   RangeLockDomain domain;
   std::uint64_t after_some = 0;
