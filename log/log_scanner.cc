@@ -352,8 +352,8 @@ void Scan::judge(std::size_t index, Beyond& beyond) {
       RecordHeader header;
       std::memcpy(&header, source_.file + run.offset + at, sizeof header);
       // What an earlier generation left there has no such stamp.
-      begun = begun || (header.lsn == chain.next_lsn &&
-                        header.stamp > std::max(floor_, chain.last_stamp));
+      begun = begun ||
+              (header.lsn == chain.next_lsn && header.stamp > std::max(floor_, chain.last_stamp));
     }
   }
   log.end = begun ? PrefixEnd::torn : PrefixEnd::clean;

@@ -110,8 +110,8 @@ template <bool noted, bool tidying>
     if constexpr (noted) {
       // What is linked here comes before this node. Were it marked, and each that comes before the
       // last one, nobody would ever unlink them.
-      if (node != &end_.node &&
-          is_marked(node->next(level).load(std::memory_order_acquire))) [[unlikely]] {
+      if (node != &end_.node && is_marked(node->next(level).load(std::memory_order_acquire)))
+          [[unlikely]] {
         if constexpr (!tidying) return descend<noted, true>(owner, begin, level, pred);
         node = skip_run(owner, level, pred, node);
         if (node == nullptr) return nullptr;

@@ -25,11 +25,13 @@ namespace {
 // A transaction that fails this often in a row, inside another's body, fails because of that.
 constexpr std::uint32_t kManyFailures = 64;
 
-// A transaction waits for slabs this often in a row without any being freed, and without getting
-// further than it ever came: what is freed may be what its own last attempt had taken. The second
-// half of them while it runs alone: what is freed may also have gone to others, who were faster.
-constexpr std::uint32_t kMostVainSlabWaits = 2;
-constexpr std::uint32_t kMostSlabWaits = 4;
+// A transaction waits for slabs this often without getting further than it ever came: what is freed
+// may be what its own last attempt had taken. The first times beside others, who may be faster to
+// take what becomes free; then alone, and only then it counts that none were freed, since others
+// have taken some for what they have not committed yet.
+constexpr std::uint32_t kSlabWaitsBesideOthers = 2;
+constexpr std::uint32_t kMostSlabWaits = 5;
+constexpr std::uint32_t kMostVainSlabWaits = 2;  // in a row
 
 }  // namespace
 
@@ -223,23 +225,22 @@ void SessionCore::reserve_before_body() {
 // No slab is left for a new object. What was destroyed since the last checkpoint may leave some
 // empty, and so may slots that sessions keep for later.
 void SessionCore::free_empty_slabs() {
-  constexpr std::uint32_t kBesideOthers = kMostSlabWaits / 2;
-  if (slab_waits_.since_furthest < kBesideOthers || contention_.runs_alone()) {
-    ++slab_waits_.since_furthest;
-  }
-  if (slab_waits_.since_furthest >= kBesideOthers) contention_.run_alone();
+  const bool alone = contention_.runs_alone();
+  if (slab_waits_.since_furthest < kSlabWaitsBesideOthers || alone) ++slab_waits_.since_furthest;
   slots_.give_back_all();
-  switch (pool_->wait_for_slabs(*this, /*patient=*/slab_waits_.in_vain != 0)) {
+  switch (pool_->wait_for_slabs(*this, /*patient=*/slab_waits_.in_vain != 0, slab_waits_.freed)) {
     case PoolCore::Slabs::freed:
       slab_waits_.in_vain = 0;
       break;
     case PoolCore::Slabs::none_yet:
-      ++slab_waits_.in_vain;
+      if (alone) ++slab_waits_.in_vain;
       break;
     case PoolCore::Slabs::none:
-      slab_waits_.in_vain = kMostVainSlabWaits;
+      if (alone) slab_waits_.in_vain = kMostVainSlabWaits;
+      contention_.run_alone();
       break;
   }
+  if (slab_waits_.since_furthest >= kSlabWaitsBesideOthers) contention_.run_alone();
 }
 
 // The second checkpoint in a row that frees nothing began after all that the first one left behind.

@@ -395,6 +395,7 @@ class SessionCore {
     std::size_t furthest = 0;          // the most writes it had then
     std::uint32_t since_furthest = 0;  // how often slabs were waited for
     std::uint32_t in_vain = 0;         // the same, since any were freed
+    std::uint64_t freed = 0;           // how many had been, by whomever, before this attempt
   };
   SlabWaits slab_waits_;
   bool flush_started_ = false;  // of the record just sealed; only the fence is missing

@@ -249,7 +249,7 @@ TEST_CASE("a pool is not full while others are faster to take what becomes free"
         });
         destroy[i] = [made](Transaction& tx) { tx.destroy(made); };
       };
-      for (int round = 0; round < 400; ++round) {
+      for (int round = 0; round < 10'000; ++round) {
         const int i = round % kEach;
         const std::string code = code_of([&] {
           switch ((t + round / kEach) % 3) {
