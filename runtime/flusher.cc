@@ -60,7 +60,7 @@ void Flusher::work() {
   const std::uint32_t tick_ms =
       pool_.options().watermark_ms != 0 ? pool_.options().watermark_ms : kSlowTickMs;
   auto next_tick = emu::SteadyClock::now() + std::chrono::milliseconds(tick_ms);
-  auto next_look = next_tick;  // for groups
+  auto next_look = emu::SteadyClock::now() + group_period;  // for groups
   int quiet = 0;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
