@@ -14,7 +14,9 @@ constexpr std::uint64_t kMostFailingIo = 80;
 constexpr std::uint64_t kFailingIoOfOpening = 24;
 
 constexpr std::uint64_t kBulkyOneIn = 16;
-constexpr std::uint64_t kCarriersOneIn = 4;  // of the varied ones
+// Of the varied ones.
+constexpr std::uint64_t kCarriersOneIn = 4;
+constexpr std::uint64_t kSlowOneIn = 3;  // if the clocks disagree
 
 // What earlier seeds have in campaigns of their own only, all of it together.
 void vary(Case& c, emu::sim::Random& choose) {
@@ -34,7 +36,8 @@ void vary(Case& c, emu::sim::Random& choose) {
     c.options.geometry.log_size = std::uint64_t{32} * 1024;  // a record may make several nodes
   }
   c.options.recovery.threads = static_cast<std::uint32_t>(1 + choose.below(3));
-  // Not drawn, so that the others mean what they meant before there was such a thing.
+  // Not drawn, these two, so that the others mean what they meant before there were such things.
+  c.slow_clocks = !c.clocks_agree && c.seed % kSlowOneIn == 0;
   if (c.seed % kCarriersOneIn == 0) {
     c.options.checkpoint.threads = static_cast<std::uint32_t>(2 + c.seed / kCarriersOneIn % 2);
   }
@@ -46,6 +49,12 @@ emu::sim::Config Case::machine() const {
   emu::sim::Config config;
   config.seed = seed;
   config.schedule = schedule;
+  // Few changes find what takes few, and programs are from a thousand to twenty thousand events
+  // long.
+  emu::sim::Random choose(seed ^ 0xc4a9e);
+  config.priority_changes = std::uint32_t{4} << (2 * choose.below(3));
+  config.expected_events = std::uint64_t{1000} << choose.below(5);
+  config.writes_through = seed / 2 % 2 == 0;
   config.clocks_agree = clocks_agree;
   config.most_events = 2'000'000;
   config.failing_io = failing_io;

@@ -19,6 +19,9 @@ class CoreQueue {
  public:
   using Core = std::uint32_t;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  static constexpr unsigned kCoreBits = 12;
+  // Times from here on are kNever.
+  static constexpr std::uint64_t kLatest = kNever >> kCoreBits;
 
   void clear() {
     keys_.clear();
@@ -45,9 +48,7 @@ class CoreQueue {
   }
 
  private:
-  static constexpr unsigned kCoreBits = 12;
   static constexpr std::uint64_t kCoreMask = (std::uint64_t{1} << kCoreBits) - 1;
-  static constexpr std::uint64_t kLatest = kNever >> kCoreBits;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
 
   static std::uint64_t key_of(Core core, std::uint64_t time) {

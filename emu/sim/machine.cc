@@ -291,7 +291,9 @@ Machine::Ended Machine::run(std::function<void()> body) {
   for (const CoreState& core : cores_) clock_ = std::max(clock_, core.clock);
   const bool all = std::all_of(cores_.begin(), cores_.end(),
                                [](const CoreState& c) { return c.state == State::ended; });
-  const bool hung = events_ - run_began_ > config_.most_events;
+  const bool hung = events_ - run_began_ > config_.most_events ||
+                    std::any_of(cores_.begin(), cores_.end(),
+                                [](const CoreState& c) { return c.state == State::ready; });
   fibers_.reset();
   core_ = 0;
   if (!all) return hung ? Ended::hung : Ended::deadlocked;

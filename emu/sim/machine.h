@@ -63,7 +63,7 @@ struct Config {
   Costs costs;
   bool clocks_agree = true;            // false: each core's clock is off by an amount of its own
   std::uint32_t priority_changes = 3;  // of Schedule::priority
-  std::uint64_t expected_events = 2000;
+  std::uint64_t expected_events = 2000;  // among which they are
   std::uint64_t most_events = 20'000'000;  // of a run; then it counts as hung
   // The flush, fence, write or sync, counted from the first, that fails with EIO; 0: none. Then it
   // alone, or all after it too.
@@ -71,6 +71,9 @@ struct Config {
   bool fails_once = false;
   // false: what a power loss would leave is not kept; files are plain bytes, and large ones cheap
   bool tracks_media = true;
+  // Blocks of the log of a file are durable when they have been written, and nothing else is:
+  // natively so wherever the file system can do that.
+  bool writes_through = false;
   // What a program is told that asks how many cores there are. It may start any number of threads,
   // each of which has a core.
   std::uint32_t cores = 1;
@@ -88,7 +91,9 @@ class Watcher {
 class Machine {
  public:
   using Core = std::uint32_t;
+  // Hung: after most_events, or more virtual time than can be counted.
   enum class Ended : std::uint8_t { normally, deadlocked, hung };
+  static constexpr std::uint64_t kMostSeconds = CoreQueue::kLatest / 1'000'000'000'000;
 
   explicit Machine(const Config& config);
   ~Machine();
@@ -120,6 +125,7 @@ class Machine {
   [[nodiscard]] const Costs& costs() const noexcept { return config_.costs; }
   [[nodiscard]] std::uint32_t advertised_cores() const noexcept { return config_.cores; }
   [[nodiscard]] bool tracks_media() const noexcept { return config_.tracks_media; }
+  [[nodiscard]] bool writes_through() const noexcept { return config_.writes_through; }
 
   // The `countdown`-th flush, fence, write or sync from now on fails with `error`; 0: none does.
   void fail_io(int error, std::uint64_t countdown) noexcept;

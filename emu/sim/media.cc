@@ -260,6 +260,14 @@ void Media::end_sync(std::uint64_t begun) {
   for (const std::uint32_t unit : units) retire(unit, begun);
 }
 
+void Media::end_write(std::uint64_t offset, std::size_t bytes, std::uint64_t begun) {
+  if (untracked_) return;
+  const std::uint64_t end = (offset + bytes) / unit_;
+  for (std::uint64_t unit = offset / unit_; unit < end; ++unit) {
+    retire(static_cast<std::uint32_t>(unit), begun);
+  }
+}
+
 void Media::fail_sync(std::uint64_t begun, Random& choose) {
   const std::vector<std::uint32_t> units = pending_units_;
   for (const std::uint32_t number : units) {

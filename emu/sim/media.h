@@ -70,6 +70,8 @@ class Media {
              bool non_temporal);
   // Sectors, past the page cache. REQUIRES: whole ones, from memory that nobody changes meanwhile.
   void write_sectors(Core core, std::uint64_t offset, const void* from, std::size_t bytes);
+  // Sectors: what was written of these before `begun` is certain, as after a write with O_DSYNC.
+  void end_write(std::uint64_t offset, std::size_t bytes, std::uint64_t begun);
   void fill_zero(Core core, std::uint64_t offset, std::size_t bytes);
   // Lines: takes effect at the core's next fence; `at_once`: now (clflush is ordered by itself).
   void flush(Core core, std::uint64_t offset, std::size_t bytes, bool at_once);

@@ -188,7 +188,14 @@ IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streame
   check_written_once(first, length);
   media_.write_sectors(core(), first, log_view(first), length);
   counts.lines += length / base::kCacheLine;
-  counts.pending_lines += length / base::kCacheLine;
+  if (sim::machine().writes_through()) {
+    const std::uint64_t written = media_.begin_sync();
+    sim::machine().event(Event::fence, first, sim::machine().costs().file_sync);
+    media_.end_write(first, length, written);
+    ++counts.fences;
+  } else {
+    counts.pending_lines += length / base::kCacheLine;
+  }
   return {};
 }
 
@@ -234,10 +241,9 @@ IoStatus Memory::fence(FlushCounts& counts) noexcept {
   if (writes_blocks_) {
     if (const int error = sync_->wait()) return {error};
   } else {
-    // Others see the lines, be they durable or not.
-    streamed_.fence(core());
     if (const int error = sim::machine().io_error()) return {error};
     sim::machine().fence(fence_cost(counts.pending_lines));
+    streamed_.fence(core());
     media_.fence(core());
   }
   counts.pending_lines = 0;

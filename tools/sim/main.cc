@@ -85,8 +85,10 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
       "of a replay: only the history of its longer program, as JSON to this file or -")
       ->needs(replay);
   app.add_option("--mutant", a.mutant, "a fault to switch on in the runtime, to see it found");
-  app.add_option("--case-cores", a.case_cores, "of the case, instead of what the seed says");
-  app.add_option("--case-transactions", a.case_transactions, "of each of its cores");
+  app.add_option("--case-cores", a.case_cores, "of the case, instead of what the seed says")
+      ->check(at_least_one());
+  app.add_option("--case-transactions", a.case_transactions, "of each of its cores")
+      ->check(at_least_one());
 }
 
 void add_cost_options(CLI::App& app, SimArguments& a) {

@@ -70,6 +70,7 @@ TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim
   config.costs = costs;
   config.most_events = std::numeric_limits<std::uint64_t>::max();
   config.tracks_media = false;
+  config.writes_through = true;
   config.cores = cell.run.threads;
   Machine machine(config);
   TimedRun run;
@@ -100,7 +101,11 @@ TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim
     throw std::runtime_error(fmt::format("{}: {}", where, machine.uncaught()));
   }
   if (ended != Machine::Ended::normally) {
-    throw std::runtime_error(fmt::format("{}: every core sleeps", where));
+    throw std::runtime_error(fmt::format(
+        "{}: {}", where,
+        ended == Machine::Ended::hung
+            ? fmt::format("more than the {} s of virtual time that can be counted", Machine::kMostSeconds)
+            : "every core sleeps"));
   }
   return run;
 }
