@@ -1,5 +1,6 @@
 #include "workloads/contents.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,7 +11,7 @@ ContentsCheck::ContentsCheck(const WorkloadSpec& spec, unsigned producers)
     : spec_(spec), producers_(producers) {
   if (spec.kind == WorkloadKind::tpcc) {
     tpcc_.emplace(spec.warehouses);
-  } else if (spec.kind != WorkloadKind::queue) {
+  } else if (spec.kind != WorkloadKind::queue && spec.kind != WorkloadKind::ranges) {
     seen_.resize(spec.key_space(), false);
   }
 }
@@ -30,14 +31,15 @@ bool ContentsCheck::add(const Item& item) {
     case WorkloadKind::hashtable:
     case WorkloadKind::rbtree:
     case WorkloadKind::bptree:
-    case WorkloadKind::ranges:
       break;
+    case WorkloadKind::ranges:
+      return add_to_range(item);
     case WorkloadKind::bank:
       return add_account(item);
     case WorkloadKind::tpcc:
       return tpcc_->add(item.key, item.row);
   }
-  return add_keyed(item);
+  return add_mapped(item);
 }
 
 bool ContentsCheck::refuse(std::string violation) {
@@ -59,13 +61,51 @@ bool ContentsCheck::add_made(std::uint64_t tag) {
   return refuse(fmt::format("Nobody made tag {:#x}.", tag));
 }
 
-bool ContentsCheck::add_keyed(const Item& item) {
-  const bool is_array = spec_.kind == WorkloadKind::ranges;
-  if (!add_unique(item.key, is_array ? "Index" : "Key")) return false;
+// Of an entry that has its key for a tag if it was there at the start.
+bool ContentsCheck::add_given(const Item& item, bool at_start) {
   if (producer_of(item.tag) != 0) return add_made(item.tag);
-  if (item.tag == item.key && (is_array || spec_.present_at_start(item.key))) return true;
+  if (item.tag == item.key && at_start) return true;
   return refuse(
       fmt::format("The entry at {} has tag {:#x}, which nobody gave it.", item.key, item.tag));
+}
+
+bool ContentsCheck::add_mapped(const Item& item) {
+  if (!add_unique(item.key, "Key")) return false;
+  if (!add_given(item, spec_.present_at_start(item.key))) return false;
+  if (producer_of(item.tag) != 0) made_.push_back(item.tag);
+  return true;
+}
+
+bool ContentsCheck::add_to_range(const Item& item) {
+  if (item.key != items_ - 1) {
+    return refuse(fmt::format("Index {} is where {} should be.", item.key, items_ - 1));
+  }
+  if (!add_given(item, true)) return false;
+  if (producer_of(item.tag) == 0) {
+    open_.clear();  // no write reached over it
+    return true;
+  }
+  if (!open_.empty() && open_.back() == item.tag) return true;
+  if (begun_.insert(item.tag).second) {
+    open_.push_back(item.tag);
+    return true;
+  }
+  // The write goes on behind others, which were made in the middle of it later.
+  const auto outer = std::find(open_.rbegin(), open_.rend(), item.tag);
+  if (outer == open_.rend()) {
+    return refuse(fmt::format("Tag {:#x} goes on at {}, where another write had cut it off.",
+                              item.tag, item.key));
+  }
+  const auto earlier = std::find_if(open_.rbegin(), outer, [&](std::uint64_t inner) {
+    return producer_of(inner) == producer_of(item.tag) && inner < item.tag;
+  });
+  if (earlier != outer) {
+    return refuse(
+        fmt::format("Tag {:#x} lies before {}, within {:#x}, which its producer made later.",
+                    *earlier, item.key, item.tag));
+  }
+  open_.erase(outer.base(), open_.end());
+  return true;
 }
 
 bool ContentsCheck::add_account(const Item& item) {
@@ -97,7 +137,8 @@ bool ContentsCheck::add_queued(const Item& item) {
   return true;
 }
 
-std::string ContentsCheck::what_is_missing() const {
+// What only all items together show.
+std::string ContentsCheck::what_is_wrong() const {
   switch (spec_.kind) {
     case WorkloadKind::sps:
     case WorkloadKind::ranges:
@@ -127,11 +168,15 @@ std::string ContentsCheck::what_is_missing() const {
       return fmt::format("Key {}, there from the start, is missing.", key);
     }
   }
+  std::vector<std::uint64_t> made = made_;
+  std::ranges::sort(made);
+  const auto twice = std::ranges::adjacent_find(made);
+  if (twice != made.end()) return fmt::format("Tag {:#x}, of one write, is at two keys.", *twice);
   return {};
 }
 
 std::string ContentsCheck::violation() const {
-  return violation_.empty() ? what_is_missing() : violation_;
+  return violation_.empty() ? what_is_wrong() : violation_;
 }
 
 }  // namespace sp3::workloads

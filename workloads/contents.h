@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "workloads/tpcc/check.h"
@@ -32,9 +33,12 @@ using ItemVisitor = std::function<bool(const Item&)>;
 //   sps      every tag below the number of entries occurs once (a permutation)
 //   queue    what is left of the values of one producer is there in order and without a gap: values
 //            only go at the front; those from the start come first, and the last of them goes last
-//   maps     every key is below the spec's key_space(), none occurs twice, and all that were there
-//            at the start are, for nothing deletes
-//   ranges   every index below the number of entries occurs once
+//   maps     every key is below the spec's key_space(), none occurs twice, no two have an entry of
+//            one write, and all that were there at the start are, for nothing deletes
+//   ranges   every index below the number of entries occurs once, in order; and since a write gives
+//            one tag to neighbours, others lie between two of them only whole, and if they came
+//            later: A B A, but not A B A B, A around an entry of the start, nor B that A's own
+//            producer made before
 //   bank     every account occurs once, no balance is negative, and they add up to what they did
 //   tpcc     those of workloads/tpcc/check.h
 //   all      every entry is whole, and its tag is one that it had at the start or that a producer
@@ -51,17 +55,22 @@ class ContentsCheck {
 
  private:
   bool add_queued(const Item& item);
-  bool add_keyed(const Item& item);
+  bool add_mapped(const Item& item);
+  bool add_to_range(const Item& item);
   bool add_account(const Item& item);
   bool add_unique(std::uint64_t number, const char* what);
   bool add_made(std::uint64_t tag);
+  bool add_given(const Item& item, bool at_start);
   bool refuse(std::string violation);
-  [[nodiscard]] std::string what_is_missing() const;
+  [[nodiscard]] std::string what_is_wrong() const;
 
   WorkloadSpec spec_;
   std::uint64_t producers_;
   std::uint64_t items_ = 0;
   std::vector<bool> seen_;                                 // sps: by tag; maps: by key
+  std::vector<std::uint64_t> made_;                        // maps: tags that producers gave
+  std::unordered_set<std::uint64_t> begun_;                // ranges: the same, up to here
+  std::vector<std::uint64_t> open_;                        // ranges: may go on, each in the last
   std::unordered_map<std::uint64_t, std::uint64_t> last_;  // queue: the last tag of each producer
   std::uint64_t balances_ = 0;                             // bank: their sum
   std::optional<tpcc::Check> tpcc_;

@@ -2,6 +2,8 @@
 #include "workloads/contents.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -98,6 +100,57 @@ TEST_CASE("A map that lost a key, or holds what nobody wrote, is found") {
     CHECK(violation_of(spec, initial(spec_of(kind))) != "");
     CHECK(violation_of(spec, {half.begin() + 1, half.end()}) != "");
   }
+}
+
+TEST_CASE("A map that has one write at two keys is found") {
+  WorkloadSpec spec = spec_of(WorkloadKind::hashtable);
+  std::vector<Item> items = initial(spec);
+  items[7].tag = made(1, 3);
+  items[8].tag = made(2, 3);
+  items[900].tag = made(1, 4);
+  CHECK(violation_of(spec, items) == "");
+  items[900].tag = made(1, 3);
+  CHECK(violation_of(spec, items).find("at two keys") != std::string::npos);
+  // Nor does a mix move entries from key to key.
+  spec.mix = Mix::ycsb_f;
+  CHECK(violation_of(spec, items) != "");
+}
+
+TEST_CASE("Of ranges what whole writes leave is right, and all else is found") {
+  const WorkloadSpec spec = spec_of(WorkloadKind::ranges);
+  // Each letter is a write, upper case those of one thread and lower case those of another, in the
+  // order of the alphabet; '.' is an entry as it was at the start.
+  const auto left = [&](std::string_view letters) {
+    std::vector<Item> items = initial(spec);
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+      const char letter = letters[i];
+      if (letter == '.') continue;
+      const bool upper = letter < 'a';
+      const auto number = static_cast<std::uint64_t>(letter - (upper ? 'A' : 'a') + 1);
+      items[10 + i].tag = made(upper ? 1 : 2, number);
+    }
+    CAPTURE(letters);
+    return violation_of(spec, items);
+  };
+  for (const std::string_view letters : {"", "A", "AAAA", "AB", "BA", "A.B.c", "ABA", "AaA", "aAa",
+                                         "AaBbAA", "AaBaA", "ABACA", "ABCBADA", "aAABBa.b.CcC"}) {
+    CHECK(left(letters) == "");
+  }
+  // Two writes that alternate, and three.
+  for (const std::string_view letters : {"AaAa", "aAaA", "AABAAB", "aAbaA", "AaBbAa", "AaBAaB"}) {
+    CHECK(left(letters).find("cut it off") != std::string::npos);
+  }
+  // Over what had been there at the start, which then is no more.
+  for (const std::string_view letters : {"A.A", "Aa.aA", "AaA.A", "A..aaA"}) {
+    CHECK(left(letters).find("cut it off") != std::string::npos);
+  }
+  // Within what the same thread wrote later.
+  for (const std::string_view letters : {"BAB", "baBab", "CBaAaBC"}) {
+    CHECK(left(letters).find("made later") != std::string::npos);
+  }
+  std::vector<Item> items = initial(spec);
+  std::swap(items[4], items[5]);
+  CHECK(violation_of(spec, items).find("Index 5") != std::string::npos);
 }
 
 TEST_CASE("A queue that lost values anywhere but at its front is found") {
