@@ -126,6 +126,10 @@ class Run {
     RunResult result = collect(before);
     result.clocks_agree = emu::clock_is_synchronised();
     result.probed = std::move(probed);
+    if (result.operations == 0) {
+      throw std::runtime_error(fmt::format(
+          "no transaction ran within {} seconds: the run is too short", options_.seconds));
+    }
     return result;
   }
 
@@ -207,12 +211,10 @@ class Run {
 
   void work(unsigned index) {
     Worker& worker = *workers_[index];
-    // Warm-up and run, with two items for each swap. Many threads run for a part of the time each.
-    constexpr std::size_t kFewThreads = 16;
-    const std::size_t draws = options_.operations == 0
-                                  ? OperationStream::kMostDraws * kFewThreads /
-                                        std::max<std::size_t>(options_.threads, kFewThreads)
-                                  : 3 * share(options_.operations, index) + 3;
+    std::optional<std::uint64_t> operations;
+    if (options_.operations != 0) operations = share(options_.operations, index);
+    const std::size_t draws =
+        OperationStream::draws_for(spec_.entries, options_.threads, operations);
     std::optional<OperationStream> stream;
     attempt([&] { stream.emplace(spec_, zipf_, index, draws); });
     start_.arrive_and_wait();

@@ -78,6 +78,7 @@ struct RunResult {
 
 // REQUIRES: system was created and populated for the same spec; `zipf` is over spec.entries.
 // Errors of a thread, or of starting one, are thrown once all have stopped, which they do at once.
+// So is std::runtime_error if no operation was measured.
 RunResult run_workload(System& system, const WorkloadSpec& spec, const Zipf& zipf,
                        const RunOptions& options);
 

@@ -119,6 +119,14 @@ std::uint64_t WorkloadSpec::most_range() const {
   return std::max(least_range(), std::min(range_most / entry_size, entries / 8));
 }
 
+std::size_t OperationStream::draws_for(std::uint64_t entries, unsigned threads,
+                                       std::optional<std::uint64_t> operations) {
+  constexpr std::size_t kFewThreads = 16;  // more run for a part of the time each
+  const std::size_t wanted = std::min(kMostDraws, kDrawsPerEntry * entries / threads);
+  if (operations) return std::min(std::max(kDraws, wanted), 3 * *operations + 3);  // swaps take two
+  return std::max(kDraws * kFewThreads / std::max<std::size_t>(threads, kFewThreads), wanted);
+}
+
 OperationStream::OperationStream(const WorkloadSpec& spec, const Zipf& zipf, unsigned thread,
                                  std::size_t draws)
     : rng_(spec.seed, thread),
@@ -135,7 +143,7 @@ OperationStream::OperationStream(const WorkloadSpec& spec, const Zipf& zipf, uns
       first_added_(Rng(spec.seed ^ 0x616464ULL, thread).below(spec.entries)),
       home_(kind_ == WorkloadKind::tpcc ? thread % spec.warehouses : 0) {
   if (kind_ == WorkloadKind::queue || kind_ == WorkloadKind::tpcc) return;
-  draws_.resize(std::clamp<std::size_t>(draws, 1, kMostDraws));
+  draws_.resize(draws != 0 ? draws : draws_for(entries_, 1, std::nullopt));
   Rng rng(spec.seed, ~std::uint64_t{thread});
   for (std::uint32_t& draw : draws_) {
     draw = static_cast<std::uint32_t>(shares_.searches_newest ? zipf.rank(rng) : zipf.item(rng));

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -153,11 +154,21 @@ constexpr std::uint64_t producer_of(std::uint64_t tag) { return tag >> kProducer
 // walked through in a circle; whether a transaction inserts is drawn each time.
 class OperationStream {
  public:
-  static constexpr std::size_t kMostDraws = std::size_t{1} << 19;
+  static constexpr std::size_t kDraws = std::size_t{1} << 19;  // of a thread, where that is enough
+  static constexpr std::uint64_t kDrawsPerEntry = 4;           // of all threads together, at least
+  // Of a thread: 64 MiB, and of ranges as much for their lengths. With more than four million
+  // entries for each thread there are fewer draws for an entry.
+  static constexpr std::size_t kMostDraws = std::size_t{1} << 24;
 
-  // `draws` items are drawn, at most kMostDraws: enough for the run, or the course repeats.
+  // How many items one of so many threads draws: enough for its operations and a tenth of them to
+  // warm up; at most, and where time ends the run, so many that the course, which then repeats, has
+  // nearly all entries if keys are uniform.
+  static std::size_t draws_for(std::uint64_t entries, unsigned threads,
+                               std::optional<std::uint64_t> operations);
+
+  // `draws` items are drawn; if 0, as many as one thread alone draws in a run that time ends.
   OperationStream(const WorkloadSpec& spec, const Zipf& zipf, unsigned thread,
-                  std::size_t draws = kMostDraws);
+                  std::size_t draws = 0);
 
   Operation next() {
     switch (kind_) {

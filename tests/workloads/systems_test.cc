@@ -1,7 +1,10 @@
 #include "workloads/system.h"
 
+#include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -54,6 +57,19 @@ RunResult run(const std::string& name, const WorkloadSpec& spec, unsigned thread
   CHECK(result.latency_ns(0.99) <= result.longest_ns());
   return result;
 }
+
+// Has no store, only clients.
+template <class SomeClient>
+struct Clients final : System {
+  void create(const WorkloadSpec&, const SystemOptions&) override {}
+  void open(const WorkloadSpec&, const SystemOptions&) override {}
+  void populate() override {}
+  std::unique_ptr<Client> connect() override { return std::make_unique<SomeClient>(); }
+  [[nodiscard]] BackgroundCounters background() const override { return {}; }
+  std::string check_structure() override { return {}; }
+  void visit(const ItemVisitor&) override {}
+  void close() override {}
+};
 
 }  // namespace
 
@@ -199,31 +215,37 @@ TEST_CASE("A run by time measures about that time") {
   system->close();
 }
 
-TEST_CASE("An error of a worker stops the run and is thrown") {
-  class Broken final : public System {
-    class BrokenClient final : public Client {
-     public:
-      bool execute(const Operation&) override {
-        if (++count_ > 100) throw std::runtime_error("broken on purpose");
-        return true;
-      }
-      [[nodiscard]] ClientCounters counters() const override { return {}; }
-
-     private:
-      int count_ = 0;
-    };
-
-   public:
-    void create(const WorkloadSpec&, const SystemOptions&) override {}
-    void open(const WorkloadSpec&, const SystemOptions&) override {}
-    void populate() override {}
-    std::unique_ptr<Client> connect() override { return std::make_unique<BrokenClient>(); }
-    [[nodiscard]] BackgroundCounters background() const override { return {}; }
-    std::string check_structure() override { return {}; }
-    void visit(const ItemVisitor&) override {}
-    void close() override {}
+TEST_CASE("A run that is over before its first transaction is an error") {
+  // Asked for its counters when the run begins.
+  struct LateClient final : Client {
+    bool execute(const Operation&) override { return true; }
+    [[nodiscard]] ClientCounters counters() const override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      return {};
+    }
   };
-  Broken system;
+  Clients<LateClient> system;
+  const WorkloadSpec spec;
+  RunOptions options;
+  options.seconds = 0.001;
+  options.warmup_seconds = 0;
+  CHECK_THROWS_WITH(run_workload(system, spec, Zipf(spec.entries, spec.zipf), options),
+                    Catch::Contains("0.001 seconds"));
+}
+
+TEST_CASE("An error of a worker stops the run and is thrown") {
+  class BrokenClient final : public Client {
+   public:
+    bool execute(const Operation&) override {
+      if (++count_ > 100) throw std::runtime_error("broken on purpose");
+      return true;
+    }
+    [[nodiscard]] ClientCounters counters() const override { return {}; }
+
+   private:
+    int count_ = 0;
+  };
+  Clients<BrokenClient> system;
   const WorkloadSpec spec;
   const Zipf zipf(spec.entries, spec.zipf);
   RunOptions options;

@@ -30,6 +30,36 @@ TEST_CASE("A stream of operations is a function of seed and thread") {
   }
 }
 
+TEST_CASE("A course that repeats has nearly all entries, however many there are") {
+  using Stream = OperationStream;
+  // As many as ever where those are enough.
+  for (const std::uint64_t entries : {2U, 100'000U}) {
+    CHECK(Stream::draws_for(entries, 1, {}) == 1U << 19);
+    CHECK(Stream::draws_for(entries, 16, {}) == 1U << 19);
+    CHECK(Stream::draws_for(entries, 1024, {}) == 1U << 13);
+    CHECK(Stream::draws_for(entries, 1, 1'000'000) == 1U << 19);
+    CHECK(Stream::draws_for(entries, 3, 100) == 303);
+    CHECK(Stream::draws_for(entries, 3, 0) == 3);
+  }
+  CHECK(Stream::draws_for(1'000'000, 1, {}) == 4'000'000);
+  CHECK(Stream::draws_for(1'000'000, 2, {}) == 2'000'000);
+  CHECK(Stream::draws_for(1'000'000, 2, 1'000'000'000) == 2'000'000);
+  CHECK(Stream::draws_for(1'000'000, 2, 1000) == 3003);
+  CHECK(Stream::draws_for(10'000'000, 1000, {}) == 40'000);
+  // Up to a limit of memory.
+  CHECK(Stream::draws_for(0xffffffff, 1, {}) == Stream::kMostDraws);
+  CHECK(Stream::draws_for(0xffffffff, 512, {}) == Stream::kMostDraws);
+
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::hashtable;
+  spec.entries = 400'000;
+  spec.zipf = 0;
+  OperationStream stream(spec, Zipf(spec.entries, spec.zipf), 0);
+  std::vector<bool> met(spec.entries, false);
+  for (int i = 0; i < 1'600'000; ++i) met[stream.next().key] = true;
+  CHECK(std::ranges::count(met, true) > 390'000);
+}
+
 TEST_CASE("Swaps exchange two different entries and inserts keep to their share") {
   WorkloadSpec spec;
   spec.entries = 10;
