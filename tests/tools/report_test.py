@@ -181,10 +181,13 @@ class ComputationTest(report_rows.ReadingTest):
     def test_recoveries_of_other_ranges_stand_apart(self):
         import groups
 
-        found = groups.recoveries([recovery(1, 1.0), recovery(1, 2.0, workload="ranges", range_most=256),
-                                   recovery(1, 3.0, workload="ranges", range_most=4096)])
-        self.assertEqual([details for details, _, _ in found],
-                         [["SPS"], ["Ranges", "range most 256"], ["Ranges", "range most 4096"]])
+        for name, one, other in (("range_most", 256, 4096), ("range_mix", [1, 1, 0], [39, 9, 1])):
+            rows = [recovery(1, 1.0), recovery(1, 2.0, workload="ranges", **{name: one}),
+                    recovery(1, 3.0, workload="ranges", **{name: other})]  # fmt: skip
+            found = groups.recoveries(self.load(rows).recoveries)
+            said = name.replace("_", " ")
+            self.assertEqual([details for details, _, _ in found],
+                             [["SPS"], ["Ranges", f"{said} {one}"], ["Ranges", f"{said} {other}"]])  # fmt: skip
 
     def test_of_recoveries_measured_twice_the_last_counts(self):
         import groups
@@ -231,11 +234,18 @@ class ComputationTest(report_rows.ReadingTest):
         for member, value in (("threads", "2"), ("threads", 0), ("threads", True), ("spread", None),
                               ("throughput_tx_per_s", None), ("throughput_tx_per_s", -1),
                               ("zipf", float("nan")), ("latency_p50_ns", "700"), ("system", 3),
-                              ("latency_model", "none"), ("machine", "A CPU"), ("flush", 1)):  # fmt: skip
+                              ("latency_model", "none"), ("machine", "A CPU"), ("flush", 1),
+                              ("warmup_seconds", []), ("checkpoint_threads", [])):  # fmt: skip
             with self.subTest(member=member, value=value):
                 with self.assertRaisesRegex(self.results.BadInput, f"row 1: .*{member}"):
                     self.load([row("sp3", "sps", 1, 10.0), row("sp3", "sps", 1, 10.0)
                                | {member: value}])  # fmt: skip
+        for member, value in (("checkpoint_threads", []), ("range_lock", []), ("range_mix", 1),
+                              ("range_mix", [[]]), ("range_most", {}), ("range_zipf", "0"),
+                              ("warehouses", [])):  # fmt: skip
+            with self.subTest(member=member, value=value):
+                with self.assertRaisesRegex(self.results.BadInput, f"row 0: {member}"):
+                    self.load([recovery(1, 1.0, **{member: value})])
         without = row("sp3", "sps", 1, 10.0)
         del without["spread"]
         with self.assertRaisesRegex(self.results.BadInput, "row 0: without spread"):

@@ -34,9 +34,11 @@ WORDS = {
 
 
 def member(row, name):
+    """As a value that can be a key."""
     if name == "machine":
         return json.dumps(row.get(name) or {}, sort_keys=True)
-    return row.get(name)
+    value = row.get(name)
+    return json.dumps(value) if isinstance(value, list) else value
 
 
 def words(name, values, value):

@@ -70,6 +70,7 @@ PROBES = (
 )
 TEXTS = ("a list of texts", lambda value: is_list(value, is_text))
 COUNTS = ("a list of whole numbers", lambda value: is_list(value, is_count))
+SHARES = ("a list of whole numbers from 0 to 2^64", lambda value: is_list(value, WHOLE[1]))
 
 
 def each(names, kind):
@@ -111,10 +112,10 @@ KINDS = [
         | each("threads", THREADS)
         | each("latency_model", MODEL),
         each("latency_line_ns latency_p50_ns latency_p99_ns latency_p999_ns flush_cost_ns", AMOUNT)
-        | each("commits writing_commits", AMOUNT)
+        | each("commits writing_commits warmup_seconds", AMOUNT)
         | each(" ".join(PROBED), AMOUNT)
         | each("mix flush locks commit file_system", TEXT)
-        | each("group checkpoint_ms pool_size", WHOLE)
+        | each("group checkpoint_ms checkpoint_threads pool_size", WHOLE)
         | each("probes", PROBES)
         | each("simulated", FLAG)
         | each("machine", MACHINE),
@@ -124,10 +125,12 @@ KINDS = [
         "recoveries",
         each("recovery_seconds checkpoint_ms log_bytes", AMOUNT) | each("threads", THREADS),
         each("scan_seconds cut_seconds order_seconds replay_seconds flush_seconds bytes_per_s "
-             "memory_peak_bytes latency_ns latency_line_ns zipf insert_ratio fill", AMOUNT)
-        | each("replayed log_limit_bytes entries entry_size writers group pool_size", WHOLE)
-        | each("strategy workload memory latency_model durability flush locks commit file_system",
-               TEXT)
+             "memory_peak_bytes latency_ns latency_line_ns zipf insert_ratio fill range_zipf", AMOUNT)
+        | each("replayed log_limit_bytes entries entry_size writers group pool_size "
+               "checkpoint_threads warehouses range_least range_most range_chunk", WHOLE)
+        | each("range_mix", SHARES)
+        | each("strategy workload memory latency_model durability flush locks range_lock commit "
+               "file_system", TEXT)
         | each("machine", MACHINE),
     ),
     Kind(
