@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sp3/error.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -47,24 +48,46 @@ void refuse_impossible_numbers(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands(nullptr)) refuse_impossible_numbers(*command);
 }
 
+// Whether a superblock copy is, or was, there. Where copy B begins copy A says; of a pool whose A is
+// damaged, any block may be the one.
+bool is_pool(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  for (std::uint64_t at = 0; at <= pool::superblock_bytes(pool::kMaxSessions); at += pool::kBlock) {
+    std::uint64_t magic = 0;
+    file.seekg(static_cast<std::streamoff>(at));
+    if (!file.read(reinterpret_cast<char*>(&magic), sizeof magic)) return false;
+    if (magic == pool::kMagic) return true;
+  }
+  return false;
+}
+
+// The directory in which a file would be made under this name, which may be a link to nothing yet.
+// REQUIRES: links do not go round.
+std::filesystem::path directory_of(std::filesystem::path path) {
+  std::error_code error;
+  while (std::filesystem::is_symlink(path, error)) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  }
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
 // What stands in the way of writing to this file; nothing if it can be written.
 std::string output_problem(const std::string& file) {
   if (file == "-") return {};
   if (file.empty()) return "wanted a file's name or -, found nothing";
-  std::error_code ignored;
-  const std::filesystem::path path(file);
-  const bool exists = std::filesystem::exists(path, ignored);
-  if (std::filesystem::is_directory(path, ignored)) return file + ": is a directory";
-  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-  if (::access(exists ? path.c_str() : directory.c_str(), exists ? W_OK : W_OK | X_OK) != 0) {
+  const auto cannot_be_written = [&] {
     return fmt::format("{}: cannot be written: {}", file, std::strerror(errno));
+  };
+  struct stat found {};
+  if (::stat(file.c_str(), &found) != 0) {
+    if (errno != ENOENT) return cannot_be_written();
+    const bool can_be_made = ::access(directory_of(file).c_str(), W_OK | X_OK) == 0;
+    return can_be_made ? std::string() : cannot_be_written();
   }
-  if (!exists) return {};
-  std::uint64_t magic = 0;
-  if (std::filesystem::is_regular_file(path, ignored)) {
-    std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&magic), sizeof magic);
-  }
-  return magic == pool::kMagic ? file + ": is a pool, and would be overwritten" : std::string();
+  if (S_ISDIR(found.st_mode)) return file + ": is a directory";
+  if (::access(file.c_str(), W_OK) != 0) return cannot_be_written();
+  return S_ISREG(found.st_mode) && is_pool(file) ? file + ": is a pool, and would be overwritten"
+                                                 : std::string();
 }
 
 // A pool opened as one that is closed would be printed over. What is opened for reading only takes
@@ -115,6 +138,11 @@ std::string message_of(const CLI::Error& error) {
              : fmt::format("{}: wanted a number, found {}", option, found);
 }
 
+int exit_code_of(ErrorCode code) {
+  if (code == ErrorCode::invalid_argument) return kUsage;
+  return is_damage(code) ? kFound : kError;
+}
+
 int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
   try {
     app.parse(argc, argv);
@@ -151,7 +179,7 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
   } catch (const std::invalid_argument& error) {
     return fail(kUsage, with_option(app, error.what()).c_str());
   } catch (const Error& error) {
-    return fail(error.code() == ErrorCode::invalid_argument ? kUsage : kError, error.what());
+    return fail(exit_code_of(error.code()), error.what());
   } catch (const std::exception& error) {
     return fail(kError, error.what());
   }
@@ -160,6 +188,11 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
 void require_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
   throw std::runtime_error("standard output could not be written");
+}
+
+bool is_damage(ErrorCode code) noexcept {
+  return code == ErrorCode::wrong_size || code == ErrorCode::damaged_superblock ||
+         code == ErrorCode::damaged_metadata || code == ErrorCode::damaged_log;
 }
 
 void print_damage(std::FILE* to, const std::string& before, const std::vector<Damage>& damage,
@@ -227,14 +260,17 @@ UsageError means_nothing(const std::string& option, const std::vector<std::strin
   return UsageError(fmt::format("{} means nothing to {}{}", option, fmt::join(chosen, ", "), but));
 }
 
+std::optional<std::uint64_t> whole_number(const std::string& text) {
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
+
 unsigned parse_threads(const std::string& text, const std::string& option) {
-  try {
-    std::size_t used = 0;
-    const unsigned long value = std::stoul(text, &used);
-    if (used == text.size() && value >= 1 && value <= workloads::kMostThreads)
-      return static_cast<unsigned>(value);
-  } catch (const std::logic_error&) {
-  }
+  const std::optional<std::uint64_t> number = whole_number(text);
+  if (number && *number >= 1 && *number <= workloads::kMostThreads)
+    return static_cast<unsigned>(*number);
   throw UsageError(fmt::format("{}: wanted numbers from 1 to {}, found '{}'", option,
                                workloads::kMostThreads, text));
 }

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include <sp3/error.h>
 #include <sp3/options.h>
 #include <sp3/report.h>
 
@@ -41,6 +43,9 @@ void add_sim_command(CLI::App& app, int& exit_code);
 // Parses and runs; what is thrown becomes one line on standard error and an exit code.
 int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept;
 
+// Whether an error of this code says that a pool's file is not as it was left; ends with kFound.
+bool is_damage(ErrorCode code) noexcept;
+
 // A line for each place, with `before` in front.
 void print_damage(std::FILE* to, const std::string& before, const std::vector<Damage>& damage,
                   std::uint64_t more_damage);
@@ -62,6 +67,9 @@ std::vector<std::string> split_list(const std::string& option, const std::string
 // would.
 UsageError means_nothing(const std::string& option, const std::vector<std::string>& chosen,
                          const char* but = "");
+
+// The number that `text` is, digits alone; none if it is no such, or beyond 64 bits.
+std::optional<std::uint64_t> whole_number(const std::string& text);
 
 // A number of threads, 1 to 1024. Throws UsageError.
 unsigned parse_threads(const std::string& text, const std::string& option = "--threads");

@@ -1,7 +1,9 @@
 // sp3 log: the records that recovery would look at, or their dependency DAG.
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <sstream>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <sp3/options.h>
@@ -44,6 +46,10 @@ int report_damage(const LogArguments& a, const recovery::LogSummary& summary, st
 }
 
 int run(const LogArguments& a) {
+  std::error_code ignored;
+  if (a.dot != "-" && std::filesystem::equivalent(a.dot, a.path, ignored)) {
+    throw UsageError(fmt::format("--dot: {} is the pool itself", a.dot));
+  }
   const auto file = pool::PoolFile::open(a.path, Options{}, pool::PoolFile::Access::read_only);
   if (!a.dot.empty()) {
     std::ostringstream graph;

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <sp3/error.h>
 #include <sp3/pool.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -102,17 +103,36 @@ int info(const PoolArguments& a) {
   return kOk;
 }
 
+nlohmann::json check_json(const std::string& path, const CheckReport& report) {
+  nlohmann::json damage = nlohmann::json::array();
+  for (const Damage& d : report.damage) damage.push_back({{"offset", d.offset}, {"what", d.what}});
+  return {{"path", path},          {"sound", report.sound()},          {"clean", report.clean},
+          {"slabs", report.slabs}, {"objects", report.objects},        {"records", report.records},
+          {"damage", damage},      {"more_damage", report.more_damage}};
+}
+
+// Of a pool that is too damaged to be looked into: what else there is nobody knows.
+nlohmann::json check_json(const std::string& path, const Error& error) {
+  nlohmann::json result = check_json(path, CheckReport{});
+  for (const char* unknown : {"clean", "slabs", "objects", "records"}) result[unknown] = nullptr;
+  result["sound"] = false;
+  const auto& offset = error.facts().offset;
+  result["damage"].push_back(
+      {{"offset", offset ? nlohmann::json(*offset) : nlohmann::json()}, {"what", error.what()}});
+  return result;
+}
+
 int check(const PoolArguments& a) {
-  const CheckReport report = Pool::check(a.path);
+  CheckReport report;
+  try {
+    report = Pool::check(a.path);
+  } catch (const Error& error) {
+    if (!a.json || !is_damage(error.code())) throw;
+    fmt::print("{}\n", to_text(check_json(a.path, error)));
+    return kFound;
+  }
   if (a.json) {
-    nlohmann::json damage = nlohmann::json::array();
-    for (const Damage& d : report.damage)
-      damage.push_back({{"offset", d.offset}, {"what", d.what}});
-    const nlohmann::json result = {
-        {"path", a.path},        {"sound", report.sound()},          {"clean", report.clean},
-        {"slabs", report.slabs}, {"objects", report.objects},        {"records", report.records},
-        {"damage", damage},      {"more_damage", report.more_damage}};
-    fmt::print("{}\n", to_text(result));
+    fmt::print("{}\n", to_text(check_json(a.path, report)));
   } else {
     print_damage(stdout, a.path + ": ", report.damage, report.more_damage);
     fmt::print("{}: {}, {}; {} slabs, {} objects, {} log records\n", a.path,
@@ -225,10 +245,10 @@ void add_pool_command(CLI::App& app, int& exit_code) {
   k->add_flag("--json", a->json, "as JSON");
   k->callback([a, &exit_code] { exit_code = check(*a); });
 
-  CLI::App* r =
-      pool->add_subcommand("recover", "recover a pool and close it; 1 if something was lost");
+  CLI::App* r = pool->add_subcommand(
+      "recover", "recover a pool and close it; 1 if damaged or something was lost");
   r->add_option("path", a->path, "the pool")->required();
-  r->add_flag("--accept-loss", a->accept_loss, "recover what damage to the log has left");
+  r->add_flag("--accept-loss", a->accept_loss, "recover what damage to log or metadata has left");
   r->add_option("--strategy", a->strategy, "stamp or dag")->capture_default_str();
   r->add_option("--threads", a->threads, "0: one for each core")->capture_default_str();
   r->add_option("--memory", a->memory, "automatic, dax, file or emulated")->capture_default_str();

@@ -56,12 +56,45 @@ class CliTest(CommandTest):
             out.write("[]")
         self.assertIn("no rows", self.sp3("report", empty, code=USAGE).stderr)
 
+    def content(self):
+        with open(self.pool, "rb") as file:
+            return file.read()
+
+    def write(self, content):
+        with open(self.pool, "wb") as file:
+            file.write(content)
+
     def test_a_pool_is_never_an_output(self):
         self.create()
-        for command in (["log", self.pool, "--dot", self.pool], ["bench", "--json", self.pool],
-                        ["lockbench", "--json", self.pool]):
-            self.assertIn("is a pool", self.complaint(*command, code=USAGE))
-        self.sp3("pool", "check", self.pool)
+        sound = self.content()
+        without_copy_a = bytes(4096) + sound[4096:]
+        for pool in (sound, without_copy_a):
+            self.write(pool)
+            for command in (["log", self.pool, "--dot", self.pool], ["bench", "--json", self.pool],
+                            ["lockbench", "--json", self.pool]):
+                self.assertIn("is a pool", self.complaint(*command, code=USAGE))
+            self.assertEqual(self.content(), pool)
+
+    def test_the_graph_of_a_log_never_takes_the_place_of_the_pool(self):
+        """Whatever it holds, and however it is called."""
+        self.write(b"no pool" * 10000)
+        link, other_name = self.pool + ".link", self.pool + ".other"
+        os.symlink(self.pool, link)
+        os.link(self.pool, other_name)
+        for output in (self.pool, link, other_name):
+            self.assertIn("is the pool itself",
+                          self.complaint("log", self.pool, "--dot", output, code=USAGE))
+
+    def test_outputs_that_cannot_be_written_are_refused_before_anything_is_done(self):
+        for link, leads_to in (("link", "missing/rows.json"), ("round", "round"), ("new", "made.json")):
+            os.symlink(leads_to, os.path.join(self.directory.name, link))
+        command = ("lockbench", "--pairs", "20", "--repeat", "1", "--json")
+        for output in ("missing/rows.json", "link", "round", "x" * 300, "."):
+            with self.subTest(output=output):
+                self.assertIn(f"--json: {output}: ", self.complaint(*command, output, code=USAGE))
+        self.assertEqual(sorted(os.listdir(self.directory.name)), ["link", "new", "round"])
+        self.sp3(*command, "new")
+        self.assertIn("made.json", os.listdir(self.directory.name))
 
     def test_a_command_that_does_not_exist_is_named(self):
         self.assertIn("'paint'", self.complaint("paint", code=USAGE))
@@ -157,6 +190,24 @@ class CliTest(CommandTest):
             self.assertIn("test.pool", self.complaint(*command, self.pool, code=ERROR))
         self.complaint("pool", "create", self.pool, "--size", "8M", code=ERROR)  # it exists
 
+    def test_a_file_that_is_damaged_as_a_whole_is_found(self):
+        self.create()
+        sound = self.content()
+        copy_bytes = struct.unpack_from("<I", sound, 44)[0]
+        both_copies = bytearray(sound)
+        for copy in (0, copy_bytes):
+            both_copies[copy + 64] ^= 1
+        for damaged in (bytes(both_copies), sound[:len(sound) // 2], sound[:100], sound + b"more"):
+            self.write(damaged)
+            with self.subTest(bytes=len(damaged)):
+                for command in (["pool", "check"], ["pool", "recover"], ["pool", "info"], ["log"],
+                                ["pool", "recover", "--accept-loss"]):
+                    self.assertIn("test.pool", self.complaint(*command, self.pool, code=FOUND))
+                told = json.loads(self.sp3("pool", "check", self.pool, "--json", code=FOUND).stdout)
+                self.assertEqual((told["path"], told["sound"], told["clean"]), (self.pool, False, None))
+                self.assertEqual((len(told["damage"]), told["more_damage"]), (1, 0))
+                self.assertEqual(self.content(), damaged)
+
     def test_bad_arguments_are_usage_errors(self):
         for arguments in (
             [], ["nonsense"], ["pool"], ["pool", "create", self.pool],
@@ -166,7 +217,11 @@ class CliTest(CommandTest):
             ["pool", "create", self.pool, "--size", "8M", "--slab-size", "5000"],
             ["pool", "info"], ["pool", "recover", self.pool, "--strategy", "luck"],
             ["bench", "--workload", "heap"], ["bench", "--system", "oracle"],
-            ["bench", "--threads", "0"], ["bench", "--threads", "many"], ["bench", "--zipf", "1"],
+            ["bench", "--threads", "0"], ["bench", "--threads", "many"],
+            # 4 modulo 2^64.
+            ["bench", "--threads=-18446744073709551612"], ["bench", "--threads= 4"],
+            ["lockbench", "--workload", "uncontended", "--held", " -18446744073709551612"],
+            ["bench", "--zipf", "1"],
             ["bench", "--entries", "0"], ["bench", "--entry-size", "100"],
             ["bench", "--seconds", "-1"], ["bench", "--repeat", "0"], ["bench", "--model", "none"],
             ["bench", "--probe", "perf,oracle"], ["bench", "--memory", "automatic"], ["bench", "--durability", "maybe"],
@@ -232,7 +287,7 @@ class CliTest(CommandTest):
             (n, slabs + n * slab_size, -(-slab_size // slot // 512) * 64) for n, (kind, slot, live) in
             ((n, struct.unpack_from("<Q4xII", sound, directory + 32 * n)) for n in range(1, 100))
             if kind != 0 and live != 0)
-        for copies, code in (((0,), OK), ((0, 1), ERROR)):
+        for copies, code in (((0,), OK), ((0, 1), FOUND)):
             damaged = sound.copy()
             for copy in copies:
                 damaged[bitmap + copy * bitmap_bytes] ^= 1
@@ -241,7 +296,7 @@ class CliTest(CommandTest):
             self.assertIn("1 places" if copies == (0,) else "2 places",
                           self.sp3("pool", "check", pool, code=FOUND).stdout)
             result = self.sp3("pool", "recover", pool, code=code)
-            if code == ERROR:
+            if code == FOUND:
                 self.assertRegex(result.stderr, rf"^sp3: the bitmap of slab {number} .*, at byte {bitmap + bitmap_bytes}\n$")
                 with open(pool, "rb") as file:
                     self.assertEqual(file.read(), damaged)
