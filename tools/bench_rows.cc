@@ -298,8 +298,7 @@ nlohmann::json row_of_runs(std::vector<nlohmann::json> runs) {
   const auto throughput = [](const nlohmann::json& run) {
     return run.at("throughput_tx_per_s").get<double>();
   };
-  const auto seed = [](const nlohmann::json& run) { return run.at("seed").get<std::uint64_t>(); };
-  const std::uint64_t first_seed = seed(std::ranges::min(runs, {}, seed));
+  const nlohmann::json first_seed = runs.front().at("seed");
   std::ranges::sort(runs, {}, throughput);
   nlohmann::json row = median_of_sorted(runs);
   const double middle = throughput(row);
@@ -317,7 +316,7 @@ nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann
   std::vector<nlohmann::json> runs;
   for (const RunResult& result : cell.results) runs.push_back(run_json(cell, result, flush));
   nlohmann::json row = row_of_runs(std::move(runs));
-  row.update({{"seed", cell.spec.seed}, {"machine", machine}});
+  row["machine"] = machine;
   return row;
 }
 

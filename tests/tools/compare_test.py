@@ -128,6 +128,7 @@ class CompareTest(CommandTest):
                               (lambda found: found.update(rows=[{}]), "row 0 has no section"),
                               (lambda found: found["rows"][3].pop("spread"), "row 3 has no spread"),
                               (lambda found: found["runs"].update({run: 1}), "is no object"),
+                              (lambda found: found.update(finished=5), "finished is neither"),
                               (no_seed, "has no seed"), (no_run, "has no section"),
                               (a_text, "has throughput_tx_per_s of another type")):
             self.change_results(change)
@@ -177,6 +178,25 @@ class CompareTest(CommandTest):
         cells = [[(row["section"], row["workload"], row["system"]) for row in found["rows"]]
                  for found in (complete, self.results())]
         self.assertEqual(sorted(cells[1]), sorted(cells[0]))
+
+    def test_results_are_finished_only_while_all_runs_are_there(self):
+        self.sp3(*self.COMPARE)
+        self.change_results(lambda found: found["runs"].pop("file/hashtable/+0 fence/x1/sp3#1"))
+        # No file may be as long as a pool.
+        self.sp3(*self.COMPARE, code=ERROR,
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 27, 1 << 27)))
+        self.assertIsNone(self.results()["finished"])
+        self.sp3(*self.COMPARE)
+        self.assertIsNotNone(self.results()["finished"])
+
+    def test_a_row_has_the_first_seed_also_where_others_wrap_around(self):
+        last = str(2**64 - 1)
+        self.sp3("compare", "--results", "results.json", "--section", "emulated", "--system", "sp3",
+                 "--workload", "sps", "--threads", "1", "--operations", "100", "--entries", "100",
+                 "--repeat", "2", "--seed", last)  # fmt: skip
+        found = self.results()
+        self.assertEqual([row["seed"] for row in found["rows"]], [int(last)])
+        self.assertEqual({run["seed"] for run in found["runs"].values()}, {int(last), 0})
 
     def test_compare_leaves_other_files_alone(self):
         path = os.path.join(self.directory.name, "results.json")

@@ -209,7 +209,7 @@ void add_simulated(ComparePlan& plan, const Names& built, const CompareArguments
     spec.kind = kind;
     for (std::string& argument : spec_arguments(spec)) arguments.push_back(std::move(argument));
     plan.programs.push_back(
-        {kSimulated, workloads::to_string(kind), std::move(arguments), checksum});
+        {kSimulated, workloads::to_string(kind), kind, std::move(arguments), checksum});
   }
   plan.sections.push_back({{"name", kSimulated}, {"title", "Simulated cores"}});
 }
@@ -230,7 +230,8 @@ void add_recovery(ComparePlan& plan, const Names& built, const CompareArguments&
                        "--repeat",
                        fmt::to_string(a.repeat)};
     for (std::string& argument : spec_arguments(a.spec)) arguments.push_back(std::move(argument));
-    plan.programs.push_back({kRecovery, fmt::format("{} ms", interval), std::move(arguments)});
+    plan.programs.push_back(
+        {kRecovery, fmt::format("{} ms", interval), a.spec.kind, std::move(arguments)});
   }
   plan.sections.push_back({{"name", kRecovery}, {"title", "Recovery"}});
 }
@@ -242,6 +243,9 @@ void add_disk(ComparePlan& plan, const CompareArguments& a) {
   });
   plan.description["file_directory"] = nullptr;
   plan.description["file_system"] = nullptr;
+  if (!used && !a.directory.empty()) {
+    throw UsageError("--directory: nothing of what is run is in file memory");
+  }
   if (!used) return;
   const std::filesystem::path directory = file_directory(a);
   plan.description["file_directory"] = directory.string();

@@ -1,6 +1,7 @@
 // Rows follow from runs, and are kept beside them so that whoever reads the file need not know how.
 #include "tools/compare/results.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -44,6 +45,10 @@ bool is_result(const nlohmann::json& found) {
 }
 
 void check_members(const std::filesystem::path& path, const nlohmann::json& found) {
+  const nlohmann::json& finished = found.at("finished");
+  if (!finished.is_null() && !finished.is_string()) {
+    refuse_damage(path, "finished is neither null nor a text");
+  }
   std::size_t number = 0;
   for (const nlohmann::json& row : found.at("rows")) {
     const std::string wrong = what_is_wrong_with_row(row);
@@ -111,6 +116,7 @@ CompareResults::CompareResults(std::filesystem::path path, const ComparePlan& pl
     // What failed before is tried again.
     document_["sections"] = plan.sections;
     document_["skipped"] = plan.skipped;
+    if (!has_all(plan)) document_["finished"] = nullptr;
   }
   write();
 }
@@ -199,6 +205,11 @@ bool CompareResults::is_complete(const PlannedCell& cell) const {
   bool complete = true;
   for (unsigned r = 0; r < repeat_; ++r) complete = complete && has(cell, r);
   return complete;
+}
+
+bool CompareResults::has_all(const ComparePlan& plan) const {
+  return std::ranges::all_of(plan.cells, [&](const auto& cell) { return is_complete(cell); }) &&
+         std::ranges::all_of(plan.programs, [&](const auto& program) { return has(program); });
 }
 
 void CompareResults::add_row(const PlannedCell& cell) {

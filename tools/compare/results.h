@@ -51,6 +51,7 @@ class CompareResults {
   void refuse_others(const nlohmann::json& found) const;
   void make_rows(const ComparePlan& plan);
   [[nodiscard]] bool is_complete(const PlannedCell& cell) const;
+  [[nodiscard]] bool has_all(const ComparePlan& plan) const;
   void add_row(const PlannedCell& cell);
   void open_and_lock();
   void write();
