@@ -48,8 +48,8 @@ void refuse_impossible_numbers(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands(nullptr)) refuse_impossible_numbers(*command);
 }
 
-// Whether a superblock copy is, or was, there. Where copy B begins copy A says; of a pool whose A is
-// damaged, any block may be the one.
+// Whether a superblock copy is, or was, there. Where copy B begins copy A says; if that is damaged,
+// any block may be the one.
 bool is_pool(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   for (std::uint64_t at = 0; at <= pool::superblock_bytes(pool::kMaxSessions); at += pool::kBlock) {

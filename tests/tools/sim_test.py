@@ -106,6 +106,29 @@ class SimTest(CommandTest):
             json.dump({"costs_ns": slow["costs_ns"]}, out)
         self.assertEqual(self.rows(*run, "--costs", file)[0]["trace_hash"], slow["trace_hash"])
 
+    def test_what_is_wrong_with_costs_is_told_by_its_name(self):
+        file = os.path.join(self.directory.name, "costs.json")
+        for content in ("[]", "5", "{}", '{"costs_ns": 5}', '{"costs_ns": {"fence": "much"}}',
+                        '{"costs_ns": {"fence": -1}}', '{"costs_ns": {"fences": 1}}', "{"):
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(content)
+            with self.subTest(content=content):
+                said = self.complaint("sim", "--costs", file, code=USAGE)
+                self.assertIn(f"--costs: {file}: ", said)
+                self.assertEqual("fence" in content, "fence" in said)
+        for option in ("--costs", "--calibrate"):
+            for nothing in (".", "missing"):
+                self.assertIn(f"{option}: {nothing}: cannot be read",
+                              self.complaint("sim", option, nothing, code=USAGE))
+        for factor, said in (("fence=1e30", "cost fence times 1e+30: wanted 0 to 4 million"),
+                             ("fences=2", "--cost: wanted one of ")):
+            self.assertIn(said, self.complaint("sim", "--cost", factor, code=USAGE))
+
+    def test_a_path_means_something_to_native_runs_only(self):
+        for mode in ([], ["--sensitivity"]):
+            self.assertIn("--path requires --validate", self.complaint(
+                "sim", *mode, "--workload", "sps", "--path", "x.pool", code=USAGE))
+
     def test_many_cores_that_meet_do_not_do_less_than_few(self):
         # They would if all asked for the lines of what is locked as writers (the first), or if each
         # that fails a few times made the others wait (the second).

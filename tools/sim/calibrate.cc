@@ -9,7 +9,6 @@
 //   durable_n  begin + n (read + write) + commit + log + lines of the record * log_line
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -170,9 +169,7 @@ int run_calibration(const SimArguments& a) {
   CostsFile costs;
   Measured measured;
   try {
-    std::ifstream in(a.calibrate);
-    if (!in) throw UsageError(fmt::format("--calibrate: {} cannot be read", a.calibrate));
-    const auto rows = nlohmann::json::parse(in);
+    const auto rows = read_json("--calibrate", a.calibrate);
     measured = measured_in(rows);
     costs.machine = rows.at(0).at("machine");
   } catch (const nlohmann::json::exception& error) {

@@ -19,7 +19,8 @@ using emu::sim::NamedCost;
 
 constexpr double kPicoseconds = 1000;  // in a nanosecond
 
-const NamedCost& named(const std::string& name) {
+// `where`: the option, and its file if there is one.
+const NamedCost& named(const std::string& where, const std::string& name) {
   const auto found = std::find_if(std::begin(kNamedCosts), std::end(kNamedCosts),
                                   [&](const NamedCost& cost) { return name == cost.name; });
   if (found != std::end(kNamedCosts)) return *found;
@@ -27,42 +28,53 @@ const NamedCost& named(const std::string& name) {
   for (const NamedCost& cost : kNamedCosts) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", cost.name);
   }
-  throw UsageError(fmt::format("costs: wanted one of {}, found '{}'", names, name));
+  throw UsageError(fmt::format("{}: wanted one of {}, found '{}'", where, names, name));
 }
 
-std::uint32_t picoseconds(const std::string& name, double ps) {
+std::uint32_t picoseconds(const std::string& what, double ps) {
   if (!(ps >= 0 && ps <= std::numeric_limits<std::uint32_t>::max())) {
-    throw UsageError(fmt::format("cost {}: wanted 0 to 4 million (ns, or MiB), found {}", name,
-                                 ps / kPicoseconds));
+    throw UsageError(
+        fmt::format("{}: wanted 0 to 4 million (ns, or MiB), found {}", what, ps / kPicoseconds));
   }
   return static_cast<std::uint32_t>(std::llround(ps));
 }
 
-std::string contents(const std::string& file) {
-  std::ifstream in(file);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) throw UsageError(fmt::format("--costs: {} cannot be read", file));
-  return text;
-}
-
 }  // namespace
 
+nlohmann::json read_json(const std::string& option, const std::string& file) {
+  std::ifstream in(file);
+  try {
+    if (in) return nlohmann::json::parse(in);
+  } catch (const std::ios_base::failure&) {  // what can be opened is not always a file
+  }
+  throw UsageError(fmt::format("{}: {}: cannot be read", option, file));
+}
+
 CostsFile read_costs(const std::string& file) {
+  const std::string where = "--costs: " + file;
   CostsFile result;
   try {
-    const auto json = nlohmann::json::parse(file.empty() ? default_costs_text() : contents(file));
+    const auto json =
+        file.empty() ? nlohmann::json::parse(default_costs_text()) : read_json("--costs", file);
+    if (!json.is_object() || !json.contains("costs_ns") || !json.at("costs_ns").is_object()) {
+      throw UsageError(where + ": wanted an object with an object 'costs_ns'");
+    }
     for (const auto& [name, ns] : json.at("costs_ns").items()) {
-      result.costs.*(named(name).value) = picoseconds(name, ns.get<double>() * kPicoseconds);
+      const std::string what = fmt::format("{}: {}", where, name);
+      if (!ns.is_number()) throw UsageError(what + ": wanted a number");
+      result.costs.*(named(where, name).value) = picoseconds(what, ns.get<double>() * kPicoseconds);
     }
     result.machine = json.value("machine", nlohmann::json());
   } catch (const nlohmann::json::exception& error) {
-    throw UsageError(fmt::format("--costs: {}: {}", file, error.what()));
+    throw UsageError(fmt::format("{}: {}", where, error.what()));
   }
   return result;
 }
 
-void scale(std::uint32_t& cost, double factor) {
-  cost = picoseconds("scaled", std::round(cost * factor));
+void scale(Costs& costs, const NamedCost& cost, double factor) {
+  std::uint32_t& value = costs.*(cost.value);
+  value =
+      picoseconds(fmt::format("cost {} times {}", cost.name, factor), std::round(value * factor));
 }
 
 void apply_factors(Costs& costs, const std::vector<std::string>& factors) {
@@ -77,7 +89,7 @@ void apply_factors(Costs& costs, const std::vector<std::string>& factors) {
     if (!(factor >= 0) || equals + 1 + used != text.size()) {
       throw UsageError(fmt::format("--cost: wanted NAME=FACTOR, found '{}'", text));
     }
-    scale(costs.*(named(text.substr(0, equals)).value), factor);
+    scale(costs, named("--cost", text.substr(0, equals)), factor);
   }
 }
 

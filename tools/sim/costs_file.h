@@ -21,12 +21,16 @@ struct CostsFile {
 
 const char* default_costs_text() noexcept;
 
+// Of a file that the option names. Throws UsageError if it cannot be read, and
+// nlohmann::json::exception if it is no JSON.
+nlohmann::json read_json(const std::string& option, const std::string& file);
+
 // Reads `file`, or the default if it is empty. Costs it does not name keep theirs. Throws
 // UsageError.
 CostsFile read_costs(const std::string& file);
 // "NAME=FACTOR", each applied in turn. Throws UsageError.
 void apply_factors(emu::sim::Costs& costs, const std::vector<std::string>& factors);
-void scale(std::uint32_t& cost, double factor);
+void scale(emu::sim::Costs& costs, const emu::sim::NamedCost& cost, double factor);
 
 nlohmann::json to_json(const emu::sim::Costs& costs);  // nanoseconds by name
 

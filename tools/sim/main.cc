@@ -134,6 +134,9 @@ void refuse_options_of_other_modes(const CLI::App& app) {
   for (const std::string& option : given(app, kCampaigns)) {
     if (!is_campaign) throw UsageError(option + " requires --explore or --replay");
   }
+  if (mode != "--validate" && app.count("--path") != 0) {
+    throw UsageError("--path requires --validate: only native runs have a file");
+  }
   for (const std::string& option : given(app, kTimed)) {
     if (is_campaign || mode == "--calibrate" || does_nothing(option, mode)) {
       throw UsageError(mode + " excludes " + option);

@@ -180,7 +180,7 @@ int run_sensitivity(const SimArguments& a) {
       if (costs.costs.*(cost.value) == 0) continue;
       for (const double factor : {0.5, 1.5}) {
         Costs other = costs.costs;
-        scale(other.*(cost.value), factor);
+        scale(other, cost, factor);
         const Conclusions found = conclude(q, other);
         gain.add(found.gain);
         speedup.add(found.speedup);
