@@ -125,7 +125,9 @@ int run(const BenchArguments& a) {
   run_all(plan, a, probes);
   const std::size_t cells = plan.cells.size();
   set_failures_aside(plan);
-  print_table(a.json == "-" ? stderr : stdout, plan, flush);
+  std::FILE* const out = a.json == "-" ? stderr : stdout;
+  print_origin(out);
+  print_table(out, plan, flush);
   if (!a.json.empty()) {
     const nlohmann::json machine = to_json(workloads::describe_machine());
     nlohmann::json rows = nlohmann::json::array();

@@ -9,6 +9,7 @@
 
 #include "tools/command.h"
 #include "tools/file_system_of.h"
+#include "tools/print_to.h"
 #include "workloads/unused_path.h"
 
 namespace sp3::tools {
@@ -138,6 +139,10 @@ std::string describe(const Latency& latency) {
     text += fmt::format(", +{} ns for each line at a fence", latency.per_line_nanoseconds);
   }
   return text;
+}
+
+void print_origin(std::FILE* out) {
+  print_to(out, "{}; built from {}\n", workloads::describe_machine().cpu, workloads::built_from());
 }
 
 nlohmann::json to_json(const workloads::SystemOptions& o, FlushInstruction flush) {

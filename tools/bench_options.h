@@ -2,6 +2,7 @@
 // done.
 #pragma once
 
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -49,6 +50,9 @@ void require_usable(const std::filesystem::path& path);
 
 // For headings: "+500 ns (fence)", and what each line adds, if it does.
 std::string describe(const Latency& latency);
+
+// For headings, a line of its own: the CPU, and what the program was built from.
+void print_origin(std::FILE* out);
 
 // The arguments as members of a result row. `flush` is what the memory uses, never automatic.
 nlohmann::json to_json(const workloads::SystemOptions& options, FlushInstruction flush);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "tools/compare/origin.h"
 #include "tools/compare/plan.h"
 #include "tools/compare/results.h"
+#include "tools/option_effects.h"
 #include "tools/program_rows.h"
 #include "tools/progress_bar.h"
 #include "tools/recovery/rows.h"
@@ -189,6 +191,7 @@ void print(const ComparePlan& plan, const CompareResults& results) {
     if (found == tables.end()) found = tables.insert(found, {title, nlohmann::json::array()});
     found->second.push_back(row);
   }
+  print_origin(stdout);
   for (const auto& [title, rows] : tables) {
     fmt::print("{}; a line flushed and fenced costs {:.0f} ns\n\n", title,
                rows.front().at("flush_cost_ns").get<double>());
@@ -204,8 +207,16 @@ void print(const ComparePlan& plan, const CompareResults& results) {
   }
 }
 
-int run(const CompareArguments& a) {
+std::vector<workloads::WorkloadKind> workloads_of(const ComparePlan& plan) {
+  std::set<workloads::WorkloadKind> kinds;
+  for (const PlannedCell& planned : plan.cells) kinds.insert(planned.cell.spec.kind);
+  for (const PlannedProgram& program : plan.programs) kinds.insert(program.workload);
+  return {kinds.begin(), kinds.end()};
+}
+
+int run(const CLI::App& compare, const CompareArguments& a) {
   const ComparePlan plan = make_compare_plan(a);
+  refuse_options_without_effect(compare, Chosen{.workloads = workloads_of(plan), .systems = {}});
   if (a.results == "-") throw UsageError("--results: wanted the name of a file, found '-'");
   CompareResults results(a.results, plan, to_json(workloads::describe_machine()),
                          workloads::built_from());
@@ -251,7 +262,7 @@ void add_compare_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   compare->add_option("--seed", a->spec.seed, "of the operations")->capture_default_str();
   compare->add_option("--directory", a->directory, "where file memory is measured (default: here)");
-  compare->callback([a, &exit_code] { exit_code = run(*a); });
+  compare->callback([a, compare, &exit_code] { exit_code = run(*compare, *a); });
 }
 
 }  // namespace sp3::tools

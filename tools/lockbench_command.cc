@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -63,12 +64,8 @@ std::vector<std::string> parse_locks(const std::string& text) {
 }
 
 std::uint64_t parse_number(const std::string& option, const std::string& text) {
-  try {
-    std::size_t used = 0;
-    const std::uint64_t value = std::stoull(text, &used);
-    if (used == text.size() && !text.starts_with('-')) return value;
-  } catch (const std::logic_error&) {
-  }
+  const std::optional<std::uint64_t> number = whole_number(text);
+  if (number) return *number;
   throw UsageError(fmt::format("{}: wanted a number, found '{}'", option, text));
 }
 
@@ -382,6 +379,7 @@ int run(const CLI::App& bench, const LockbenchArguments& a) {
   set_skipped_aside(rows, out);
   const std::size_t all = rows.size();
   const Failures failures = set_failures_aside(rows, out);
+  print_origin(out);
   print_table(out, rows, a.instructions);
   if (!a.json.empty()) {
     const nlohmann::json machine = to_json(workloads::describe_machine());

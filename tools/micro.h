@@ -16,7 +16,8 @@ struct MicroRow {
   std::string name;
   double value = 0;
   std::string unit;
-  std::string note;  // what it is, or what the aim is
+  std::string note;                       // what it is, or what the aim is
+  workloads::SystemOptions options = {};  // what it was measured with
 };
 
 // Of `count` calls of the body. Whoever wants none of them moved or merged says so in the body.
@@ -40,7 +41,10 @@ std::vector<MicroRow> measure_floor_ratio(const workloads::SystemOptions& option
 std::vector<MicroRow> measure_small(const workloads::SystemOptions& options, unsigned repeat,
                                     bool empty, bool read);
 
-// The longest transactions of two writing threads, with checkpoints and without.
+inline constexpr std::uint64_t kCheckpointPool = std::uint64_t{6} << 30;  // bytes
+
+// The longest transactions of two writing threads, with checkpoints and without: pools of
+// kCheckpointPool, each with a checkpoint interval of its own, one after the other.
 std::vector<MicroRow> measure_checkpoint(const workloads::SystemOptions& options, double seconds,
                                          unsigned repeat);
 

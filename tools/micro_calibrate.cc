@@ -137,7 +137,12 @@ double wake_ns() {
 
 class Calibration {
  public:
-  explicit Calibration(const workloads::SystemOptions& options) : options_(options) {}
+  explicit Calibration(const workloads::SystemOptions& options)
+      : hardware_(options), runtime_(options) {
+    hardware_.pool.latency = {};
+    hardware_.pool_size = 0;
+    runtime_.pool_size = kRuntimePool;
+  }
 
   void measure_all() {
     measure_memory();
@@ -146,23 +151,34 @@ class Calibration {
     add("transfer", transfer_ns<1>());
     add("transfer_block_of_4", transfer_ns<4>());
     add("wake", wake_ns());
-    for (const RuntimeMicro& row : run_runtime_micros(options_.path, options_.pool, 50'000)) {
-      add(row.name, row.ns);
-      if (row.lines > 0) add(row.name + "_lines", row.lines);
+    for (const RuntimeMicro& row : run_runtime_micros(runtime_.path, runtime_.pool, 50'000)) {
+      add(row.name, row.ns, runtime_);
+      if (row.lines > 0) add(row.name + "_lines", row.lines, runtime_);
     }
   }
 
   [[nodiscard]] std::vector<MicroRow> rows() const {
     std::vector<MicroRow> rows;
-    for (const auto& [name, values] : measured_) {
+    for (const auto& [name, series] : measured_) {
       const bool lines = name.ends_with("_lines");
-      rows.push_back({name, at_rank(values, 0.25), lines ? "lines" : "ns", ""});
+      rows.push_back(
+          {name, at_rank(series.values, 0.25), lines ? "lines" : "ns", "", series.options});
     }
     return rows;
   }
 
  private:
-  void add(const std::string& name, double value) { measured_[name].push_back(value); }
+  struct Series {
+    std::vector<double> values;
+    workloads::SystemOptions options;
+  };
+
+  void add(const std::string& name, double value, const workloads::SystemOptions& with) {
+    Series& series = measured_[name];
+    series.values.push_back(value);
+    series.options = with;
+  }
+  void add(const std::string& name, double value) { add(name, value, hardware_); }
 
   void measure_memory() {
     Chase first(std::size_t{16} << 10, 1);
@@ -208,15 +224,14 @@ class Calibration {
   }
 
   void measure_flushes() {
-    workloads::SystemOptions plain = options_;
-    plain.pool.latency = {};
     for (const unsigned lines : {1U, 2U, 4U, 8U, 16U}) {
-      add("flush_" + std::to_string(lines), measure_floor(plain, lines, 0.05).ns_per_write);
+      add("flush_" + std::to_string(lines), measure_floor(hardware_, lines, 0.05).ns_per_write);
     }
   }
 
-  const workloads::SystemOptions& options_;
-  std::map<std::string, std::vector<double>> measured_;
+  workloads::SystemOptions hardware_;  // without latency, and without a pool
+  workloads::SystemOptions runtime_;
+  std::map<std::string, Series> measured_;
 };
 
 }  // namespace

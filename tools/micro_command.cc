@@ -1,10 +1,10 @@
 // sp3 micro: the parts that a transaction's cost is made of.
 #include "tools/micro.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <iterator>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -36,21 +36,44 @@ struct MicroArguments {
   std::string json;
 };
 
-nlohmann::json to_json_rows(const std::vector<MicroRow>& rows, const SystemOptions& options) {
-  const workloads::Machine machine = workloads::describe_machine();
-  const FlushInstruction flush = measure_flush(options).instruction;
+nlohmann::json to_json_rows(const std::vector<MicroRow>& rows, FlushInstruction flush) {
+  const nlohmann::json machine = to_json(workloads::describe_machine());
   nlohmann::json all = nlohmann::json::array();
   for (const MicroRow& r : rows) {
-    nlohmann::json row = to_json(options, flush);
+    const std::uint64_t pool_size = r.options.pool_size;
+    nlohmann::json row = to_json(r.options, flush);
     row.update({{"micro", r.name},
                 {"value", r.value},
                 {"unit", r.unit},
                 {"note", r.note},
+                {"pool_size", pool_size != 0 ? nlohmann::json(pool_size) : nlohmann::json()},
                 {"commit", workloads::built_from()},
-                {"machine", to_json(machine)}});
+                {"machine", machine}});
     all.push_back(row);
   }
   return all;
+}
+
+// What no chosen measurement looks at, or what all of them settle themselves.
+void refuse_options_without_effect(const CLI::App& micro, const MicroArguments& a) {
+  std::vector<std::string> chosen;
+  const auto choose = [&](bool is, const char* name) {
+    if (is) chosen.emplace_back(name);
+  };
+  choose(a.floor, "--floor");
+  choose(a.empty, "--empty");
+  choose(a.read, "--read");
+  choose(a.checkpoint, "--checkpoint");
+  choose(a.opening, "--open");
+  choose(a.calibrate, "--calibrate");
+  const auto refuse = [&](const char* option, bool is_used) {
+    if (micro.count(option) != 0 && !is_used) throw means_nothing(option, chosen);
+  };
+  refuse("--open-objects", a.opening);
+  refuse("--open-size", a.opening);
+  refuse("--seconds", a.floor || a.checkpoint);
+  refuse("--pool-size", a.floor);
+  refuse("--checkpoint-ms", chosen.size() > 1 || !a.checkpoint);
 }
 
 int run(const CLI::App& micro, MicroArguments a) {
@@ -65,21 +88,26 @@ int run(const CLI::App& micro, MicroArguments a) {
   // rows do not wait for them.
   if (options.asynchronous) throw UsageError("--durability: micro measures sync only");
   refuse_options_without_effect(micro, chosen({workloads::WorkloadKind::sps}, {"sp3"}, a.store));
+  refuse_options_without_effect(micro, a);
+  std::FILE* out = a.json == "-" ? stderr : stdout;
+  print_origin(out);
   std::vector<MicroRow> rows;
-  const auto add = [&](std::vector<MicroRow> more) {
-    std::ranges::move(more, std::back_inserter(rows));
+  // Each as soon as it is there: the next may take minutes.
+  const auto add = [&](const std::vector<MicroRow>& more) {
+    for (const MicroRow& row : more) {
+      print_to(out, "{:<28} {:>14.2f} {:<9} {}\n", row.name, row.value, row.unit, row.note);
+      rows.push_back(row);
+    }
+    std::fflush(out);
   };
   if (a.empty || a.read) add(measure_small(options, a.repeat, a.empty, a.read));
   if (a.floor) add(measure_floor_ratio(options, a.seconds, a.repeat));
   if (a.checkpoint) add(measure_checkpoint(options, a.seconds, a.repeat));
   if (a.opening) add(measure_open(options, a.open, a.repeat));
   if (a.calibrate) add(measure_costs(options, a.repeat));
-
-  std::FILE* out = a.json == "-" ? stderr : stdout;
-  for (const MicroRow& row : rows) {
-    print_to(out, "{:<28} {:>14.2f} {:<9} {}\n", row.name, row.value, row.unit, row.note);
-  }
-  if (!a.json.empty()) write_output(a.json, to_json_rows(rows, options).dump(2) + "\n");
+  if (a.json.empty()) return kOk;
+  const FlushInstruction flush = measure_flush(options).instruction;
+  write_output(a.json, to_json_rows(rows, flush).dump(2) + "\n");
   return kOk;
 }
 
@@ -88,12 +116,15 @@ int run(const CLI::App& micro, MicroArguments a) {
 void add_micro_command(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<MicroArguments>();
   CLI::App* micro = app.add_subcommand(
-      "micro", "measure what transactions are made of (default: all but --open)");
+      "micro", "measure what transactions are made of (default: all but --open and --calibrate)");
   micro->add_flag("--floor", a->floor, "sps over only writing and flushing the same lines");
   micro->add_flag("--empty", a->empty, "an empty transaction");
   micro->add_flag("--read", a->read, "a transaction that reads one cached object");
-  micro->add_flag("--checkpoint", a->checkpoint,
-                  "the longest pause that checkpoints add (makes a pool of 6 GiB)");
+  micro->add_flag(
+      "--checkpoint", a->checkpoint,
+      fmt::format("the longest pause that checkpoints add; each of its runs, two for each "
+                  "--repeat, makes a pool of {}",
+                  format_size(kCheckpointPool)));
   micro->add_flag("--open", a->opening, "opening a cleanly closed pool");
   micro->add_flag("--all", a->all, "all of the above");
   micro->add_flag("--calibrate", a->calibrate, "what sp3 sim --calibrate makes its costs of");

@@ -46,8 +46,10 @@ std::vector<Ptr<Object>> make_pool(const workloads::SystemOptions& options,
 
 }  // namespace
 
-std::vector<MicroRow> measure_open(const workloads::SystemOptions& options, const OpenArguments& a,
+std::vector<MicroRow> measure_open(const workloads::SystemOptions& given, const OpenArguments& a,
                                    unsigned repeat) {
+  workloads::SystemOptions options = given;
+  options.pool_size = a.pool_size;
   const workloads::PoolRemover remover(options.path);
   const std::vector<Ptr<Object>> objects = make_pool(options, a);
   constexpr std::uint64_t kReads = 100'000;
@@ -73,10 +75,10 @@ std::vector<MicroRow> measure_open(const workloads::SystemOptions& options, cons
   }
   const std::string what =
       fmt::format("{} objects, {} MiB, median of {}", a.objects, a.pool_size >> 20, opened.size());
-  return {{"open", median(opened), "ms", what + "; aim <= 50 ms"},
-          {"open_first_transaction", median(first), "ms", "from the start of opening"},
+  return {{"open", median(opened), "ms", what + "; aim <= 50 ms", options},
+          {"open_first_transaction", median(first), "ms", "from the start of opening", options},
           {"open_100000_reads", median(reads), "ms",
-           "from the start of opening, one read each transaction"}};
+           "from the start of opening, one read each transaction", options}};
 }
 
 }  // namespace sp3::tools

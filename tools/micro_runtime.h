@@ -19,6 +19,8 @@ struct RuntimeMicro {
   double lines = 0;  // flushed by it
 };
 
+inline constexpr std::uint64_t kRuntimePool = std::uint64_t{64} << 20;  // bytes of each pool
+
 // Transactions that read objects one after the other (each says which is next), that write objects
 // under CommitPolicy::volatile_only, and durably. `count` of each. The pool at `path` is made and
 // removed.

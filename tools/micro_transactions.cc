@@ -55,8 +55,10 @@ double ns_over_empty_loop(unsigned repeat, F&& operation) {
 
 }  // namespace
 
-std::vector<MicroRow> measure_floor_ratio(const SystemOptions& options, double seconds,
+std::vector<MicroRow> measure_floor_ratio(const SystemOptions& given, double seconds,
                                           unsigned repeat) {
+  SystemOptions options = given;
+  if (options.pool_size == 0) options.pool_size = workloads::default_pool_size({});
   std::vector<double> transactions, writes, ratios;
   unsigned lines = 0;
   for (unsigned r = 0; r < repeat; ++r) {
@@ -68,23 +70,26 @@ std::vector<MicroRow> measure_floor_ratio(const SystemOptions& options, double s
     ratios.push_back(sps.throughput() / floor.writes_per_s);
   }
   return {{"floor", median(writes), "writes/s",
-           fmt::format("{} lines, one fence, nothing else", lines)},
-          {"floor_sps", median(transactions), "tx/s", "sps, 1 thread, same memory"},
-          {"floor_ratio", median(ratios), "", "sps over floor; aim >= 0.7 without added latency"}};
+           fmt::format("{} lines, one fence, nothing else", lines), options},
+          {"floor_sps", median(transactions), "tx/s", "sps, 1 thread, same memory", options},
+          {"floor_ratio", median(ratios), "", "sps over floor; aim >= 0.7 without added latency",
+           options}};
 }
 
-std::vector<MicroRow> measure_small(const SystemOptions& options, unsigned repeat, bool empty,
+std::vector<MicroRow> measure_small(const SystemOptions& given, unsigned repeat, bool empty,
                                     bool read) {
   using Object = workloads::Entry<128>;
+  SystemOptions options = given;
+  options.pool_size = std::uint64_t{64} << 20;
   const workloads::PoolRemover remover(options.path);
-  Pool pool = Pool::create(options.path, std::uint64_t{64} << 20, options.pool);
+  Pool pool = Pool::create(options.path, options.pool_size, options.pool);
   Session session = pool.session();
   const Ptr<Object> object =
       session.run([](Transaction& tx) { return tx.make<Object>(Object::of(1)); });
   std::vector<MicroRow> rows;
   if (empty) {
     const double ns = ns_over_empty_loop(repeat, [&] { session.run([](Transaction&) {}); });
-    rows.push_back({"empty_transaction", ns, "ns", "over an empty loop; aim <= 40 ns"});
+    rows.push_back({"empty_transaction", ns, "ns", "over an empty loop; aim <= 40 ns", options});
   }
   if (read) {
     std::uint64_t sum = 0;
@@ -92,9 +97,10 @@ std::vector<MicroRow> measure_small(const SystemOptions& options, unsigned repea
     const double fresh = ns_over_empty_loop(repeat, [&] { session.run(body); });
     pool.checkpoint();
     const double home = ns_over_empty_loop(repeat, [&] { session.run(body); });
-    rows.push_back({"read_transaction", home, "ns", "one cached object at home; aim <= 60 ns"});
     rows.push_back(
-        {"read_transaction_version", fresh, "ns", "one cached object in a DRAM version"});
+        {"read_transaction", home, "ns", "one cached object at home; aim <= 60 ns", options});
+    rows.push_back(
+        {"read_transaction_version", fresh, "ns", "one cached object in a DRAM version", options});
     if (sum == 0) throw std::runtime_error("the object that was read is not the one that was made");
   }
   session.close();
@@ -113,7 +119,7 @@ std::vector<MicroRow> measure_checkpoint(const SystemOptions& options, double se
   without.pool.checkpoint.interval_ms = 0;
   without.pool.checkpoint.background = false;
   // A log that the run does not fill, so that no session has to make room for itself.
-  without.pool_size = with.pool_size = std::uint64_t{6} << 30;
+  without.pool_size = with.pool_size = kCheckpointPool;
   without.pool.geometry.log_size = with.pool.geometry.log_size = std::uint64_t{4} << 30;
   for (unsigned r = 0; r < repeat; ++r) {
     const auto quiet = run_sp3(without, workloads::WorkloadKind::sps, 2, seconds, true);
@@ -128,15 +134,17 @@ std::vector<MicroRow> measure_checkpoint(const SystemOptions& options, double se
   }
   const double without_ns = median(longest_without);
   const double with_ns = median(longest_with);
-  return {
-      {"checkpoint_longest_without", without_ns / 1000, "us", "2 threads, sps, no checkpoints"},
-      {"checkpoint_longest_with", with_ns / 1000, "us",
-       fmt::format("a checkpoint every 50 ms, {} in all", checkpoints)},
-      {"checkpoint_added_pause", (with_ns - without_ns) / 1000, "us", "aim < 1000 us"},
-      {"checkpoint_p9999_without", median(late_without) / 1000, "us", "99.99th percentile"},
-      {"checkpoint_p9999_with", median(late_with) / 1000, "us", "99.99th percentile"},
-      {"checkpoint_slow_without", median(slow_without), "1/s", "transactions of more than 1 ms"},
-      {"checkpoint_slow_with", median(slow_with), "1/s", "transactions of more than 1 ms"}};
+  const char* const percentile = "99.99th percentile";
+  const char* const slow = "transactions of more than 1 ms";
+  return {{"checkpoint_longest_without", without_ns / 1000, "us", "2 threads, sps, no checkpoints",
+           without},
+          {"checkpoint_longest_with", with_ns / 1000, "us",
+           fmt::format("a checkpoint every 50 ms, {} in all", checkpoints), with},
+          {"checkpoint_added_pause", (with_ns - without_ns) / 1000, "us", "aim < 1000 us", with},
+          {"checkpoint_p9999_without", median(late_without) / 1000, "us", percentile, without},
+          {"checkpoint_p9999_with", median(late_with) / 1000, "us", percentile, with},
+          {"checkpoint_slow_without", median(slow_without), "1/s", slow, without},
+          {"checkpoint_slow_with", median(slow_with), "1/s", slow, with}};
 }
 
 }  // namespace sp3::tools

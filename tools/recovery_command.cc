@@ -276,6 +276,7 @@ int run(const RecoveryArguments& a) {
   const nlohmann::json machine = to_json(workloads::describe_machine());
   nlohmann::json rows = nlohmann::json::array();
   Failures failures;
+  print_origin(out);
   for (Log& log : logs) {
     try {
       measure(log, a);

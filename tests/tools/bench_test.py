@@ -43,6 +43,14 @@ class BenchTest(CommandTest):
             (["bench", "--system", ""], "--system: wanted at least one value"),
             (["recovery-bench", "--checkpoint-ms", "10,1K"], "milliseconds, found '1K'"),
             (["compare", "--section", "emulated", "--system", "lmdb"], "systems lmdb"),
+            (["compare", "--workload", "sps,queue", "--fill", "0.5"], "--fill means nothing to sps, queue"),
+            (["compare", "--workload", "queue", "--zipf", "0.5"], "--zipf means nothing to queue"),
+            (["compare", "--section", "emulated", "--directory", "."], "--directory: nothing of what is run"),
+            (["micro", "--empty", "--open-size", "1G"], "--open-size means nothing to --empty"),
+            (["micro", "--floor", "--read", "--open-objects", "9"], "--open-objects means nothing to --floor, --read"),
+            (["micro", "--read", "--open", "--seconds", "1"], "--seconds means nothing to --read, --open"),
+            (["micro", "--checkpoint", "--pool-size", "1G"], "--pool-size means nothing to --checkpoint"),
+            (["micro", "--checkpoint", "--checkpoint-ms", "9"], "--checkpoint-ms means nothing to --checkpoint"),
         ):
             with self.subTest(arguments=arguments):
                 self.assertIn(said, self.complaint(*arguments, code=USAGE))
@@ -323,10 +331,21 @@ class BenchTest(CommandTest):
                 flushes = {row["flush"] for row in json.loads(self.sp3(*command, "--flush", asked).stdout)}
                 self.assertEqual(flushes, {"non_temporal" if asked == "automatic" else asked}, command)
 
+    def test_tables_say_on_what_cpu_and_from_what_source(self):
+        for command in (["bench", "--workload", "sps", "--entries", "100", "--operations", "50", "--repeat", "1"],
+                        ["lockbench", "--pairs", "20", "--repeat", "1"], ["micro", "--empty", "--repeat", "1"],
+                        ["recovery-bench", "--log-bytes", "1M", "--entries", "100", "--repeat", "1"],
+                        ["compare", "--section", "emulated", "--system", "sp3", "--workload", "sps", "--entries",
+                         "100", "--operations", "50", "--repeat", "1"]):
+            with self.subTest(command=command):
+                self.assertRegex(self.sp3(*command).stdout, "^.+; built from .+\n")
+
     def test_micro_rows_have_values(self):
         rows = json.loads(self.sp3("micro", "--floor", "--empty", "--read", "--open", "--open-objects",
-                                   "2000", "--open-size", "32M", "--seconds", "0.05", "--repeat", "1",
-                                   "--json", "-").stdout)
+                                   "2000", "--open-size", "32M", "--pool-size", "40M", "--seconds", "0.05",
+                                   "--repeat", "1", "--json", "-").stdout)
+        sizes = {row["micro"]: row["pool_size"] >> 20 for row in rows}
+        self.assertEqual([sizes[name] for name in ("floor_sps", "empty_transaction", "open")], [40, 64, 32])
         names = {row["micro"]: row["value"] for row in rows}
         for name in ("floor", "floor_sps", "floor_ratio", "open", "open_first_transaction",
                      "open_100000_reads"):

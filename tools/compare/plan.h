@@ -41,7 +41,7 @@ struct PlannedCell {
 struct PlannedProgram {
   std::string section;
   std::string part;
-  workloads::WorkloadKind workload;
+  workloads::WorkloadKind workload;    // that it runs
   std::vector<std::string> arguments;  // of sp3, without --json
   // Of the file that sp3 hands over to, which may be built anew meanwhile; empty if there is none.
   std::string checksum = {};
