@@ -293,7 +293,7 @@ class SimTest(CommandTest):
         found = self.campaign(*arguments, "--images", "100")
         self.assertEqual(found["first_seed"], 1_000_000)  # seeds that also choose structures
         self.assertGreaterEqual(found["images"], 100)
-        stopped = self.sim("--explore", *arguments, "--images", "1000000", "--seconds", "0.01")
+        stopped = self.sim("--explore", *arguments, "--images", "1000000", "--seconds", "1e-9")
         go_on = re.search(r"to go on: --seeds (\d+)- --images (\d+)", stopped.stdout)
         self.assertIsNotNone(go_on, stopped.stdout)
         self.assertGreater(int(go_on.group(1)), 1_000_000)
@@ -410,8 +410,8 @@ class SimTest(CommandTest):
             ["--cost", "fence=-1"], ["--costs", "missing.json"], ["--operations", "0"],
             ["--crash"], ["--rot"], ["--explore", "--rot"], ["--explore", "--seeds", "9-1"], ["--explore", "--seeds", "x"],
             ["--explore", "--seeds", "-"], ["--explore", "--images", "5"],
-            ["--explore", "--seconds", "-1"], ["--explore", "--mutant", "gremlin"],
-            ["--explore", "--case-cores", "9"], ["--explore", "--replay", "1"], ["--replay"],
+            ["--explore", "--seconds", "-1"], ["--explore", "--seconds", "nan"], ["--explore", "--mutant", "gremlin"],
+            ["--explore", "--case-cores", "9"], ["--explore", "--case-cores", "0"], ["--explore", "--replay", "1"], ["--replay"],
             ["--replay", "3", "--seeds", "1-2"], ["--replay", "3", "--json", "-"], ["--seeds", "1-5"],
             ["--seconds", "1"], ["--mutant", "no_flush_own_record"], ["--case-cores", "2"],
             ["--explore", "--workload", "sps"], ["--explore", "--cores", "2"], ["--replay", "3", "--system", "sp3"],

@@ -6,6 +6,7 @@
 // so memory does not grow, and whoever stopped goes on with the next seed.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <limits>
@@ -82,8 +83,10 @@ double share_of(const Goal& goal, const State& s) {
   return std::min(share, 1.0);
 }
 
+// Not before one seed is done, or nothing would count as sound.
 bool is_reached(const Goal& goal, const State& s) {
-  return s.next < goal.seeds.first || s.next > goal.seeds.last || share_of(goal, s) >= 1;
+  return s.next < goal.seeds.first || s.next > goal.seeds.last ||
+         (s.seeds != 0 && share_of(goal, s) >= 1);
 }
 
 std::string duration(double seconds) {
@@ -167,6 +170,9 @@ std::string how_to_go_on(const Goal& goal, const State& s) {
 }  // namespace
 
 int run_campaign(const SimArguments& a) {
+  if (!std::isfinite(a.seconds)) {
+    throw UsageError(fmt::format("--seconds: wanted a number, found {}", a.seconds));
+  }
   const Goal goal(a);
   State state{.next = goal.seeds.first, .counts = {}, .violation = {}};
   std::signal(SIGINT, on_interrupt);
