@@ -52,7 +52,7 @@ const std::vector<std::vector<std::string_view>> kFamilies = {
      "in a slab of", "holds another's cell"},
     {"recovery refuses", "fails its checksum", "cannot be read", "both superblock copies",
      "depends on the later stamp"},
-    {"G0", "G1", "G2", "G-single"},
+    {"G0", "G1", "G2", "G-single", "real-time violation"},
     {"a version changed under its reader", "in the place of one", "does not name an object",
      "the object was destroyed"},
     {"does not agree with the cells"},
