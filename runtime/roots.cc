@@ -9,6 +9,7 @@
 
 #include <sp3/error.h>
 
+#include "runtime/describe_type.h"
 #include "runtime/pool_core.h"
 #include "runtime/session_core.h"
 
@@ -49,7 +50,7 @@ std::uint64_t SessionCore::root(std::string_view name, const detail::TypeInfo& t
     if (name == name_of(node)) {
       if (node.type != type.fingerprint) {
         fail(ErrorCode::wrong_type, "the root is bound to an object of another type", node.target,
-             fmt::format("{:#x}", type.fingerprint), fmt::format("{:#x}", node.type));
+             describe(type), fmt::format("{:#x}", node.type));
       }
       return node.target;
     }

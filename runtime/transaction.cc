@@ -29,6 +29,7 @@
 #include "emu/spin.h"
 #include "emu/step.h"
 #include "emu/touch.h"
+#include "runtime/describe_type.h"
 #include "runtime/pool_core.h"
 #include "runtime/ranged.h"
 #include "runtime/session_core.h"
@@ -152,7 +153,7 @@ void SessionCore::fail_to_locate(index::Place place, std::uint64_t offset,
          "the start of an object", "an offset where none starts");
   }
   fail(ErrorCode::wrong_type, "the object has another type", offset,
-       fmt::format("{:#x} ({} bytes)", type.fingerprint, type.size),
+       fmt::format("{} ({} bytes)", describe(type), type.size),
        fmt::format("{:#x} ({} bytes)", place.slab->type, place.slab->type_size));
 }
 

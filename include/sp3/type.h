@@ -74,6 +74,7 @@ struct TypeInfo {
   std::uint32_t size = 0;
   std::uint32_t alignment = 0;
   void (*clear_padding)(void*) = nullptr;  // null where the type has no padding
+  std::string_view name;                   // for errors: TypeTag's
 };
 
 constexpr std::uint64_t fnv1a(std::uint64_t hash, std::string_view text) {
@@ -111,7 +112,8 @@ inline constexpr bool may_have_padding = !std::has_unique_object_representations
 
 template <Storable T>
 inline constexpr TypeInfo type_info{fingerprint_of<T>(), sizeof(T), alignof(T),
-                                    may_have_padding<T> ? &clear_padding_of<T> : nullptr};
+                                    may_have_padding<T> ? &clear_padding_of<T> : nullptr,
+                                    TypeTag<T>::name};
 
 }  // namespace detail
 }  // namespace sp3

@@ -90,8 +90,8 @@ TEST_CASE("every offset that is not the start of an object of the type is refuse
   REQUIRE(wrong);
   CHECK(wrong->code() == ErrorCode::wrong_type);
   CHECK(wrong->facts().offset == other.offset());
-  CHECK_FALSE(wrong->facts().wanted.empty());
-  CHECK(wrong->facts().wanted != wrong->facts().found);
+  CHECK(wrong->facts().wanted.find("Cell, 0x") != std::string::npos);
+  CHECK(wrong->facts().found.find("0x") == 0);
 }
 
 TEST_CASE("an object opened for writing is not handed out as another type") {
