@@ -12,11 +12,13 @@
 // about to. In a clean pool nothing is, so both copies are held to their word. A superblock copy
 // whose checksum fails may be torn, a mixture of two consecutive states; but what both states
 // share, everything that never changes in a pool's life, must then still be as in the other copy.
+// Of intact copies the older is one number behind at most: checkpoints, openings and recoveries
+// write one number into both, the older copy first, and a process whose write failed writes no more.
 #include "pool/check.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <optional>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -27,31 +29,15 @@
 namespace sp3::pool {
 namespace {
 
-struct Range {
-  std::size_t offset;
-  std::size_t length;
-};
-
-// The parts of a superblock copy that never change in the life of a pool.
-constexpr std::array<Range, 4> kConstantParts{{
-    {0, offsetof(Superblock, crc)},
-    {offsetof(Superblock, uuid), offsetof(Superblock, number) - offsetof(Superblock, uuid)},
-    {offsetof(Superblock, max_sessions),
-     offsetof(Superblock, reserved) - offsetof(Superblock, max_sessions)},
-    {offsetof(Superblock, reserved), sizeof(Superblock::reserved)},
-}};
+char copy_name(int copy) { return copy == 0 ? 'A' : 'B'; }
 
 // The first byte of an invalid copy that a torn write cannot explain, or nothing.
-std::optional<std::uint64_t> find_inexplicable(const std::byte* copy, const std::byte* valid,
-                                               const Layout& layout) {
-  for (const Range& part : kConstantParts) {
-    for (std::size_t i = part.offset; i < part.offset + part.length; ++i) {
-      if (copy[i] != valid[i]) return i;
-    }
-  }
-  std::uint32_t state = 0;
-  std::memcpy(&state, copy + offsetof(Superblock, state), sizeof state);
-  if (!is_valid_state(state)) return offsetof(Superblock, state);
+std::optional<std::uint64_t> find_inexplicable(const SuperblockCopy& found, const std::byte* copy,
+                                               const PoolFile& file) {
+  const Superblock& s = found.image.fixed;
+  if (const auto at = find_constant_difference(file.superblock().fixed, s)) return at;
+  if (!is_valid_state(s.state)) return offsetof(Superblock, state);
+  const Layout& layout = file.layout();
   const std::uint64_t heads_end =
       sizeof(Superblock) + std::uint64_t{layout.max_sessions} * sizeof(base::Lsn);
   for (std::uint64_t i = heads_end; i < layout.superblock_bytes; ++i) {
@@ -60,30 +46,43 @@ std::optional<std::uint64_t> find_inexplicable(const std::byte* copy, const std:
   return std::nullopt;
 }
 
+// What an intact copy says against the current one, or nothing.
+std::optional<Damage> find_contradiction(const PoolFile& file, int copy, const Superblock& found) {
+  const Superblock& current = file.superblock().fixed;
+  const std::uint64_t offset = file.layout().superblock_offset(copy);
+  if (const auto at = find_constant_difference(current, found)) {
+    return Damage{offset + *at, "the superblock copies differ in what never changes"};
+  }
+  if (found.number == current.number && !file.copies_equal()) {
+    return Damage{offset, "the superblock copies have the same number and differ"};
+  }
+  if (current.number - found.number > 1) {
+    return Damage{offset + offsetof(Superblock, number),
+                  fmt::format("superblock copy {} has missed writes: wanted number {} or the one "
+                              "before, found {}",
+                              copy_name(copy), current.number, found.number)};
+  }
+  return std::nullopt;
+}
+
 void check_superblocks(const PoolFile& file, CheckReport& report) {
   const Layout& layout = file.layout();
   const std::byte* const view = file.memory().view();
   const int other = 1 - file.current_copy();
-  const SuperblockCopy found = examine_superblock(view, std::min(layout.size, kSuperblocksEnd),
-                                                  layout.superblock_offset(other));
-  const char name = other == 0 ? 'A' : 'B';
+  const std::uint64_t offset = layout.superblock_offset(other);
+  const SuperblockCopy found =
+      examine_superblock(view, std::min(layout.size, kSuperblocksEnd), offset);
   if (found.verdict == SuperblockCopy::Verdict::intact) {
-    const std::byte* const a = view;
-    const std::byte* const b = view + layout.superblock_bytes;
-    if (found.image.fixed.number == file.superblock().fixed.number &&
-        std::memcmp(a, b, layout.superblock_bytes) != 0) {
-      base::add_damage(report, {layout.superblock_offset(other),
-                                "the superblock copies have the same number and differ"});
-    }
+    auto contradiction = find_contradiction(file, other, found.image.fixed);
+    if (contradiction) base::add_damage(report, std::move(*contradiction));
     return;
   }
-  const std::uint64_t offset = layout.superblock_offset(other);
-  const auto inexplicable = find_inexplicable(
-      view + offset, view + layout.superblock_offset(file.current_copy()), layout);
+  const auto inexplicable = find_inexplicable(found, view + offset, file);
   if (found.sealed || inexplicable) {
-    base::add_damage(report, {found.sealed ? found.offset : offset + *inexplicable,
-                              fmt::format("superblock copy {} is damaged: {}, wanted {}, found {}",
-                                          name, found.what, found.wanted, found.found)});
+    base::add_damage(report,
+                     {found.sealed ? found.offset : offset + *inexplicable,
+                      fmt::format("superblock copy {} is damaged: {}, wanted {}, found {}",
+                                  copy_name(other), found.what, found.wanted, found.found)});
   }
 }
 

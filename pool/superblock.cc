@@ -5,19 +5,21 @@
 // tried: a copy found there is accepted only if it says itself that copies are that long.
 //
 // An intact copy decides, and of two the newer one: if it needs a feature that is unknown here, the
-// pool is refused even though the other copy is older and plainer. Only when no copy is intact do
-// the remains of A decide what kind of refusal the user gets.
+// pool is refused even though the other copy is older and plainer. Intact copies of two pools are
+// refused: the numbers of two pools do not compare, so nothing here says whose the file is. Only
+// when no copy is intact do the remains of A decide what kind of refusal the user gets.
 #include "pool/superblock.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sp3/error.h>
+#include <sp3/report.h>
 
 #include "base/assert.h"
 #include "base/crc32c.h"
@@ -36,6 +38,36 @@ std::uint32_t checksum(const std::byte* copy, std::uint64_t copy_bytes) {
   std::uint32_t crc = base::crc32c(0, copy, offsetof(Superblock, crc));
   crc = base::crc32c(crc, &zero, sizeof zero);
   return base::crc32c(crc, copy + kBehindCrc, copy_bytes - kBehindCrc);
+}
+
+struct Range {
+  std::size_t offset;
+  std::size_t length;
+};
+constexpr Range range(std::size_t begin, std::size_t end) { return {begin, end - begin}; }
+
+// What makes it this pool and never changes in its life, and what else never does.
+constexpr Range kIdentity[] = {
+    range(offsetof(Superblock, uuid), offsetof(Superblock, compat)),
+    range(offsetof(Superblock, copy_bytes), offsetof(Superblock, number)),
+    range(offsetof(Superblock, max_sessions), offsetof(Superblock, reserved)),
+};
+constexpr Range kOtherConstants[] = {
+    range(0, offsetof(Superblock, crc)),
+    range(offsetof(Superblock, compat), offsetof(Superblock, copy_bytes)),
+    range(offsetof(Superblock, reserved), sizeof(Superblock)),
+};
+
+std::optional<std::uint64_t> find_difference(const Superblock& a, const Superblock& b,
+                                             std::span<const Range> parts) {
+  const auto* const x = reinterpret_cast<const std::byte*>(&a);
+  const auto* const y = reinterpret_cast<const std::byte*>(&b);
+  for (const Range& part : parts) {
+    for (std::size_t i = part.offset; i < part.offset + part.length; ++i) {
+      if (x[i] != y[i]) return i;
+    }
+  }
+  return std::nullopt;
 }
 
 std::string hex(std::uint64_t value) { return fmt::format("{:#x}", value); }
@@ -142,6 +174,21 @@ void require_size(const SuperblockCopy& copy, std::uint64_t file_size, const std
               std::move(facts));
 }
 
+void require_one_pool(const SuperblockCopy& a, const SuperblockCopy& b, const std::string& path) {
+  const Superblock& x = a.image.fixed;
+  const Superblock& y = b.image.fixed;
+  const auto difference = find_difference(x, y, kIdentity);
+  if (!difference) return;
+  ErrorFacts facts;
+  facts.path = path;
+  facts.offset = b.offset + *difference;
+  facts.wanted =
+      fmt::format("what copy A says: pool {} of {} bytes", format_uuid(x.uuid), x.pool_size);
+  facts.found = fmt::format("pool {} of {} bytes", format_uuid(y.uuid), y.pool_size);
+  throw Error(ErrorCode::damaged_superblock, "the superblock copies are intact, but of two pools",
+              std::move(facts));
+}
+
 bool seal_equal_metadata(const Superblock& a, const Superblock& b) {
   return a.copy_bytes == b.copy_bytes && a.uuid == b.uuid &&
          a.checkpoint_number == b.checkpoint_number && a.floor == b.floor;
@@ -162,6 +209,11 @@ SuperblockCopy search_copy_b(const std::byte* prefix, std::uint64_t prefix_bytes
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> find_constant_difference(const Superblock& a, const Superblock& b) {
+  const auto identity = find_difference(a, b, kIdentity);
+  return identity ? identity : find_difference(a, b, kOtherConstants);
+}
 
 bool has_unknown_features(const Superblock& superblock) {
   return (superblock.incompat & ~kKnownIncompat) != 0;
@@ -240,6 +292,7 @@ SuperblockChoice read_superblocks(const std::byte* prefix, std::uint64_t prefix_
   SuperblockCopy& chosen = current == 0 ? a : b;
   const SuperblockCopy& other = current == 0 ? b : a;
   require_known(other.verdict == Verdict::unknown_version ? other : chosen, path);
+  if (a_intact && b_intact) require_one_pool(a, b, path);
   require_size(chosen, file_size, path);
 
   SuperblockChoice choice;

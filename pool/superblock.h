@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,7 @@ struct SuperblockChoice {
 // Reads and verifies both copies from the first bytes of a file of `file_size` bytes, which may be
 // shorter than a pool: kSuperblocksEnd of them, or all. Never reads beyond them. Errors:
 // not_a_pool, wrong_version, wrong_size, damaged_superblock: the most specific that holds for both
-// copies.
+// copies; damaged_superblock also where both are intact, but not of one pool.
 SuperblockChoice read_superblocks(const std::byte* prefix, std::uint64_t prefix_bytes,
                                   std::uint64_t file_size, const std::string& path);
 
@@ -70,6 +71,10 @@ struct SuperblockCopy {
 };
 SuperblockCopy examine_superblock(const std::byte* prefix, std::uint64_t prefix_bytes,
                                   std::uint64_t offset);
+
+// A byte in which two superblocks differ though it never changes in the life of a pool; of the UUID
+// or the geometry if those differ.
+std::optional<std::uint64_t> find_constant_difference(const Superblock& a, const Superblock& b);
 
 // Whether `superblock` needs features that this library does not know in order to be read.
 bool has_unknown_features(const Superblock& superblock);

@@ -28,7 +28,8 @@ enum class ErrorCode : std::uint8_t {
   not_a_pool,     // the magic number is another's
   wrong_version,  // a format, or an incompatible feature, this library does not know
   wrong_size,     // the file is shorter or longer than its header says
-  // both copies fail their checksum, contradict themselves, or name numbers that no pool gets to
+  // both copies fail their checksum, contradict themselves, or name numbers that no pool gets to;
+  // or they are of two pools
   damaged_superblock,
   damaged_metadata,  // a slab's description or bitmap fails its checksum
   damaged_log,       // a record that was durable cannot be read any more

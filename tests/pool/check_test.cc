@@ -1,3 +1,5 @@
+#include <cstring>
+#include <functional>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -147,6 +149,41 @@ TEST_CASE("check holds a clean pool to both copies") {
   const CheckReport report = test::check_file(temp.path());
   REQUIRE(report.damage.size() == 2);
   CHECK_THAT(report.damage[0].what, Catch::Contains("differ"));
+}
+
+// Edits copy A of a pool file and seals it again.
+void edit_copy_a(const TempPath& at, const std::function<void(Superblock&)>& edit) {
+  std::vector<std::byte> bytes = test::read_file(at.path());
+  Superblock superblock;
+  std::memcpy(&superblock, bytes.data(), sizeof superblock);
+  edit(superblock);
+  std::memcpy(bytes.data(), &superblock, sizeof superblock);
+  test::seal_superblock(bytes.data());
+  test::write_file(at.path(), bytes);
+}
+
+TEST_CASE("an intact copy that differs in what never changes is damage") {
+  const TempPath temp("constant");
+  make_small(temp);
+  edit_copy_a(temp, [](Superblock& s) { s.compat = 1; });
+  const CheckReport report = test::check_file(temp.path());
+  REQUIRE(report.damage.size() == 1);
+  CHECK(report.damage[0].offset == offsetof(Superblock, compat));
+}
+
+TEST_CASE("an intact copy that has missed more than one write is damage") {
+  const TempPath temp("behind");
+  Checkpoint pool(temp);
+  for (int i = 0; i < 3; ++i) pool.run(State::open);
+  pool.close();
+  edit_copy_a(temp, [](Superblock& s) { s.number -= 1; });
+  CHECK(test::check_file(temp.path()).sound());
+  edit_copy_a(temp, [](Superblock& s) { s.number -= 1; });
+  const CheckReport report = test::check_file(temp.path());
+  REQUIRE(report.damage.size() == 1);
+  CHECK(report.damage[0].offset == offsetof(Superblock, number));
+  CHECK_THAT(report.damage[0].what, Catch::Contains("missed writes"));
+  CHECK_FALSE(open_small(temp)->is_clean());  // opening takes the newer
 }
 
 TEST_CASE("check writes nothing") {

@@ -264,6 +264,38 @@ TEST_CASE("numbers that no writer has time to reach are refused in both copies")
   }
 }
 
+TEST_CASE("intact copies of two pools are refused, whichever is newer") {
+  const Two two;
+  const Two other;
+  for (const std::uint64_t at : {std::uint64_t{0}, two.copy_bytes}) {
+    for (const Bytes* const from : {&other.before, &other.after}) {
+      CAPTURE(at, from == &other.after);
+      Bytes file = two.before;
+      std::memcpy(file.data() + at, from->data() + at, two.copy_bytes);
+      const auto error = error_of([&] { return choose(file); });
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::damaged_superblock);
+      const auto& a = (at == 0 ? other : two).old_image.fixed.uuid;
+      const auto& b = (at == 0 ? two : other).old_image.fixed.uuid;
+      CHECK_THAT(error->facts().wanted, Catch::Contains(format_uuid(a)));
+      CHECK_THAT(error->facts().found, Catch::Contains(format_uuid(b)));
+      CHECK(error->facts().offset.value_or(0) - two.copy_bytes - offsetof(Superblock, uuid) < 16);
+    }
+  }
+}
+
+TEST_CASE("intact copies of one UUID and two geometries are refused") {
+  const Two two;
+  Bytes file = two.before;
+  const std::uint32_t slab_size = 8192;
+  std::memcpy(file.data() + offsetof(Superblock, slab_size), &slab_size, sizeof slab_size);
+  test::seal_superblock(file.data());
+  if (examine_superblock(file.data(), file.size(), 0).verdict != SuperblockCopy::Verdict::intact) {
+    FAIL("the other geometry is not possible");
+  }
+  CHECK(code_of([&] { return choose(file); }) == "damaged_superblock");
+}
+
 TEST_CASE("an image of a superblock in another place does not pass for copy B") {
   const Two two;
   Bytes file = two.before;
