@@ -17,11 +17,9 @@ namespace {
 
 std::atomic<bool> forced_apart{false};
 
-using SteadyClock = std::chrono::steady_clock;
-
 struct Sample {
   std::uint64_t ticks = 0;
-  SteadyClock::time_point time;
+  std::chrono::steady_clock::time_point time;
 };
 
 // Reads both clocks at one moment: of several tries, the one with the least time between its two
@@ -31,7 +29,7 @@ Sample sample() noexcept {
   std::uint64_t best_gap = ~std::uint64_t{0};
   for (int i = 0; i < 16; ++i) {
     const std::uint64_t before = ticks_after_loads();
-    const auto time = SteadyClock::now();
+    const auto time = std::chrono::steady_clock::now();
     const std::uint64_t gap = ticks_after_loads() - before;
     if (gap < best_gap) {
       best_gap = gap;
@@ -44,7 +42,7 @@ Sample sample() noexcept {
 double measure_rate() noexcept {
   constexpr auto kLength = std::chrono::milliseconds(4);
   const Sample start = sample();
-  while (SteadyClock::now() - start.time < kLength) _mm_pause();
+  while (std::chrono::steady_clock::now() - start.time < kLength) _mm_pause();
   const Sample end = sample();
   const double seconds = std::chrono::duration<double>(end.time - start.time).count();
   return static_cast<double>(end.ticks - start.ticks) / seconds;
@@ -109,12 +107,12 @@ class PingPong {
   static constexpr std::uint64_t kEnough = 100;
 
   void play(std::uint64_t parity) noexcept {
-    const auto give_up = SteadyClock::now() + patience_;
+    const auto give_up = std::chrono::steady_clock::now() + patience_;
     for (std::uint64_t mine = parity; mine < kTurns; mine += 2) {
       // (1) acquire pairs with (2): the reading was taken before the turn was passed.
       for (std::uint32_t spins = 0; turn_.load(std::memory_order_acquire) != mine;) {
         if (++spins % 64 != 0) continue;
-        if (SteadyClock::now() > give_up) return;
+        if (std::chrono::steady_clock::now() > give_up) return;
         sched_yield();
       }
       const std::uint64_t now = ticks_after_loads();

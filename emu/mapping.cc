@@ -68,15 +68,19 @@ Mapping Mapping::of_zeros(const std::string& path, std::uint64_t bytes) {
   return {static_cast<std::byte*>(data), bytes, Owner::mmap};
 }
 
-std::optional<Mapping> Mapping::of_persistent(int fd, std::uint64_t bytes) {
+std::optional<Mapping> Mapping::of_persistent(int fd, std::uint64_t bytes, std::string& failure) {
   // libpmem maps by name only. The name of the open descriptor leads to the very file, even if its
   // path has changed since, or if it has none yet.
   const std::string name = "/proc/self/fd/" + std::to_string(fd);
   std::size_t mapped = 0;
   int is_pmem = 0;
   void* const data = pmem_map_file(name.c_str(), 0, 0, 0, &mapped, &is_pmem);
-  if (data == nullptr) return std::nullopt;
+  if (data == nullptr) {
+    failure = pmem_errormsg();
+    return std::nullopt;
+  }
   Mapping mapping(static_cast<std::byte*>(data), mapped, Owner::libpmem);
+  if (mapped < bytes) failure = "mapped " + std::to_string(mapped) + " bytes";
   if (is_pmem == 0 || mapped < bytes) return std::nullopt;
   return mapping;
 }

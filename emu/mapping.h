@@ -25,8 +25,9 @@ class Mapping {
   // Zeroed DRAM, allocated page by page when touched. Errors: io_error.
   static Mapping of_zeros(const std::string& path, std::uint64_t bytes);
   // A shared, writable mapping of the file if libpmem says that it is persistent memory which
-  // flushes and fences alone make durable.
-  static std::optional<Mapping> of_persistent(int fd, std::uint64_t bytes);
+  // flushes and fences alone make durable. Sets `failure` if it could not be mapped, which says
+  // nothing of what memory it is.
+  static std::optional<Mapping> of_persistent(int fd, std::uint64_t bytes, std::string& failure);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }

@@ -167,10 +167,18 @@ std::unique_ptr<Memory> Memory::map(int fd, const std::string& path, std::uint64
   m.kind_ = options.kind;
   const bool maybe_dax = options.kind == MemoryKind::automatic || options.kind == MemoryKind::dax;
   if (maybe_dax && !read_only) {
-    if (auto persistent = Mapping::of_persistent(fd, size)) {
+    // Where libpmem cannot map, automatic takes file, which is as durable on any file and needs
+    // nothing of what may stop libpmem (a system without /proc, say). What stops any mapping stops
+    // that one too, and says why.
+    std::string failure;
+    if (auto persistent = Mapping::of_persistent(fd, size, failure)) {
       cold.writable = std::move(*persistent);
       m.kind_ = MemoryKind::dax;
     } else if (options.kind == MemoryKind::dax) {
+      if (!failure.empty()) {
+        refuse(ErrorCode::io_error, "libpmem cannot map the file", path,
+               std::to_string(size) + " bytes mapped", failure);
+      }
       refuse(ErrorCode::unsupported, "the file is not on persistent memory", path,
              "a file on a DAX file system", "a file that libpmem would have to msync");
     }

@@ -77,6 +77,8 @@ struct Geometry {
   std::uint32_t max_sessions = 0;  // sessions that may be open at once, 1 to 16383
 };
 
+// For MemoryKind::emulated. FlushInstruction::none is charged like the others, for the lines that
+// they would have flushed.
 struct Latency {
   LatencyModel model = LatencyModel::fence;
   std::uint32_t nanoseconds = 0;           // added by the model, at most 0.1 s; 0 adds nothing

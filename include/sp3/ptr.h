@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <sp3/detail/export.h>
+
 namespace sp3 {
 
 template <class T>

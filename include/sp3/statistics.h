@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include <sp3/detail/export.h>
+
 namespace sp3 {
 
 struct SessionStatistics {

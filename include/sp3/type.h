@@ -28,6 +28,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include <sp3/detail/export.h>
+
 namespace sp3 {
 
 namespace detail {

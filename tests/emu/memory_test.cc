@@ -5,9 +5,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,8 +17,10 @@
 
 #include <sp3/error.h>
 
+#include "base/scope_exit.h"
 #include "emu/flush.h"
 #include "tests/emu/scratch_file.h"
+#include "tests/support/errors.h"
 #include "tests/support/page_faults.h"
 #include "tests/support/skip.h"
 
@@ -330,6 +334,30 @@ TEST_CASE("automatic is file where libpmem sees no persistent memory") {
   CHECK(memory->kind() == MemoryKind::file);
   CHECK(memory->flush_instruction() == FlushInstruction::none);
   CHECK(memory->writes_blocks());
+}
+
+namespace {
+
+// Maps the file while no descriptor can be opened: libpmem opens a file by its name, what is open
+// is mapped all the same.
+std::unique_ptr<Memory> map_without_descriptors(const ScratchFile& file, MemoryKind kind) {
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const base::ScopeExit restore([&] { (void)setrlimit(RLIMIT_NOFILE, &before); });
+  return file.map(kind);
+}
+
+}  // namespace
+
+TEST_CASE("what keeps libpmem from mapping a file says nothing of its kind of memory") {
+  const ScratchFile file;
+  const auto error = test::error_of([&] { return map_without_descriptors(file, MemoryKind::dax); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::io_error);
+  CHECK_THAT(error->facts().found, Catch::Contains("open"));
+  CHECK(map_without_descriptors(file, MemoryKind::automatic)->kind() == MemoryKind::file);
 }
 
 TEST_CASE("a descriptor for reading gives a view", "[emu]") {
