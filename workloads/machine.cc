@@ -48,12 +48,4 @@ Machine describe_machine() {
   return machine;
 }
 
-const char* built_from() noexcept {
-#ifdef SP3_GIT_DESCRIBE
-  return SP3_GIT_DESCRIBE;
-#else
-  return "unknown";
-#endif
-}
-
 }  // namespace sp3::workloads

@@ -16,7 +16,7 @@ struct Machine {
 
 Machine describe_machine();
 
-// The commit this was built from as git describes it, or "unknown".
+// The commit this was built from as git describes it, or "unknown"; cmake/Commit.cmake defines it.
 const char* built_from() noexcept;
 
 }  // namespace sp3::workloads

@@ -1,0 +1,42 @@
+# The commit that results name: what is built from the files as they are. So it is found in a build
+# step, this file run as a script, which writes
+#   cmake -DSOURCE_DIR=... -DOUTPUT=... -P Commit.cmake
+# a source that defines workloads::built_from(), and leaves it alone if it says the same already.
+
+# sp3_find_commit(<folder> <commit> <why not>): what git says of a folder that is a repository's
+# top, never of one unpacked inside another repository. Sets one of both, the other to "".
+function(sp3_find_commit folder commit_variable why_variable)
+  set(git git --no-optional-locks -C "${folder}")
+  set(commit "")
+  execute_process(COMMAND ${git} rev-parse --show-toplevel
+    RESULT_VARIABLE result OUTPUT_VARIABLE top ERROR_VARIABLE why
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
+  file(REAL_PATH "${folder}" folder)
+  if(result STREQUAL "0" AND top STREQUAL folder)
+    execute_process(COMMAND ${git} describe --always --dirty --tags
+      OUTPUT_VARIABLE commit ERROR_VARIABLE why
+      OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
+  elseif(result STREQUAL "0")
+    set(why "${top} is the repository, not ${folder}")
+  elseif(NOT why)
+    set(why "git: ${result}")
+  endif()
+  if(commit)
+    set(why "")
+  endif()
+  string(REGEX REPLACE "\n.*" "" why "${why}")
+  set(${commit_variable} "${commit}" PARENT_SCOPE)
+  set(${why_variable} "${why}" PARENT_SCOPE)
+endfunction()
+
+if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
+  sp3_find_commit("${SOURCE_DIR}" commit why)
+  if(NOT commit)
+    set(commit "unknown")
+  endif()
+  file(CONFIGURE OUTPUT "${OUTPUT}" ESCAPE_QUOTES @ONLY CONTENT [[
+#include "workloads/machine.h"
+
+const char* sp3::workloads::built_from() noexcept { return "@commit@"; }
+]])
+endif()
