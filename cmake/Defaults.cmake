@@ -26,6 +26,21 @@ set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 find_program(SP3_CCACHE ccache)
 mark_as_advanced(SP3_CCACHE)
 if(SP3_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  # What it asks for before it caches a file that uses a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros "${SP3_CCACHE}")
+  block(PROPAGATE CMAKE_CXX_COMPILER_LAUNCHER)
+    # CCACHE_SLOPPINESS: what it asks for before it caches a file that uses a precompiled header.
+    set(launcher env CCACHE_SLOPPINESS=pch_defines,time_macros "${SP3_CCACHE}")
+    # Where it cannot write its cache it compiles nothing. CCACHE_RECACHE makes it write.
+    set(trial "${PROJECT_BINARY_DIR}/CMakeFiles/ccache_trial")
+    file(WRITE "${trial}.cc" "int main() {}\n")
+    execute_process(
+      COMMAND env CCACHE_RECACHE=1
+        ${launcher} "${CMAKE_CXX_COMPILER}" -c "${trial}.cc" -o "${trial}.o"
+      RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE why)
+    if(result STREQUAL "0")
+      set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+    else()
+      string(STRIP "${why}" why)
+      message(STATUS "Building without ccache, which fails: ${why}")
+    endif()
+  endblock()
 endif()
