@@ -29,7 +29,7 @@ echo "== another C++ is refused by name"
 (cd "$prefix/include" && find sp3 -name '*.h' -not -path '*/detail/*') | while read -r header; do
   echo "#include <$header>" > "$work/old.cc"
   "$cxx" -std=c++17 -fsyntax-only -I "$prefix/include" "$work/old.cc" 2> "$work/old.log" || true
-  grep -m 1 error "$work/old.log" | grep -q "sp3 needs C++20" || {
+  grep -m 1 ' error: ' "$work/old.log" | grep -q "sp3 needs C++20" || {
     echo "$header: include <sp3/detail/export.h>" >&2
     exit 1
   }
