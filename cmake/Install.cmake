@@ -40,8 +40,8 @@ install(
     "${PROJECT_BINARY_DIR}/sp3ConfigVersion.cmake"
   DESTINATION "${sp3_cmake_dir}")
 
-# The .pc file finds its prefix from its own place, so that an installed tree can be moved. One in an
-# absolute place stays there and says where all is. Spaces are escaped as pkg-config wants it.
+# The .pc file finds its prefix from its own place, so that an installed tree can be moved. One in
+# an absolute place stays there and says where all is. Spaces are escaped as pkg-config wants it.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   string(REPLACE " " "\\ " sp3_pc_prefix "${CMAKE_INSTALL_PREFIX}")
 else()

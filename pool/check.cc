@@ -13,7 +13,7 @@
 // whose checksum fails may be torn, a mixture of two consecutive states; but what both states
 // share, everything that never changes in a pool's life, must then still be as in the other copy.
 // Of intact copies the older is one number behind at most: checkpoints, openings and recoveries
-// write one number into both, the older copy first, and a process whose write failed writes no more.
+// write one number into both, and a process whose write failed writes no more.
 #include "pool/check.h"
 
 #include <algorithm>
