@@ -78,14 +78,14 @@ std::vector<MicroRow> measure_floor_ratio(const SystemOptions& given, double sec
 
 std::vector<MicroRow> measure_small(const SystemOptions& given, unsigned repeat, bool empty,
                                     bool read) {
-  using Object = workloads::Entry<128>;
+  using Entry = workloads::Entry<128>;
   SystemOptions options = given;
   options.pool_size = std::uint64_t{64} << 20;
   const workloads::PoolRemover remover(options.path);
   Pool pool = Pool::create(options.path, options.pool_size, options.pool);
   Session session = pool.session();
-  const Ptr<Object> object =
-      session.run([](Transaction& tx) { return tx.make<Object>(Object::of(1)); });
+  const Ptr<Entry> object =
+      session.run([](Transaction& tx) { return tx.make<Entry>(Entry::of(1)); });
   std::vector<MicroRow> rows;
   if (empty) {
     const double ns = ns_over_empty_loop(repeat, [&] { session.run([](Transaction&) {}); });
