@@ -20,7 +20,7 @@ std::string_view shown(std::string_view name) {
 
 }  // namespace
 
-std::string describe(const detail::TypeInfo& type) {
+std::string describe_type(const detail::TypeInfo& type) {
   if (type.name.empty()) return fmt::format("{:#x}", type.fingerprint);
   return fmt::format("{}, {:#x}", shown(type.name), type.fingerprint);
 }

@@ -8,6 +8,6 @@
 namespace sp3::runtime {
 
 // Its name and fingerprint. Of a pool's own types only the latter is known.
-std::string describe(const detail::TypeInfo& type);
+std::string describe_type(const detail::TypeInfo& type);
 
 }  // namespace sp3::runtime

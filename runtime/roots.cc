@@ -50,7 +50,7 @@ std::uint64_t SessionCore::root(std::string_view name, const detail::TypeInfo& t
     if (name == name_of(node)) {
       if (node.type != type.fingerprint) {
         fail(ErrorCode::wrong_type, "the root is bound to an object of another type", node.target,
-             describe(type), fmt::format("{:#x}", node.type));
+             describe_type(type), fmt::format("{:#x}", node.type));
       }
       return node.target;
     }

@@ -153,7 +153,7 @@ void SessionCore::fail_to_locate(index::Place place, std::uint64_t offset,
          "the start of an object", "an offset where none starts");
   }
   fail(ErrorCode::wrong_type, "the object has another type", offset,
-       fmt::format("{} ({} bytes)", describe(type), type.size),
+       fmt::format("{} ({} bytes)", describe_type(type), type.size),
        fmt::format("{:#x} ({} bytes)", place.slab->type, place.slab->type_size));
 }
 
