@@ -277,6 +277,17 @@ void SessionCore::abort() noexcept {
   end_reading();
 }
 
+void SessionCore::stop_doomed() const {
+  if (!is_running()) fail_outside_body();  // the attempt ended by an error, and is long over
+  throw ConflictSignal{this};
+}
+
+void SessionCore::conflict(Conflict reason) {
+  doomed_ = true;
+  doom_ = reason;
+  throw ConflictSignal{this};
+}
+
 void SessionCore::note_conflict(Conflict reason) noexcept {
   switch (reason) {
     case Conflict::locked:

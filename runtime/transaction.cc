@@ -96,17 +96,6 @@ void SessionCore::start_reading() {
               {.path = pool_->path(), .found = "session " + std::to_string(id_)});
 }
 
-void SessionCore::stop_doomed() const {
-  if (!is_running()) fail_outside_body();  // the attempt ended by an error, and is long over
-  throw ConflictSignal{this};
-}
-
-void SessionCore::conflict(Conflict reason) {
-  doomed_ = true;
-  doom_ = reason;
-  throw ConflictSignal{this};
-}
-
 // Whether a mutant takes the version for unchanged.
 inline bool SessionCore::is_overlooked(const ReadEntry& read, std::uint64_t word0) noexcept {
   const bool locked = (word0 & index::kLock) != 0;
