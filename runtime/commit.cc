@@ -143,12 +143,13 @@ bool SessionCore::commit(Durability durability, base::Stamp* ticket) {
 
 bool SessionCore::reserve_in_new_run(std::uint64_t bytes) {
   if (!shared_->log.could_ever_hold(bytes)) {
-    throw Error(ErrorCode::transaction_too_large,
-                "the transaction's record could become larger than the log: what write() has opened "
-                "is reckoned whole",
-                {.path = pool_->path(),
-                 .wanted = std::to_string(bytes) + " bytes",
-                 .found = "a log of " + std::to_string(pool_->layout().log_bytes) + " bytes"});
+    throw Error(
+        ErrorCode::transaction_too_large,
+        "the transaction's record could become larger than the log: what write() has opened "
+        "is reckoned whole",
+        {.path = pool_->path(),
+         .wanted = std::to_string(bytes) + " bytes",
+         .found = "a log of " + std::to_string(pool_->layout().log_bytes) + " bytes"});
   }
   record_.reserve(bytes);
   if (take_log_space(bytes)) return true;

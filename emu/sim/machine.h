@@ -61,8 +61,8 @@ struct Config {
   std::uint64_t seed = 1;
   Schedule schedule = Schedule::random;
   Costs costs;
-  bool clocks_agree = true;            // false: each core's clock is off by an amount of its own
-  std::uint32_t priority_changes = 3;  // of Schedule::priority
+  bool clocks_agree = true;              // false: each core's clock is off by an amount of its own
+  std::uint32_t priority_changes = 3;    // of Schedule::priority
   std::uint64_t expected_events = 2000;  // among which they are
   std::uint64_t most_events = 20'000'000;  // of a run; then it counts as hung
   // The flush, fence, write or sync, counted from the first, that fails with EIO; 0: none. Then it

@@ -101,11 +101,12 @@ TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim
     throw std::runtime_error(fmt::format("{}: {}", where, machine.uncaught()));
   }
   if (ended != Machine::Ended::normally) {
-    throw std::runtime_error(fmt::format(
-        "{}: {}", where,
-        ended == Machine::Ended::hung
-            ? fmt::format("more than the {} s of virtual time that can be counted", Machine::kMostSeconds)
-            : "every core sleeps"));
+    throw std::runtime_error(
+        fmt::format("{}: {}", where,
+                    ended == Machine::Ended::hung
+                        ? fmt::format("more than the {} s of virtual time that can be counted",
+                                      Machine::kMostSeconds)
+                        : "every core sleeps"));
   }
   return run;
 }
