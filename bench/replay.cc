@@ -147,9 +147,10 @@ class Bench {
             rate(report.replay_seconds), rate(wall), 100 * rate(report.replay_seconds) * 1e9 / copy,
             100 * rate(wall) * 1e9 / copy, single / wall);
         fmt::print(
-            "      CPU: flush of the log and replay {:.3f} s = {:.1f} % of memcpy per thread, "
+            "      CPU: {}flush of the log and replay {:.3f} s = {:.1f} % of memcpy per thread, "
             "{:.2f} x one thread at best; scan to replay {:.0f} % of crc + apply\n",
-            replay.cpu_replay, 100 * rate(replay.cpu_replay) * 1e9 / cpu_copy,
+            strategy == RecoveryStrategy::dag ? "graph, " : "", replay.cpu_replay,
+            100 * rate(replay.cpu_replay) * 1e9 / cpu_copy,
             threads * single_cpu / replay.cpu_replay, 100 * loop / replay.cpu_whole);
         fmt::print("      {} MiB of DRAM, {:.1f} bytes per write\n", replay.peak_bytes / kMiB,
                    static_cast<double>(replay.peak_bytes) / static_cast<double>(writes_));

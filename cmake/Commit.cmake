@@ -6,16 +6,25 @@
 # sp3_find_commit(<folder> <commit> <why not>): what git says of a folder that is a repository's
 # top, never of one unpacked inside another repository. Sets one of both, the other to "".
 function(sp3_find_commit folder commit_variable why_variable)
-  set(git git --no-optional-locks -C "${folder}")
+  file(REAL_PATH "${folder}" folder)
+  # The folder's own repository, whoever's it is: not one that a hook, of which this may be part,
+  # was told of.
+  set(git "${CMAKE_COMMAND}" -E env --unset=GIT_DIR --unset=GIT_WORK_TREE --unset=GIT_INDEX_FILE
+    git --no-optional-locks -c "safe.directory=${folder}" -C "${folder}")
   set(commit "")
   execute_process(COMMAND ${git} rev-parse --show-toplevel
     RESULT_VARIABLE result OUTPUT_VARIABLE top ERROR_VARIABLE why
     OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
-  file(REAL_PATH "${folder}" folder)
   if(result STREQUAL "0" AND top STREQUAL folder)
-    execute_process(COMMAND ${git} describe --always --dirty --tags
+    execute_process(COMMAND ${git} describe --always --tags
       OUTPUT_VARIABLE commit ERROR_VARIABLE why
       OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
+    # Not by describe --dirty, which takes the lock of the index.
+    execute_process(COMMAND ${git} status --porcelain --untracked-files=no
+      OUTPUT_VARIABLE changes ERROR_QUIET)
+    if(commit AND changes)
+      string(APPEND commit "-dirty")
+    endif()
   elseif(result STREQUAL "0")
     set(why "${top} is the repository, not ${folder}")
   elseif(NOT why)

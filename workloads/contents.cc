@@ -85,25 +85,29 @@ bool ContentsCheck::add_to_range(const Item& item) {
     open_.clear();  // no write reached over it
     return true;
   }
-  if (!open_.empty() && open_.back() == item.tag) return true;
-  if (begun_.insert(item.tag).second) {
-    open_.push_back(item.tag);
+  if (!open_.empty() && open_.back().tag == item.tag) return true;
+  if (known_.insert(item.tag).second) {
+    begun_.push_back(item.tag);
+    open_.push_back({item.tag, begun_.size()});
     return true;
   }
   // The write goes on behind others, which were made in the middle of it later.
-  const auto outer = std::find(open_.rbegin(), open_.rend(), item.tag);
+  const auto outer = std::find_if(open_.rbegin(), open_.rend(),
+                                  [&](const Open& open) { return open.tag == item.tag; });
   if (outer == open_.rend()) {
     return refuse(fmt::format("Tag {:#x} goes on at {}, where another write had cut it off.",
                               item.tag, item.key));
   }
-  const auto earlier = std::find_if(open_.rbegin(), outer, [&](std::uint64_t inner) {
-    return producer_of(inner) == producer_of(item.tag) && inner < item.tag;
+  const auto inner = begun_.begin() + static_cast<std::ptrdiff_t>(outer->begun);
+  const auto earlier = std::find_if(inner, begun_.end(), [&](std::uint64_t tag) {
+    return producer_of(tag) == producer_of(item.tag) && tag < item.tag;
   });
-  if (earlier != outer) {
+  if (earlier != begun_.end()) {
     return refuse(
         fmt::format("Tag {:#x} lies before {}, within {:#x}, which its producer made later.",
                     *earlier, item.key, item.tag));
   }
+  outer->begun = begun_.size();
   open_.erase(outer.base(), open_.end());
   return true;
 }

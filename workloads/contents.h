@@ -37,8 +37,8 @@ using ItemVisitor = std::function<bool(const Item&)>;
 //            one write, and all that were there at the start are, for nothing deletes
 //   ranges   every index below the number of entries occurs once, in order; and since a write gives
 //            one tag to neighbours, others lie between two of them only whole, and if they came
-//            later: A B A, but not A B A B, A around an entry of the start, nor B that A's own
-//            producer made before
+//            later: A B A, but not A B A B, A around an entry of the start, nor around anything
+//            that A's own producer made before
 //   bank     every account occurs once, no balance is negative, and they add up to what they did
 //   tpcc     those of workloads/tpcc/check.h
 //   all      every entry is whole, and its tag is one that it had at the start or that a producer
@@ -67,10 +67,16 @@ class ContentsCheck {
   WorkloadSpec spec_;
   std::uint64_t producers_;
   std::uint64_t items_ = 0;
-  std::vector<bool> seen_;                                 // sps: by tag; maps: by key
-  std::vector<std::uint64_t> made_;                        // maps: tags that producers gave
-  std::unordered_set<std::uint64_t> begun_;                // ranges: the same, up to here
-  std::vector<std::uint64_t> open_;                        // ranges: may go on, each in the last
+  std::vector<bool> seen_;           // sps: by tag; maps: by key
+  std::vector<std::uint64_t> made_;  // maps: tags that producers gave
+  // Ranges: a write that may go on, and how many had begun when it was last met.
+  struct Open {
+    std::uint64_t tag = 0;
+    std::size_t begun = 0;
+  };
+  std::vector<Open> open_;                   // each in the one before
+  std::vector<std::uint64_t> begun_;         // tags that producers gave, in their order
+  std::unordered_set<std::uint64_t> known_;  // the same
   std::unordered_map<std::uint64_t, std::uint64_t> last_;  // queue: the last tag of each producer
   std::uint64_t balances_ = 0;                             // bank: their sum
   std::optional<tpcc::Check> tpcc_;

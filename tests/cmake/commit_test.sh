@@ -11,6 +11,8 @@ if ! command -v git > /dev/null; then
   echo "SP3_SKIPPED: there is no git"
   exit 0
 fi
+# A hook's variables would lead to the repository that it is of.
+unset $(git rev-parse --local-env-vars)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CEILING_DIRECTORIES=$work
@@ -44,6 +46,7 @@ wants top '[0-9a-f]{7,}-dirty'
 "${git[@]}" commit --quiet -am "Changed"
 "${git[@]}" tag 'a"quote'
 wants top 'a\\"quote'
-# Inside another repository, and in none.
+# Inside another repository, and in none; there too beside variables that name one.
 wants top/unpacked unknown
 wants elsewhere unknown
+GIT_DIR=$work/top/.git wants elsewhere unknown

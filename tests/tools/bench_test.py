@@ -316,7 +316,7 @@ class BenchTest(CommandTest):
         self.assertEqual((rows[0]["pool_size"], rows[0]["warmup_seconds"]), (32 << 20, None))
 
     def test_rows_tell_what_was_not_asked_for(self):
-        row = json.loads(self.sp3("bench", "--workload", "sps", "--seconds", "0.02", "--warmup", "0.01",
+        row = json.loads(self.sp3("bench", "--workload", "sps", "--seconds", "0.3", "--warmup", "0.01",
                                   "--entries", "100", "--repeat", "1", "--system", "sp3", "--json",
                                   "-").stdout)[0]
         self.assertEqual((row["warmup_seconds"], row["file_system"]), (0.01, None))

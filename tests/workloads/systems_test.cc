@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -220,9 +221,10 @@ TEST_CASE("A run that is over before its first transaction is an error") {
   struct LateClient final : Client {
     bool execute(const Operation&) override { return true; }
     [[nodiscard]] ClientCounters counters() const override {
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      if (!std::exchange(asked, true)) std::this_thread::sleep_for(std::chrono::seconds(1));
       return {};
     }
+    mutable bool asked = false;
   };
   Clients<LateClient> system;
   const WorkloadSpec spec;
