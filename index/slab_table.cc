@@ -135,9 +135,11 @@ void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vecto
   // What is claimed must not be lost for want of memory to say so.
   places.reserve(places.size() + count);
   std::vector<std::uint32_t>& partial = partial_[type.fingerprint];
+  const std::size_t had = places.size();
   for (std::size_t wanted = count; wanted > 0;) {
     if (partial.empty()) {
-      if (wanted < count) return;  // a slab's worth is enough; carve only when there is nothing
+      if (places.size() > had)
+        return;  // a slab's worth is enough; carve only when there is nothing
       partial.reserve(1);
       Slab* fresh = carve_locked(type, slot_size);
       fresh->listed = true;
@@ -145,6 +147,8 @@ void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vecto
     }
     Slab* const slab = load_sound_locked(partial);
     if (slab == nullptr) continue;
+    // Not more than one has, of several that are empty: a checkpoint frees those for other types.
+    wanted = std::min<std::size_t>(wanted, slab->slots);
     if (!slab->holds(type)) [[unlikely]] {
       throw Error(ErrorCode::damaged_metadata, "a slab has slots of another size than its type",
                   {.path = path_,

@@ -14,7 +14,8 @@ namespace {
 // How often, one time in 2^bits, an acquisition plants what the next ones will find.
 constexpr unsigned kPlant = 2;    // a signpost, where it misses one
 constexpr unsigned kReplace = 3;  // instead, if the table's entry is taken: what is there goes
-constexpr unsigned kTower = 4;    // a tower, maybe, where the next node is a range
+constexpr unsigned kTower = 4;    // a tower, maybe, between a signpost and a range,
+constexpr unsigned kTowerBehindRange = 6;  // or between two ranges
 // A miss counts as so many hits.
 constexpr std::uint32_t kMiss = 9;
 constexpr std::uint32_t kMostMisses = 64;
@@ -369,7 +370,8 @@ template <RangeMode mode>
     why = Nearby::overlapped;
     return nullptr;
   }
-  if (!is_signpost(*gap.succ) && owner.draws_one_in_2_to(kTower)) [[unlikely]] {
+  if (!is_signpost(*gap.succ) &&
+      owner.draws_one_in_2_to(is_signpost(*gap.pred) ? kTower : kTowerBehindRange)) [[unlikely]] {
     why = Nearby::crowded;
     return nullptr;
   }

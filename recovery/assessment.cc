@@ -110,7 +110,9 @@ void Assessment::describe(RecoveryReport& report) const {
   report.dropped_records = disowned_records_;
   for (std::size_t i = 0; i < scan_.sessions.size(); ++i) {
     const log::LogPrefix& prefix = scan_.sessions[i];
-    if (prefix.records.size() > prefix.watermark_records) ++report.sessions;
+    if (prefix.records.size() > prefix.watermark_records || !disowned_[i].empty()) {
+      ++report.sessions;
+    }
     if (prefix.end == log::PrefixEnd::torn) ++report.torn;
     report.records += prefix.beyond_records;
     report.dependencies += prefix.dependencies.size();

@@ -10,7 +10,6 @@
 // Thread safety: one thread at a time, but for the gate, which all sessions of a pool share.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -47,10 +46,6 @@ class Contention {
   }
   // Attempts of this transaction that failed.
   [[nodiscard]] std::uint32_t failures() const noexcept { return failures_; }
-
-  // The serial gate from the next attempt on, as after many failures.
-  void run_alone() noexcept { failures_ = std::max(failures_, serial_after_); }
-  [[nodiscard]] bool runs_alone() const noexcept { return holds_gate_; }
 
   // Whether an attempt of this or one of the last transactions failed.
   [[nodiscard]] bool meets_others() const noexcept { return remembers_ != 0; }

@@ -298,8 +298,10 @@ void PoolCore::wait_for_log_space(const SessionCore& waiter) {
 }
 
 // The checkpoint is one that began after now: what frees the slabs may be no older.
-PoolCore::Slabs PoolCore::wait_for_slabs(SessionCore& waiter, bool patient, std::uint64_t& freed) {
+PoolCore::Slabs PoolCore::wait_for_slabs(SessionCore& waiter, bool patient,
+                                         std::optional<std::uint64_t>& freed) {
   throw_if_inside_body(&waiter, kCheckpointInside);
+  const std::uint64_t before = freed.value_or(checkpointer_->slabs_freed());
   bool asked = collect_slots(waiter, /*again=*/false);
   // Bounded: a body may take as long as it likes.
   const auto most = base::scaled<std::uint32_t>(emu::Spin::kSpins + 400, 32);
@@ -310,8 +312,8 @@ PoolCore::Slabs PoolCore::wait_for_slabs(SessionCore& waiter, bool patient, std:
     asked = collect_slots(waiter, /*again=*/true);
   }
   checkpointer_->run();
-  const std::uint64_t before = std::exchange(freed, checkpointer_->slabs_freed());
-  if (freed != before) return Slabs::freed;
+  freed = checkpointer_->slabs_freed();
+  if (*freed != before) return Slabs::freed;
   // What was committed behind its floor may leave slabs empty; so may slots still asked for.
   return asked || has_news() ? Slabs::none_yet : Slabs::none;
 }

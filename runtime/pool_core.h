@@ -80,9 +80,9 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   void wait_for_log_space(const SessionCore& waiter);
   // The same for slabs that a checkpoint finds empty. none_yet: some may be by the next checkpoint,
   // since others were at work during this one. `patient`: gives those time to hand in free slots.
-  // `freed` counts: those that were freed, by whomever, since the waiter last looked at it.
+  // `freed`: how many had been freed when the waiter last looked; what others freed since counts.
   enum class Slabs : std::uint8_t { freed, none_yet, none };
-  Slabs wait_for_slabs(SessionCore& waiter, bool patient, std::uint64_t& freed);
+  Slabs wait_for_slabs(SessionCore& waiter, bool patient, std::optional<std::uint64_t>& freed);
   // Asks for a checkpoint if the log has filled up beyond CheckpointOptions::log_percent.
   void note_log_growth() noexcept;
   // Whether a stamp was taken since the last checkpoint's floor.

@@ -25,13 +25,10 @@ namespace {
 // A transaction that fails this often in a row, inside another's body, fails because of that.
 constexpr std::uint32_t kManyFailures = 64;
 
-// A transaction waits for slabs this often without getting further than it ever came: what is freed
-// may be what its own last attempt had taken. The first times beside others, who may be faster to
-// take what becomes free; then alone, and only then it counts that none were freed, since others
-// have taken some for what they have not committed yet.
-constexpr std::uint32_t kSlabWaitsBesideOthers = 2;
-constexpr std::uint32_t kMostSlabWaits = 5;
-constexpr std::uint32_t kMostVainSlabWaits = 2;  // in a row
+// A transaction waits for slabs this often in a row without any being freed, and without getting
+// further than it ever came: what is freed may be what its own last attempt had taken.
+constexpr std::uint32_t kMostVainSlabWaits = 2;
+constexpr std::uint32_t kMostSlabWaits = 4;
 
 }  // namespace
 
@@ -223,24 +220,22 @@ void SessionCore::reserve_before_body() {
 }
 
 // No slab is left for a new object. What was destroyed since the last checkpoint may leave some
-// empty, and so may slots that sessions keep for later.
+// empty, and so may slots that sessions keep for later. Others may be faster to take what becomes
+// free, so we try again while there is more to come: after the usual number of failures, alone.
 void SessionCore::free_empty_slabs() {
-  const bool alone = contention_.runs_alone();
-  if (slab_waits_.since_furthest < kSlabWaitsBesideOthers || alone) ++slab_waits_.since_furthest;
+  ++slab_waits_.since_furthest;
   slots_.give_back_all();
   switch (pool_->wait_for_slabs(*this, /*patient=*/slab_waits_.in_vain != 0, slab_waits_.freed)) {
     case PoolCore::Slabs::freed:
       slab_waits_.in_vain = 0;
       break;
     case PoolCore::Slabs::none_yet:
-      if (alone) ++slab_waits_.in_vain;
+      ++slab_waits_.in_vain;
       break;
     case PoolCore::Slabs::none:
-      if (alone) slab_waits_.in_vain = kMostVainSlabWaits;
-      contention_.run_alone();
+      slab_waits_.in_vain = kMostVainSlabWaits;
       break;
   }
-  if (slab_waits_.since_furthest >= kSlabWaitsBesideOthers) contention_.run_alone();
 }
 
 // The second checkpoint in a row that frees nothing began after all that the first one left behind.

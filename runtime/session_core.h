@@ -391,11 +391,11 @@ class SessionCore {
   std::uint64_t log_bytes_needed_ = 0;  // reserved before the body when the last attempt ran short
   // Of this transaction.
   struct SlabWaits {
-    bool any = false;                  // it has found the pool full
-    std::size_t furthest = 0;          // the most writes it had then
-    std::uint32_t since_furthest = 0;  // how often slabs were waited for
-    std::uint32_t in_vain = 0;         // the same, since any were freed
-    std::uint64_t freed = 0;           // how many had been, by whomever, before this attempt
+    bool any = false;                    // it has found the pool full
+    std::size_t furthest = 0;            // the most writes it had then
+    std::uint32_t since_furthest = 0;    // how often slabs were waited for
+    std::uint32_t in_vain = 0;           // the same, since any were freed
+    std::optional<std::uint64_t> freed;  // how many had been, by whomever, before this attempt
   };
   SlabWaits slab_waits_;
   bool flush_started_ = false;  // of the record just sealed; only the fence is missing

@@ -10,10 +10,11 @@
 namespace sp3::runtime {
 namespace {
 
-// Of one type, by one session: little memory, since others cannot have it.
+// Of one type, by one session: little memory, since others cannot have it, and not several slabs.
 std::size_t most_kept(const index::Slab& slab) noexcept {
   constexpr std::size_t kBytes = std::size_t{64} * 1024;
-  return std::min(base::scaled<std::size_t>(256, 1), kBytes / slab.slot_size);
+  return std::min(
+      {base::scaled<std::size_t>(256, 1), kBytes / slab.slot_size, std::size_t{slab.slots}});
 }
 
 // So many at a time that the table's mutex is no hot spot; few of what is large.

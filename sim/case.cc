@@ -138,7 +138,7 @@ Case case_of(std::uint64_t seed) {
 std::string Case::describe() const {
   return fmt::format(
              "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}{}{}{}{}{}, {} schedule, "
-             "clocks {}, {} memory, {}, {}, locks at {}, ranges in a {}, {} bytes of log, "
+             "clocks {}, {} memory{}, {}, {}, locks at {}, ranges in a {}, {} bytes of log, "
              "replay by {}{}{}{}",
              seed, cores, transactions, async ? ", some async" : "",
              checkpoints ? ", checkpoints" : "", blind ? ", blind writes" : "",
@@ -153,8 +153,11 @@ std::string Case::describe() const {
              clocks_agree  ? "agree"
              : slow_clocks ? "apart and slow"
                            : "apart",
-             to_string(options.memory), to_string(options.flush), to_string(options.policy),
-             to_string(options.locks), to_string(options.range_lock), options.geometry.log_size,
+             to_string(options.memory),
+             options.memory == MemoryKind::file && machine().writes_through ? " written through"
+                                                                            : "",
+             to_string(options.flush), to_string(options.policy), to_string(options.locks),
+             to_string(options.range_lock), options.geometry.log_size,
              to_string(options.recovery.strategy),
              options.checkpoint.background ? ", background checkpoints" : "",
              options.checkpoint.threads == 1

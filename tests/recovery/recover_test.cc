@@ -424,6 +424,7 @@ TEST_CASE("who makes a second class in a slab ends alone, and all its records ar
   RecoveryOptions options;
   options.accept_loss = true;
   const auto result = recovery::recover(*file, options);
+  CHECK(result.report.sessions == 3);
   CHECK(result.report.replayed == 4);
   CHECK(result.report.dropped == 2);
 }

@@ -221,17 +221,16 @@ TEST_CASE("a body that goes on in a full pool does not commit") {
   CHECK(p.session.run([&](Transaction& tx) { return tx.read(cell).value; }) == 1);
 }
 
-// What it had taken itself was free again after each checkpoint, which looked like progress.
-// Each object takes a slab, and the slabs of one type are no use to the next before a checkpoint
-// has freed them; who waits for one finds that others were faster.
-TEST_CASE("a pool is not full while others are faster to take what becomes free") {
+// Each object takes a slab. What is empty is of use to another type when a checkpoint has freed it;
+// whoever takes it before that, to keep it, takes it from those that wait.
+TEST_CASE("a pool is not full while sessions could keep what others wait for") {
   constexpr int kThreads = 6;
   constexpr int kEach = 3;
   Options options = quiet_options();
   options.geometry.slab_size = 16384;
   options.geometry.log_size = std::uint64_t{256} * 1024;
   options.geometry.max_sessions = 8;
-  TempPath path("faster");
+  TempPath path("kept");
   Pool pool = Pool::create(path.path(), std::uint64_t{768} * 1024, options);
   REQUIRE(pool.statistics().slabs_total > 4 * kThreads);
   std::atomic<int> refused{0};
@@ -273,6 +272,7 @@ TEST_CASE("a pool is not full while others are faster to take what becomes free"
   CHECK(refused == 0);
 }
 
+// What it had taken itself was free again after each checkpoint, which looked like progress.
 TEST_CASE("a transaction that no pool of this size could hold is told so soon") {
   OnePool p(quiet_options(), std::uint64_t{256} * 1024);
   using Page = Blob<3900>;
