@@ -1,17 +1,22 @@
-// The only file that knows oneTBB. One thread means the caller's: no worker is started and the
-// order is fixed, which tests and small recoveries like.
+// The only file that knows oneTBB, which does graph walks. What else is parallel has threads of its
+// own, as many as can be had: oneTBB's wait for ever, or end the process, where one of them cannot
+// be started or finds no memory.
+//
+// One thread means the caller's: no worker is started and the order is fixed, which tests and small
+// recoveries like.
 #include "emu/executor.h"
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <memory>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include <unistd.h>
 
 #include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/info.h>
-#include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/parallel_for_each.h>
 #include <oneapi/tbb/task_arena.h>
 
@@ -22,7 +27,7 @@ namespace tbb = oneapi::tbb;
 namespace {
 
 // Neither oneTBB's workers nor its locks, which may have been held, survive a fork: in a child of a
-// process that has used it everything is done by the caller's thread.
+// process that has used it graph walks are done by the caller's thread.
 bool may_use_tbb() noexcept {
   static std::atomic<pid_t> user{0};
   const pid_t self = ::getpid();
@@ -31,28 +36,30 @@ bool may_use_tbb() noexcept {
   return user.compare_exchange_strong(found, self, std::memory_order_relaxed) || found == self;
 }
 
+// Threads that help the caller; fewer than asked for where there is no memory for more, or the
+// process may not have them.
+template <class Work>
+std::vector<std::jthread> start_helpers(std::size_t count, const Work& work) noexcept {
+  std::vector<std::jthread> helpers;
+  try {
+    helpers.reserve(count);
+    while (helpers.size() < count) helpers.emplace_back(work);
+  } catch (const std::exception&) {
+  }
+  return helpers;
+}
+
 }  // namespace
 
 struct Executor::Impl {
-  explicit Impl(std::uint32_t wanted) {
-    if (wanted == 1 || !may_use_tbb()) return;
-    cores = static_cast<std::uint32_t>(tbb::info::default_concurrency());
-    threads = wanted == 0 ? cores : wanted;
-    // oneTBB starts no more workers than cores unless told so.
-    if (threads > cores) {
-      more_workers = std::make_unique<tbb::global_control>(
-          tbb::global_control::max_allowed_parallelism, threads);
-    }
-    arena.initialize(static_cast<int>(threads));
-  }
-
   std::uint32_t cores = 1;
   std::uint32_t threads = 1;
-  std::unique_ptr<tbb::global_control> more_workers;
-  tbb::task_arena arena;
 };
 
-Executor::Executor(std::uint32_t threads) : impl_(new Impl(threads)) {}
+Executor::Executor(std::uint32_t threads) : impl_(new Impl) {
+  impl_->cores = std::max(1U, std::thread::hardware_concurrency());
+  impl_->threads = threads == 0 ? impl_->cores : threads;
+}
 Executor::~Executor() { delete impl_; }
 
 std::uint32_t Executor::threads() const noexcept { return impl_->threads; }
@@ -63,15 +70,34 @@ void Executor::parallel_for(std::size_t count, const std::function<void(std::siz
     for (std::size_t i = 0; i < count; ++i) body(i);
     return;
   }
-  impl_->arena.execute(
-      [&] { tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) { body(i); }); });
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
+  const auto work = [&]() noexcept {
+    try {
+      // relaxed, here and below: what bodies share is theirs; joining orders the rest.
+      for (;;) {
+        const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
+        if (i >= count) break;
+        body(i);
+      }
+    } catch (...) {
+      next.store(count, std::memory_order_relaxed);
+      if (!failed.exchange(true, std::memory_order_relaxed)) error = std::current_exception();
+    }
+  };
+  {
+    const auto helpers = start_helpers(std::min<std::size_t>(impl_->threads, count) - 1, work);
+    work();
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 void Executor::parallel_feed(
     const std::uint32_t* initial, std::size_t count,
     const std::function<void(std::uint32_t item, const std::function<void(std::uint32_t)>& ready)>&
         body) {
-  if (impl_->threads == 1) {
+  if (impl_->threads == 1 || !may_use_tbb()) {
     std::deque<std::uint32_t> left(initial, initial + count);
     const std::function<void(std::uint32_t)> ready = [&left](std::uint32_t item) {
       left.push_back(item);
@@ -83,7 +109,13 @@ void Executor::parallel_feed(
     }
     return;
   }
-  impl_->arena.execute([&] {
+  // oneTBB starts no more workers than cores unless told so.
+  std::optional<tbb::global_control> more_workers;
+  if (impl_->threads > impl_->cores) {
+    more_workers.emplace(tbb::global_control::max_allowed_parallelism, impl_->threads);
+  }
+  tbb::task_arena arena(static_cast<int>(impl_->threads));
+  arena.execute([&] {
     tbb::parallel_for_each(initial, initial + count,
                            [&](std::uint32_t item, tbb::feeder<std::uint32_t>& feeder) {
                              body(item, [&feeder](std::uint32_t next) { feeder.add(next); });

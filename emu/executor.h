@@ -10,15 +10,15 @@ namespace sp3::emu {
 
 class Executor {
  public:
-  // threads 0: as many as there are cores. In a child of a process that has had one of several
-  // threads: one, whatever is asked for.
+  // threads 0: as many as there are cores. Errors: std::bad_alloc.
   explicit Executor(std::uint32_t threads);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
   [[nodiscard]] std::uint32_t threads() const noexcept;
-  // How many bodies may run at the same time, 1 if waiting for another would be waiting for ever.
+  // How many bodies may run at the same time. Where threads cannot be started they are fewer, so
+  // none may wait for another without end; 1 if it would wait in vain.
   [[nodiscard]] std::uint32_t at_once() const noexcept;
 
   // Calls body(i) for every i in [0, count), in any order, in parallel; returns when all have
@@ -26,7 +26,8 @@ class Executor {
   void parallel_for(std::size_t count, const std::function<void(std::size_t)>& body);
 
   // A graph walk: calls body(item, ready) for the initial items; each call may pass further items
-  // to ready(item), which run in parallel too. Returns when no item is left.
+  // to ready(item), which run in parallel too. Returns when no item is left. By one thread in a
+  // child of a process that has done one by several.
   void parallel_feed(
       const std::uint32_t* initial, std::size_t count,
       const std::function<void(std::uint32_t item,

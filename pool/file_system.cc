@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -33,6 +35,18 @@
 
 namespace sp3::pool {
 namespace {
+
+// How long an opener waits for those that only look at the pool.
+constexpr std::chrono::seconds kPatience{1};
+
+// False if another lock excludes it.
+bool try_lock(int fd, int kind, const std::string& path) {
+  while (::flock(fd, kind | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (errno != EINTR) throw_system_error(errno, "flock", path);
+  }
+  return true;
+}
 
 constexpr ::mode_t kMode = 0600;
 
@@ -158,14 +172,23 @@ Descriptor open_regular_file(const std::filesystem::path& path, bool writable) {
 }
 
 void lock_file(int fd, bool exclusive, const std::string& path) {
-  while (::flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) throw_system_error(errno, "flock", path);
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + kPatience;
+  while (!try_lock(fd, exclusive ? LOCK_EX : LOCK_SH, path)) {
+    // Who only looks at the pool shares its lock, and is soon done.
+    const bool is_shared = exclusive && try_lock(fd, LOCK_SH, path);
+    if (is_shared) unlock_file(fd);
+    if (is_shared && Clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      continue;
+    }
     ErrorFacts facts;
     facts.path = path;
     facts.wanted = "a file that no pool has locked";
-    facts.found = "a lock, of this process or another";
-    throw Error(ErrorCode::pool_in_use, "the pool is open already", std::move(facts));
+    facts.found = is_shared ? "locks of those that look at it, for a second"
+                            : "a lock, of this process or another";
+    throw Error(ErrorCode::pool_in_use,
+                is_shared ? "the pool is looked at" : "the pool is open already", std::move(facts));
   }
 }
 

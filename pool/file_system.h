@@ -39,7 +39,7 @@ class Descriptor {
 Descriptor open_regular_file(const std::filesystem::path& path, bool writable);
 
 // Errors: pool_in_use if anyone else has the file locked (shared locks exclude exclusive ones
-// only).
+// only, which wait for a second until those have gone).
 void lock_file(int fd, bool exclusive, const std::string& path);
 
 // Lets others in, even while a child made by fork() still has the file open.

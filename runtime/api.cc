@@ -194,7 +194,19 @@ bool Ticket::ready() const noexcept {
 void Ticket::wait() {
   if (mark_ == nullptr)
     throw Error(ErrorCode::ticket_spent, "the ticket was waited for before, or holds nothing");
-  const runtime::CommitMark& mark = *std::exchange(mark_, nullptr);
+  try {
+    wait_once();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (...) {
+    mark_ = nullptr;
+    throw;
+  }
+  mark_ = nullptr;
+}
+
+void Ticket::wait_once() const {
+  const runtime::CommitMark& mark = *mark_;
   if (base::mutant(base::Mutant::ticket_does_not_wait)) return;
   emu::Spin spin;
   while (!mark.covers(stamp_, generation_)) {
@@ -209,7 +221,7 @@ void Ticket::wait() {
     // Without a guest's place we cannot help; the flusher will.
     if (const std::size_t participant = pool->enter_guest(); participant != 0) {
       runtime::Actor actor{participant, {}};
-      const base::ScopeExit leave([&] { pool->leave_guest(participant); });
+      const base::ScopeExit leave([&] { pool->leave_guest(actor); });
       pool->persister().wait({stamp_, session->id}, actor);
       return;
     }

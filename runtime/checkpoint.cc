@@ -105,7 +105,7 @@ void Checkpointer::run_locked(bool last) {
 }
 
 void Checkpointer::run_steps(bool last) {
-  const std::uint64_t started = emu::ticks();
+  const auto started = emu::SteadyClock::now();
   const base::Stamp floor = choose_floor();
   collect_names(floor);
   bring_home();
@@ -115,8 +115,8 @@ void Checkpointer::run_steps(bool last) {
   recycle(floor);
   count_.add(1);
   count_work();
-  longest_ns_.raise_to(
-      static_cast<std::uint64_t>(emu::nanoseconds_from_ticks(emu::ticks() - started)));
+  const std::chrono::nanoseconds took = emu::SteadyClock::now() - started;
+  longest_ns_.raise_to(static_cast<std::uint64_t>(took.count()));
 }
 
 void Checkpointer::count_work() noexcept {

@@ -48,9 +48,17 @@ void raise_to(std::atomic<std::uint64_t>& number, std::uint64_t to) noexcept {
 void Persister::throw_if_poisoned() const {
   const int error = poisoned_.load(std::memory_order_acquire);
   if (error == 0) return;
-  throw Error(ErrorCode::outcome_unknown,
-              "making a transaction durable failed; reopen the pool to recover what is",
-              {.path = path_, .found = std::strerror(error)});
+  try {
+    throw failure(std::strerror(error));
+  } catch (const std::bad_alloc&) {
+    std::rethrow_exception(without_memory_);
+  }
+}
+
+Error Persister::failure(const char* found) const {
+  return {ErrorCode::outcome_unknown,
+          "making a transaction durable failed; reopen the pool to recover what is",
+          {.path = path_, .found = found}};
 }
 
 // Flushes the bytes of items (from, upto], adjacent ones together.

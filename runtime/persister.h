@@ -11,10 +11,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+
+#include <sp3/error.h>
 
 #include "base/counter.h"
 #include "base/epoch.h"
@@ -39,6 +42,7 @@ class Persister {
       : memory_(memory),
         epochs_(epochs),
         path_(path),
+        without_memory_(std::make_exception_ptr(failure("no memory to say what failed"))),
         sessions_(std::make_unique<std::atomic<SessionShared*>[]>(sessions)) {}
 
   void add(SessionShared& session) {
@@ -113,10 +117,14 @@ class Persister {
                                                    const log::PendingItem& item,
                                                    std::uint64_t done) const;
   void help_once(base::Tid tid, Actor& actor, bool patient);
+  [[nodiscard]] Error failure(const char* found) const;
 
   emu::Memory& memory_;
   base::EpochDomain& epochs_;
   const std::string& path_;
+  // Of a transaction that others may have seen nobody may hear std::bad_alloc, as if it had not
+  // been.
+  const std::exception_ptr without_memory_;
   std::unique_ptr<std::atomic<SessionShared*>[]> sessions_;
   std::atomic<int> poisoned_{0};  // errno
 };

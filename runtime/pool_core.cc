@@ -388,8 +388,11 @@ std::size_t PoolCore::enter_guest() noexcept {
   }
 }
 
-void PoolCore::leave_guest(std::size_t participant) noexcept {
-  guests_.fetch_and(~(1U << (participant - kFirstGuest)), std::memory_order_acq_rel);
+void PoolCore::leave_guest(const Actor& guest) noexcept {
+  // relaxed, both: for people.
+  guest_lines_.fetch_add(guest.counts.lines, std::memory_order_relaxed);
+  guest_fences_.fetch_add(guest.counts.fences, std::memory_order_relaxed);
+  guests_.fetch_and(~(1U << (guest.participant - kFirstGuest)), std::memory_order_acq_rel);
 }
 
 PoolInfo PoolCore::info() const {
@@ -412,6 +415,8 @@ PoolStatistics PoolCore::statistics() const {
     s.sessions = closed_sessions_;
     for (const SessionCore* session : sessions_) s.sessions += session->statistics();
   }
+  s.sessions.helped_lines += guest_lines_.load(std::memory_order_relaxed);
+  s.sessions.helped_fences += guest_fences_.load(std::memory_order_relaxed);
   s.long_transactions = flusher_->long_transactions();
   s.long_transaction_session = flusher_->long_transaction_session();
   s.checkpoints = checkpointer_->count();

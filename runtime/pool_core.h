@@ -106,7 +106,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   void wait_for_grace();
   // A guest's place among the participants, or 0 if all are taken.
   std::size_t enter_guest() noexcept;
-  void leave_guest(std::size_t participant) noexcept;
+  void leave_guest(const Actor& guest) noexcept;
 
   // The session the library itself writes watermarks with.
   static constexpr base::SessionId kOwnSession = 0;
@@ -198,6 +198,8 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   const std::uint64_t generation_;
   pool::SuperblockImage superblock_;      // in force; the checkpointer's after start()
   std::atomic<std::uint32_t> guests_{0};  // bit i: guest i is in
+  std::atomic<std::uint64_t> guest_lines_{0};
+  std::atomic<std::uint64_t> guest_fences_{0};
 
   mutable emu::Mutex mutex_;
   std::vector<std::unique_ptr<SessionShared>> shared_;  // by id; guarded by mutex_

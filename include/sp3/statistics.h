@@ -20,20 +20,23 @@ struct SessionStatistics {
   std::uint64_t aborts_log_full = 0;      // ... waited for a checkpoint to free log space
   std::uint64_t aborts_pool_full = 0;     // ... waited for a checkpoint to free slabs
   std::uint64_t serial_transactions = 0;  // took the serial gate
-  std::uint64_t log_bytes = 0;            // bytes of sealed records, padding included
+  // bytes of sealed records, padded to lines, and of headers of the log's runs
+  std::uint64_t log_bytes = 0;
   // cache lines (file: 64-byte units) flushed by commits of this session
   std::uint64_t lines = 0;
   // fences (file: writes through to the disk, or fdatasyncs, waited for) by commits of this session
   std::uint64_t fences = 0;
   std::uint64_t helped_lines = 0;   // lines flushed for other sessions
   std::uint64_t helped_fences = 0;  // fences for other sessions
-  std::uint64_t waits = 0;          // times a commit had to wait for a predecessor in step 5
+  std::uint64_t waits = 0;  // times a writing commit had to wait for a predecessor in step 5
 };
 
 struct PoolStatistics {
-  SessionStatistics sessions;  // all sessions added up
-  // Transactions that stayed open longer than Options::long_transaction_ms: they hold back
-  // checkpoints and memory. Counted once each, while they run.
+  // All sessions added up, the library's own and the lines and fences of Ticket::wait (as helped)
+  // among them.
+  SessionStatistics sessions;
+  // Attempts at transactions that stayed open longer than Options::long_transaction_ms: they hold
+  // back checkpoints and memory. Counted once each, while they run.
   std::uint64_t long_transactions = 0;
   std::uint16_t long_transaction_session = 0;  // whose the latest was
   std::uint64_t checkpoints = 0;

@@ -32,7 +32,8 @@ class [[maybe_unused]] SP3_API Ticket {
   // Returns when the transaction, and every transaction it depends on, is durable; flushes for
   // others while it waits. A ticket is waited for once.
   // Errors: ticket_spent (waited for before, moved from, or empty); outcome_unknown (the pool was
-  // poisoned before the transaction was known to be durable); forked.
+  // poisoned before the transaction was known to be durable); forked; std::bad_alloc, after which
+  // it may be waited for again.
   void wait();
 
   // Whether it is known that the transaction is durable: then wait() returns at once. Never blocks.
@@ -46,6 +47,7 @@ class [[maybe_unused]] SP3_API Ticket {
   friend class Session;
   Ticket(const runtime::CommitMark& mark, std::uint64_t generation, std::uint64_t stamp) noexcept
       : mark_(&mark), generation_(generation), stamp_(stamp) {}
+  void wait_once() const;
 
   const runtime::CommitMark* mark_ = nullptr;  // never freed
   std::uint64_t generation_ = 0;               // of the mark: which pool, among those that used it

@@ -114,9 +114,9 @@ class Transaction {
   }
 
   // The object that set_root() bound to `name`; null if there is none. Takes time by the number of
-  // names, and conflicts with a transaction that binds a new one: meant for a handful, by which a
-  // program finds its containers. Errors: wrong_type if the name was bound to another type,
-  // invalid_argument if it is too long or empty.
+  // names, and conflicts with a transaction that binds a new one, or another that was bound after
+  // it: meant for a handful, by which a program finds its containers. Errors: wrong_type if the
+  // name was bound to another type, invalid_argument if it is too long or empty.
   template <Storable T>
   Ptr<T> root(std::string_view name) {
     return Ptr<T>::from_offset(detail::tx_root(core_, name, detail::type_info<T>));
@@ -124,8 +124,8 @@ class Transaction {
 
   // Binds `name` (1 to 47 bytes, no NUL) to the object, as part of the transaction; null unbinds
   // it.
-  // Errors: invalid_argument as root(); as read() of the object; for a new name pool_full, and
-  // unsupported with CommitPolicy::ideal.
+  // Errors: invalid_argument as root(); as read() of the object; for a new name pool_full; for a new
+  // name or null unsupported with CommitPolicy::ideal.
   template <Storable T>
   void set_root(std::string_view name, Ptr<T> object) {
     detail::tx_set_root(core_, name, object.offset(), detail::type_info<T>);

@@ -1,5 +1,8 @@
 #include "emu/executor.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -44,22 +47,30 @@ TEST_CASE("parallel_for rethrows what a body throws") {
   }
 }
 
-// Its locks may have been held when the process forked, and its workers are not there.
-TEST_CASE("in a child of a process that has used one an executor runs by itself") {
+// Locks of oneTBB may have been held when the process forked, and its workers are not there.
+TEST_CASE("in a child of a process that has used one an executor does all") {
   std::atomic<bool> stop{false};
+  const std::vector<std::uint32_t> items(64, 7);
+  const auto feed = [&](Executor& executor) {
+    std::atomic<std::size_t> calls{0};
+    executor.parallel_feed(items.data(), items.size(),
+                           [&](std::uint32_t, const auto&) { ++calls; });
+    return calls.load();
+  };
   std::thread busy([&] {
     Executor executor(2);
-    while (!stop) executor.parallel_for(64, [](std::size_t) {});
+    while (!stop) feed(executor);
   });
-  Executor(2).parallel_for(2, [](std::size_t) {});
+  Executor first(2);
+  feed(first);
   int failed = 0;
   for (int child = 0; child < 100; ++child) {
     const int code = sp3::test::in_child(
-        [] {
+        [&] {
           Executor executor(4);
-          std::size_t calls = 0;
+          std::atomic<std::size_t> calls{0};
           executor.parallel_for(1000, [&](std::size_t) { ++calls; });
-          return executor.threads() == 1 && calls == 1000 ? 0 : 1;
+          return calls == 1000 && feed(executor) == items.size() ? 0 : 1;
         },
         10);
     if (code != 0) ++failed;
@@ -67,6 +78,20 @@ TEST_CASE("in a child of a process that has used one an executor runs by itself"
   stop = true;
   busy.join();
   CHECK(failed == 0);
+}
+
+// As where a container may have few processes.
+TEST_CASE("where no thread can be started parallel_for is done by the caller") {
+  CHECK(sp3::test::in_child([] {
+          // Not for root, to whom the limit does not apply.
+          if (::geteuid() == 0 && ::setuid(65534) != 0) return 0;
+          const rlimit none{0, 0};
+          if (::setrlimit(RLIMIT_NPROC, &none) != 0) return 1;
+          Executor executor(4);
+          std::atomic<std::size_t> calls{0};
+          executor.parallel_for(1000, [&](std::size_t) { ++calls; });
+          return calls == 1000 ? 0 : 2;
+        }) == 0);
 }
 
 TEST_CASE("parallel_feed visits every item of a graph after its predecessors") {

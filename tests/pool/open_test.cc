@@ -1,4 +1,6 @@
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -188,6 +190,16 @@ TEST_CASE("readers share a pool and exclude a writer") {
   two.reset();
   CHECK(code_at(temp.path()) == "pool_in_use");
   CHECK(one->info().clean);
+}
+
+TEST_CASE("a writer waits for a reader that is soon done") {
+  const TempPath temp("soon");
+  make_small(temp);
+  auto reader = open_small(temp, Access::read_only);
+  std::thread waits([&] { CHECK(code_at(temp.path()) == "no error"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  reader.reset();
+  waits.join();
 }
 
 TEST_CASE("a child that destroys its inherited pool leaves the parent's lock") {

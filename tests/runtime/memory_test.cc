@@ -2,15 +2,18 @@
 // it replaces the allocation functions of the whole program.
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include <sp3/containers/bp_tree.h>
 
+#include "emu/memory.h"
 #include "index/slab_table.h"
 #include "pool/pool_file.h"
 #include "tests/runtime/one_pool.h"
@@ -234,6 +237,30 @@ TEST_CASE("without memory to keep free slots and versions nothing ends the proce
       p.session.run([](Transaction& tx) { static_cast<void>(tx.make<Thing>()); });
     }
   }
+}
+
+// As std::bad_alloc it would say that nothing has happened.
+TEST_CASE("without memory it is told all the same that the outcome is unknown") {
+  OnePool p(roomy_options(), std::uint64_t{16} << 20);
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(); });
+  p.session.run([&](Transaction& tx) { tx.write(cell).value = 1; });
+  std::string told = "nothing";
+  try {
+    p.session.run([&](Transaction& tx) {
+      tx.write(cell).value = 2;
+      emu::inject_io_error(EIO, 1);
+      no_memory = true;
+    });
+  } catch (const Error& error) {
+    no_memory = false;
+    told = to_string(error.code());
+  } catch (const std::bad_alloc&) {
+    no_memory = false;
+    told = "std::bad_alloc";
+  }
+  no_memory = false;
+  emu::inject_io_error(0, 0);
+  CHECK(told == "outcome_unknown");
 }
 
 TEST_CASE("without memory a session and a pool are closed all the same") {
