@@ -12,9 +12,9 @@
 //      where the gap ends: no byte belongs to two records.
 //   5. judge: what lies beyond each end is searched for witnesses.
 //
-// Steps 2 to 4 are repeated until nothing is taken out; what stayed as it was is not walked again. All
-// reading, and each round, draws on one allowance (log/read_allowance.h). When it is spent, what
-// has been found is all there is, and that is damage.
+// Steps 2 to 4 are repeated until nothing is taken out; what stayed as it was is not walked again.
+// All reading, and each round, draws on one allowance (log/read_allowance.h). When it is spent,
+// what has been found is all there is, and that is damage.
 #include "log/log_scanner.h"
 
 #include <algorithm>

@@ -124,8 +124,8 @@ class Transaction {
 
   // Binds `name` (1 to 47 bytes, no NUL) to the object, as part of the transaction; null unbinds
   // it.
-  // Errors: invalid_argument as root(); as read() of the object; for a new name pool_full; for a new
-  // name or null unsupported with CommitPolicy::ideal.
+  // Errors: invalid_argument as root(); as read() of the object; for a new name pool_full; for a
+  // new name or null unsupported with CommitPolicy::ideal.
   template <Storable T>
   void set_root(std::string_view name, Ptr<T> object) {
     detail::tx_set_root(core_, name, object.offset(), detail::type_info<T>);
