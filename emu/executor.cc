@@ -27,8 +27,8 @@ namespace tbb = oneapi::tbb;
 namespace {
 
 // Neither oneTBB's workers nor its locks, which may have been held, survive a fork: in a child of a
-// process that has used it graph walks are done by the caller's thread.
-bool may_use_tbb() noexcept {
+// process that has had an executor of several threads everything is done by the caller's.
+bool may_have_several() noexcept {
   static std::atomic<pid_t> user{0};
   const pid_t self = ::getpid();
   pid_t found = 0;
@@ -58,7 +58,7 @@ struct Executor::Impl {
 
 Executor::Executor(std::uint32_t threads) : impl_(new Impl) {
   impl_->cores = std::max(1U, std::thread::hardware_concurrency());
-  impl_->threads = threads == 0 ? impl_->cores : threads;
+  if (threads != 1 && may_have_several()) impl_->threads = threads == 0 ? impl_->cores : threads;
 }
 Executor::~Executor() { delete impl_; }
 
@@ -97,7 +97,7 @@ void Executor::parallel_feed(
     const std::uint32_t* initial, std::size_t count,
     const std::function<void(std::uint32_t item, const std::function<void(std::uint32_t)>& ready)>&
         body) {
-  if (impl_->threads == 1 || !may_use_tbb()) {
+  if (impl_->threads == 1) {
     std::deque<std::uint32_t> left(initial, initial + count);
     const std::function<void(std::uint32_t)> ready = [&left](std::uint32_t item) {
       left.push_back(item);

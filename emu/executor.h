@@ -10,7 +10,8 @@ namespace sp3::emu {
 
 class Executor {
  public:
-  // threads 0: as many as there are cores. Errors: std::bad_alloc.
+  // threads 0: as many as there are cores. In a child of a process that has had one of several
+  // threads: one, whatever is asked for. Errors: std::bad_alloc.
   explicit Executor(std::uint32_t threads);
   ~Executor();
   Executor(const Executor&) = delete;
@@ -26,8 +27,7 @@ class Executor {
   void parallel_for(std::size_t count, const std::function<void(std::size_t)>& body);
 
   // A graph walk: calls body(item, ready) for the initial items; each call may pass further items
-  // to ready(item), which run in parallel too. Returns when no item is left. By one thread in a
-  // child of a process that has done one by several.
+  // to ready(item), which run in parallel too. Returns when no item is left.
   void parallel_feed(
       const std::uint32_t* initial, std::size_t count,
       const std::function<void(std::uint32_t item,

@@ -48,7 +48,7 @@ TEST_CASE("parallel_for rethrows what a body throws") {
 }
 
 // Locks of oneTBB may have been held when the process forked, and its workers are not there.
-TEST_CASE("in a child of a process that has used one an executor does all") {
+TEST_CASE("in a child of a process that has used one an executor runs by itself") {
   std::atomic<bool> stop{false};
   const std::vector<std::uint32_t> items(64, 7);
   const auto feed = [&](Executor& executor) {
@@ -70,7 +70,8 @@ TEST_CASE("in a child of a process that has used one an executor does all") {
           Executor executor(4);
           std::atomic<std::size_t> calls{0};
           executor.parallel_for(1000, [&](std::size_t) { ++calls; });
-          return calls == 1000 && feed(executor) == items.size() ? 0 : 1;
+          const bool all = calls == 1000 && feed(executor) == items.size();
+          return executor.threads() == 1 && all ? 0 : 1;
         },
         10);
     if (code != 0) ++failed;
@@ -80,6 +81,7 @@ TEST_CASE("in a child of a process that has used one an executor does all") {
   CHECK(failed == 0);
 }
 
+#ifndef __SANITIZE_THREAD__  // which starts none in a child
 // As where a container may have few processes.
 TEST_CASE("where no thread can be started parallel_for is done by the caller") {
   CHECK(sp3::test::in_child([] {
@@ -93,6 +95,7 @@ TEST_CASE("where no thread can be started parallel_for is done by the caller") {
           return calls == 1000 ? 0 : 2;
         }) == 0);
 }
+#endif
 
 TEST_CASE("parallel_feed visits every item of a graph after its predecessors") {
   // Node n precedes 2n and 2n + 1; a grid edge from n - 1 makes most nodes wait for two.
