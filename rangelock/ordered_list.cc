@@ -14,8 +14,8 @@ namespace {
 // How often, one time in 2^bits, an acquisition plants what the next ones will find.
 constexpr unsigned kPlant = 2;    // a signpost, where it misses one
 constexpr unsigned kReplace = 3;  // instead, if the table's entry is taken: what is there goes
-constexpr unsigned kTower = 4;    // a tower, maybe, between a signpost and a range,
-constexpr unsigned kTowerBehindRange = 6;  // or between two ranges
+constexpr unsigned kTower = 4;    // a tower, maybe, between a signpost and a range
+constexpr unsigned kTowerBetweenRanges = 6;
 // A miss counts as so many hits.
 constexpr std::uint32_t kMiss = 9;
 constexpr std::uint32_t kMostMisses = 64;
@@ -371,7 +371,7 @@ template <RangeMode mode>
     return nullptr;
   }
   if (!is_signpost(*gap.succ) &&
-      owner.draws_one_in_2_to(is_signpost(*gap.pred) ? kTower : kTowerBehindRange)) [[unlikely]] {
+      owner.draws_one_in_2_to(is_signpost(*gap.pred) ? kTower : kTowerBetweenRanges)) [[unlikely]] {
     why = Nearby::crowded;
     return nullptr;
   }

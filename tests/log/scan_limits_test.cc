@@ -9,17 +9,50 @@ namespace {
 constexpr std::uint64_t kPoolSize = std::uint64_t{2} << 20;
 constexpr std::uint64_t kLogSize = std::uint64_t{1} << 20;  // 256 segments
 
+// A header of the session's at the segment.
+void put_run(SyntheticPool& pool, SessionId session, std::uint32_t segment, std::uint32_t segments,
+             Lsn first_lsn) {
+  log::SegmentHeader header;
+  header.generation = pool.superblock.fixed.generation;
+  header.first_lsn = first_lsn;
+  header.checkpoint_number = pool.superblock.fixed.checkpoint_number;
+  header.segments = segments;
+  header.session = session;
+  pool.put_header(header, segment);
+}
+
 // By session 1: a header at each segment from `first` on that claims all segments behind it.
 void claim_all(SyntheticPool& pool, std::uint32_t first, Lsn first_lsn, Lsn step) {
   for (std::uint32_t segment = first; segment < pool.layout.segments; ++segment) {
-    log::SegmentHeader header;
-    header.generation = pool.superblock.fixed.generation;
-    header.first_lsn = first_lsn + step * (segment - first);
-    header.checkpoint_number = pool.superblock.fixed.checkpoint_number;
-    header.segments = pool.layout.segments - segment;
-    header.session = 1;
-    pool.put_header(header, segment);
+    put_run(pool, 1, segment, pool.layout.segments - segment, first_lsn + step * (segment - first));
   }
+}
+
+// An intact record of the session's at the place. It writes one image, of whatever lies there up to
+// its dependencies, which are there already.
+void put_record(SyntheticPool& pool, SessionId session, std::uint64_t at, std::uint64_t end,
+                log::RecordHeader header) {
+  header.length = static_cast<std::uint32_t>(end - at);
+  header.writes = 1;
+  log::WriteHeader write;
+  write.slot = pool.layout.slabs_offset;
+  write.bytes =
+      static_cast<std::uint32_t>(header.length - sizeof header - sizeof write -
+                                 std::size_t{header.dependencies} * sizeof(log::Dependency));
+  write.kind = static_cast<std::uint16_t>(log::WriteKind::image);
+  std::byte* const record = pool.bytes.data() + at;
+  std::memcpy(record, &header, sizeof header);
+  std::memcpy(record + sizeof header, &write, sizeof write);
+  header.crc = log::checksum_record(record, header.length, pool.seed(session));
+  std::memcpy(record, &header, sizeof header);
+}
+
+log::RecordHeader header_of(Lsn lsn, Stamp stamp) {
+  log::RecordHeader header;
+  header.lsn = lsn;
+  header.stamp = stamp;
+  header.kind = static_cast<std::uint16_t>(log::RecordKind::transaction);
+  return header;
 }
 
 // Behind each of these headers an intact record of all that follows, headers and records included.
@@ -27,21 +60,7 @@ void fill_all(SyntheticPool& pool, std::uint32_t first, Lsn first_lsn, Lsn step)
   const std::uint64_t end = pool.layout.log_offset + pool.layout.log_bytes;
   for (std::uint32_t segment = pool.layout.segments; segment-- > first;) {
     const std::uint64_t at = pool.layout.segment_offset(segment) + sizeof(log::SegmentHeader);
-    log::RecordHeader header;
-    header.length = static_cast<std::uint32_t>(end - at);
-    header.lsn = first_lsn + step * (segment - first);
-    header.stamp = 100 + segment;
-    header.writes = 1;
-    header.kind = static_cast<std::uint16_t>(log::RecordKind::transaction);
-    log::WriteHeader write;
-    write.slot = pool.layout.slabs_offset;
-    write.bytes = static_cast<std::uint32_t>(header.length - sizeof header - sizeof write);
-    write.kind = static_cast<std::uint16_t>(log::WriteKind::image);
-    std::byte* const record = pool.bytes.data() + at;
-    std::memcpy(record, &header, sizeof header);
-    std::memcpy(record + sizeof header, &write, sizeof write);
-    header.crc = log::checksum_record(record, header.length, pool.seed(1));
-    std::memcpy(record, &header, sizeof header);
+    put_record(pool, 1, at, end, header_of(first_lsn + step * (segment - first), 100 + segment));
   }
 }
 
@@ -68,22 +87,16 @@ TEST_CASE("what is kept of a log of which every segment claims all that follow i
   SyntheticPool pool(kPoolSize, kLogSize);
   Lsn lsn = 1;
   const std::uint64_t log_end = pool.layout.log_offset + pool.layout.log_bytes;
-  const auto header_for = [&](std::uint32_t segment, Lsn first_lsn) {
-    log::SegmentHeader header;
-    header.generation = pool.superblock.fixed.generation;
-    header.first_lsn = first_lsn;
-    header.checkpoint_number = pool.superblock.fixed.checkpoint_number;
-    header.segments = pool.layout.segments - segment;
-    header.session = 1;
-    pool.put_header(header, segment);
-  };
-  header_for(0, 1);
+  put_run(pool, 1, 0, pool.layout.segments, 1);
   std::uint64_t at = pool.layout.log_offset + sizeof(log::SegmentHeader);
   std::uint64_t records = 0;
   for (std::uint32_t segment = 1; at < log_end; ++records) {
     const std::uint64_t boundary = pool.layout.log_offset + segment * pool.layout.segment_size;
     const bool covers = boundary < log_end && at + 64 == boundary;
-    if (covers) header_for(segment++, lsn + 1);
+    if (covers) {
+      put_run(pool, 1, segment, pool.layout.segments - segment, lsn + 1);
+      ++segment;
+    }
     log::RecordHeader header;
     header.length = covers ? 128 : sizeof header + sizeof(log::Dependency);
     header.lsn = lsn++;
@@ -155,38 +168,16 @@ TEST_CASE("runs that were begun and left empty are searched once, however they o
 TEST_CASE("no byte belongs to two records") {
   SyntheticPool pool;
   const auto head = [&](SessionId session, std::uint32_t segment, Lsn lsn) {
-    log::SegmentHeader header;
-    header.generation = pool.superblock.fixed.generation;
-    header.first_lsn = lsn - 1;  // is not there
-    header.checkpoint_number = pool.superblock.fixed.checkpoint_number;
-    header.segments = 8;
-    header.session = session;
-    pool.put_header(header, segment);
+    put_run(pool, session, segment, 8, lsn - 1);  // whose first record is not there
     pool.superblock.heads[session] = lsn;
-  };
-  const auto record = [&](SessionId session, std::uint64_t at, std::uint32_t length, Lsn lsn) {
-    log::RecordHeader header;
-    header.length = length;
-    header.lsn = lsn;
-    header.stamp = lsn * 10;
-    header.writes = 1;
-    header.kind = static_cast<std::uint16_t>(log::RecordKind::transaction);
-    log::WriteHeader write;
-    write.slot = pool.layout.slabs_offset;
-    write.bytes = static_cast<std::uint32_t>(length - sizeof header - sizeof write);
-    write.kind = static_cast<std::uint16_t>(log::WriteKind::image);
-    std::byte* const begin = pool.bytes.data() + at;
-    std::memcpy(begin, &header, sizeof header);
-    std::memcpy(begin + sizeof header, &write, sizeof write);
-    header.crc = log::checksum_record(begin, length, pool.seed(session));
-    std::memcpy(begin, &header, sizeof header);
   };
   head(1, 0, 10);
   head(2, 1, 20);
   const std::uint64_t outer = pool.layout.segment_offset(3);
   const bool inside = GENERATE(true, false);  // or in the gap, where nobody else's record is
-  record(2, inside ? outer + 64 : outer - 128, 128, 20);
-  record(1, outer, 256, 10);
+  const std::uint64_t inner = inside ? outer + 64 : outer - 128;
+  put_record(pool, 2, inner, inner + 128, header_of(20, 200));
+  put_record(pool, 1, outer, outer + 256, header_of(10, 100));
   const auto scan = pool.scan();
   std::uint64_t records = 0;
   for (const log::LogPrefix& prefix : scan.sessions) records += prefix.records.size();
@@ -201,40 +192,21 @@ TEST_CASE("of watermarks behind the ends no more is kept than of records") {
   const std::uint64_t first = pool.layout.segment_offset(8);
   const std::uint64_t shared = first + std::uint64_t{64} * sessions;
   const log::Dependency mark{.stamp = 1, .session = 1};
-  const auto put = [&](std::uint64_t at, const auto& what) {
-    std::memcpy(pool.bytes.data() + at, &what, sizeof what);
-  };
-  for (std::uint64_t i = 0; i < kMarks; ++i) put(shared + i * sizeof mark, mark);
+  const std::uint64_t end = shared + kMarks * sizeof mark;
+  for (std::uint64_t at = shared; at < end; at += sizeof mark) {
+    std::memcpy(pool.bytes.data() + at, &mark, sizeof mark);
+  }
+  log::RecordHeader header = header_of(100, 100);
+  header.dependencies = kMarks;
+  header.kind = static_cast<std::uint16_t>(log::RecordKind::watermark);
   for (SessionId session = sessions; session-- > 0;) {
-    log::SegmentHeader run;
-    run.generation = pool.superblock.fixed.generation;
-    run.first_lsn = 1;
-    run.checkpoint_number = pool.superblock.fixed.checkpoint_number;
-    run.segments = pool.layout.segments - session;
-    run.session = session;
-    pool.put_header(run, session);
-    const std::uint64_t at = first + std::uint64_t{64} * session;
-    log::RecordHeader header;
-    header.length = static_cast<std::uint32_t>(shared + kMarks * sizeof mark - at);
-    header.lsn = 100;
-    header.stamp = 100;
-    header.writes = 1;
-    header.dependencies = kMarks;
-    header.kind = static_cast<std::uint16_t>(log::RecordKind::watermark);
-    log::WriteHeader write;
-    write.slot = 0;
-    write.bytes = static_cast<std::uint32_t>(shared - at - sizeof header - sizeof write);
-    write.kind = static_cast<std::uint16_t>(log::WriteKind::image);
-    put(at, header);
-    put(at + sizeof header, write);
-    header.crc = log::checksum_record(pool.bytes.data() + at, header.length, pool.seed(session));
-    put(at, header);
+    put_run(pool, session, session, pool.layout.segments - session, 1);
+    put_record(pool, session, first + std::uint64_t{64} * session, end, header);
   }
   log::ReadAllowance allowance(most_bytes(pool), 2 * kMarks);
   log::Beyond beyond;
   for (SessionId session = 0; session < sessions; ++session) {
-    log::look_beyond(pool.source(), session, {first, std::uint64_t{64} * sessions + 16 * kMarks}, 1,
-                     allowance, beyond);
+    log::look_beyond(pool.source(), session, {first, end - first}, 1, allowance, beyond);
   }
   CHECK(beyond.watermarks.size() > kMarks);
   CHECK(beyond.watermarks.size() <= 4 * kMarks);

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "rangelock/hook.h"
-#include "rangelock/ordered_list.h"
+#include "tests/rangelock/bare_list.h"
 #include "tests/rangelock/support.h"
 
 using namespace sp3;
@@ -47,31 +47,6 @@ void check_no_growth(std::uint64_t pairs) {
   CHECK(grew <= kRounds / 2);
   CHECK(domain.statistics().owners == 0);
 }
-
-// A list by itself.
-struct BareList {
-  ~BareList() { list.clear(owner.core().pool); }
-  rangelock::Node* link(const Range& range) {
-    rangelock::Blocker blocker;
-    rangelock::Node* const node =
-        list.link_disjoint(owner.core(), range, rangelock::NodeState::held, blocker);
-    if (node != nullptr) list.build_tower(owner.core(), node);
-    return node;
-  }
-  rangelock::Node* link_shared(const Range& range) {
-    rangelock::Node* const node = list.link_any(owner.core(), range);
-    list.build_tower(owner.core(), node);
-    return node;
-  }
-  // Whether nothing is linked behind the node, marked or not.
-  static bool is_last(const rangelock::Node* node) {
-    return rangelock::node_of(node->next(0).load())->begin() == kRangeMax;
-  }
-
-  rangelock::Domain domain{2};
-  const rangelock::Guest owner{domain};
-  rangelock::OrderedList list{12};
-};
 
 }  // namespace
 

@@ -4,8 +4,8 @@
 #include <semaphore>
 
 #include "rangelock/domain.h"
-#include "rangelock/ordered_list.h"
 #include "rangelock/signposts.h"
+#include "tests/rangelock/bare_list.h"
 #include "tests/rangelock/stop.h"
 #include "tests/rangelock/support.h"
 
@@ -441,44 +441,31 @@ TEST_CASE("a range that is held is not taken for the signpost that its node was"
 // Each is linked right behind the signpost, and none of those before it is passed.
 TEST_CASE("of any number of ranges behind one signpost some have towers") {
   constexpr std::uint64_t kFar = std::uint64_t{1} << 30;
-  rangelock::Domain domain(2);
-  {
-    const rangelock::Guest owner(domain);
-    static rangelock::OrderedList list(12);
-    static rangelock::OwnerCore* core;
-    core = &owner.core();
-    static const auto link = [](const Range& range) {
-      rangelock::Blocker blocker;
-      rangelock::Node* const node =
-          list.link_disjoint(*core, range, rangelock::NodeState::held, blocker);
-      REQUIRE(node != nullptr);
-      list.build_tower(*core, node);
-      return node;
-    };
-    const rangelock::Pin pin(owner.core(), rangelock::Pin::Keeps::of_then);
-    // Two want one link, far from each other: from now on there are signposts.
-    rangelock::install_hook([](Hook at) {
-      if (at != Hook::before_link) return;
-      rangelock::install_hook(nullptr);
-      rangelock::OrderedList::mark(link({1000 * kFar, 1001 * kFar}));
-    });
-    rangelock::OrderedList::mark(link({0, kFar}));
-    static int planted;
-    planted = 0;
-    rangelock::install_hook([](Hook at) { planted += at == Hook::signpost_linked ? 1 : 0; });
-    while (planted == 0) rangelock::OrderedList::mark(link({0, 1}));
-    constexpr std::uint64_t kRanges = 20'000;
-    for (std::uint64_t i = kRanges; i-- > 0;) link({2 * i, 2 * i + 1});
+  BareList bare;
+  static BareList* list;
+  list = &bare;
+  const rangelock::Pin pin(bare.owner.core(), rangelock::Pin::Keeps::of_then);
+  // Two want one link, far from each other: from now on there are signposts.
+  rangelock::install_hook([](Hook at) {
+    if (at != Hook::before_link) return;
     rangelock::install_hook(nullptr);
-    CHECK(planted < 10);
-    std::uint64_t ranges = 0;
-    std::uint64_t tall = 0;
-    list.for_each([&](const rangelock::Node& node) {
-      ++ranges;
-      tall += node.height > 1 ? 1 : 0;
-    });
-    CHECK(ranges == kRanges);
-    CHECK(tall > kRanges / 200);
-    list.clear(owner.core().pool);
-  }
+    rangelock::OrderedList::mark(list->link({1000 * kFar, 1001 * kFar}));
+  });
+  rangelock::OrderedList::mark(bare.link({0, kFar}));
+  static int planted;
+  planted = 0;
+  rangelock::install_hook([](Hook at) { planted += at == Hook::signpost_linked ? 1 : 0; });
+  while (planted == 0) rangelock::OrderedList::mark(bare.link({0, 1}));
+  constexpr std::uint64_t kRanges = 20'000;
+  for (std::uint64_t i = kRanges; i-- > 0;) REQUIRE(bare.link({2 * i, 2 * i + 1}) != nullptr);
+  rangelock::install_hook(nullptr);
+  CHECK(planted < 10);
+  std::uint64_t ranges = 0;
+  std::uint64_t tall = 0;
+  bare.list.for_each([&](const rangelock::Node& node) {
+    ++ranges;
+    tall += node.height > 1 ? 1 : 0;
+  });
+  CHECK(ranges == kRanges);
+  CHECK(tall > kRanges / 200);
 }
