@@ -75,7 +75,8 @@ void SlabTable::mend(std::uint32_t number) {
   emu::FlushCounts counts;
   for (const int copy : {0, 1}) {
     if (directory_.is_damaged(memory_, copy, number)) {
-      directory_.mend(memory_, copy, number, counts);
+      directory_.mend_bitmap(memory_, copy, number, counts);
+      directory_.mend_record(memory_, copy, number, counts);
     }
   }
   if (base::mutant(base::Mutant::no_fence_mended_metadata)) return;

@@ -258,20 +258,19 @@ bool SlabDirectory::is_damaged(const emu::Memory& memory, int copy, std::uint32_
   return record.type != 0 && find_bitmap_damage(slab, copy, read_bitmap(memory, slab, copy));
 }
 
-void SlabDirectory::mend(emu::Memory& memory, int copy, std::uint32_t slab,
-                         emu::FlushCounts& counts) const {
+void SlabDirectory::mend_bitmap(emu::Memory& memory, int copy, std::uint32_t slab,
+                                emu::FlushCounts& counts) const {
   const SlabRecord& record = records_[slab];
-  const bool flushes = !base::mutant(base::Mutant::no_flush_mended_metadata);
-  if (record.live != 0) {
-    const Bitmap bitmap = load_either_bitmap(memory, slab, copy);
-    const SlabShape shape = slab_shape(layout_.slab_size, record.slot_size);
-    const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(copy);
-    if (std::memcmp(memory.view() + at, bitmap.data(), shape.bitmap_bytes) != 0) {
-      memory.store(at, bitmap.data(), shape.bitmap_bytes);
-    }
-    if (flushes) memory.flush_found(at, shape.bitmap_bytes, counts);
+  if (record.live == 0) return;
+  const Bitmap bitmap = load_either_bitmap(memory, slab, copy);
+  const SlabShape shape = slab_shape(layout_.slab_size, record.slot_size);
+  const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(copy);
+  if (std::memcmp(memory.view() + at, bitmap.data(), shape.bitmap_bytes) != 0) {
+    memory.store(at, bitmap.data(), shape.bitmap_bytes);
   }
-  mend_record(memory, copy, slab, counts);
+  if (!base::mutant(base::Mutant::no_flush_mended_metadata)) {
+    memory.flush_found(at, shape.bitmap_bytes, counts);
+  }
 }
 
 void SlabDirectory::mend_record(emu::Memory& memory, int copy, std::uint32_t slab,

@@ -1,6 +1,6 @@
 // SlabDirectory: what each slab holds, and which of its slots, as last made durable.
 //
-// Thread safety: const members by any thread, but store() and mend() by one thread at a time.
+// Thread safety: const members by any thread, but store() and what mends by one thread at a time.
 // Invariant: copy X of the directory and of every bitmap agree with superblock X (pool/format.h).
 #pragma once
 
@@ -73,13 +73,13 @@ class SlabDirectory {
   // Whether copy `copy` of the slab's record or bitmap is not what this directory has.
   [[nodiscard]] bool is_damaged(const emu::Memory& memory, int copy, std::uint32_t slab) const;
 
-  // Where it is damaged, stores what load_either and load_either_bitmap take for it. Flushes record
-  // and bitmap in any case: a process that was killed as it mended them may have left them in
-  // caches. Does not fence. REQUIRES: as load_either_bitmap. Errors: damaged_metadata (nothing was
-  // stored).
-  void mend(emu::Memory& memory, int copy, std::uint32_t slab, emu::FlushCounts& counts) const;
+  // Where the bitmap is damaged, stores what load_either_bitmap takes for it. Flushes it in any
+  // case: a process that was killed as it mended it may have left it in caches. Does not fence.
+  // REQUIRES: as load_either_bitmap. Errors: damaged_metadata (nothing was stored).
+  void mend_bitmap(emu::Memory& memory, int copy, std::uint32_t slab,
+                   emu::FlushCounts& counts) const;
 
-  // The same for the record alone.
+  // The same for the record, with what load_either takes for it.
   void mend_record(emu::Memory& memory, int copy, std::uint32_t slab,
                    emu::FlushCounts& counts) const;
 

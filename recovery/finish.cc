@@ -95,25 +95,30 @@ void settle(pool::PoolFile& file, bool opens) {
 
 // (P13) What was read is in these copies too, and not only in the other, before that is touched:
 // where one copy of a record or bitmap is damaged, power could fail in the middle of rewriting the
-// only good one.
+// only good one. Bitmaps first: as long as what is in caches may not be all on media, the records
+// tell the next one to open the pool that there is something to mend.
 void mend(pool::PoolFile& file, const pool::SlabDirectory& directory, const Rewrite& what) {
   if (what.mend == Mend::nothing || mutant(Mutant::recovery_does_not_mend)) return;
   emu::FlushCounts counts;
-  for (const int copy : {0, 1}) {
-    if (what.mend == Mend::current && copy != file.current_copy()) continue;
-    for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
-      if (mutant(Mutant::recovery_trusts_mended_metadata) &&
-          !directory.is_damaged(file.memory(), copy, slab)) {
-        continue;
-      }
-      if (what.unreadable[slab]) {
-        directory.mend_record(file.memory(), copy, slab, counts);
-      } else {
-        directory.mend(file.memory(), copy, slab, counts);
+  const auto for_each = [&](auto&& mend_one) {
+    for (const int copy : {0, 1}) {
+      if (what.mend == Mend::current && copy != file.current_copy()) continue;
+      for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
+        if (mutant(Mutant::recovery_trusts_mended_metadata) &&
+            !directory.is_damaged(file.memory(), copy, slab)) {
+          continue;
+        }
+        mend_one(copy, slab);
       }
     }
-  }
-  if (!mutant(Mutant::no_fence_mended_metadata)) fence(file, counts);
+    if (!mutant(Mutant::no_fence_mended_metadata)) fence(file, counts);
+  };
+  for_each([&](int copy, std::uint32_t slab) {
+    if (!what.unreadable[slab]) directory.mend_bitmap(file.memory(), copy, slab, counts);
+  });
+  for_each([&](int copy, std::uint32_t slab) {
+    directory.mend_record(file.memory(), copy, slab, counts);
+  });
 }
 
 // (P8) to (P13) of docs/RECOVERY.md. `directory` is that of the current copy.
