@@ -86,7 +86,7 @@ class ComputationTest(report_rows.ReadingTest):
             ({"flush": "clflush"}, ", flush clwb", ", flush clflush"),
             ({"commit": "def"}, ", commit abc<1>", ", commit def"),
             ({"machine": machine}, ", kernel 6", ", kernel 7"),
-            ({"entries": 20000}, ", 1,000 entries", ", 20,000 entries"),
+            ({"entries": 20000}, ", 100,000 entries", ", 20,000 entries"),
             ({"insert_ratio": 0.125}, ", 50 % inserts", ", 12.5 % inserts"),
             ({"pool_size": 2**30}, ", pool of ?", ", pool of 1024 MiB"),
             ({"file_system": "ext4 on /dev/vda1"}, ", on ?", ", on ext4 on /dev/vda1"),
@@ -209,6 +209,26 @@ class ComputationTest(report_rows.ReadingTest):
         self.assertEqual([(details, len(alike)) for details, alike, _ in found],
                          [(["kernel 6"], 2), (["kernel 7"], 1)])  # fmt: skip
         self.assertIn("grid on W1 ×1 (2 rows)", found[0][2][0])
+
+    def test_of_machines_of_one_name_the_flags_that_differ_are_told(self):
+        import groups
+
+        machines = [{"cpu": cpu, "flags": ["clflush", *flags]} for cpu, flags in
+                    (("A", ["clwb"]), ("A", []), ("B", ["avx512f"]))]  # fmt: skip
+        titles = self.titles([each for machine in machines for each in some_rows(machine=machine)])
+        base = "native, +500 ns for each fence, cpu "
+        self.assertEqual(set(titles), {base + "A, with clwb", base + "A, without clwb", base + "B"})
+        found = groups.locks([lock_row("grid", "W1", 1, machine=machine) for machine in machines])
+        self.assertEqual([details for details, _, _ in found],
+                         [["cpu A", "with clwb"], ["cpu A", "without clwb"], ["cpu B"]])  # fmt: skip
+
+    def test_numbers_are_written_out(self):
+        from digits import number
+
+        for value, digits, text in ((918191.4, 3, "918191"), (11204.6, 4, "11205"), (999.7, 3, "1000"),
+                                    (9999.7, 4, "10000"), (1.375, 3, "1.38"), (128, 2, "128"),
+                                    (0.25, 3, "0.25"), (0, 3, "0"), (2**21, 6, "2097152")):  # fmt: skip
+            self.assertEqual(number(value, digits), text)
 
     def test_what_nothing_can_be_drawn_of_is_named(self):
         most = 10**400
@@ -461,13 +481,15 @@ class PageTest(unittest.TestCase):
         del counted["pairs_per_s"], counted["ns_per_pair"]
         timed = lock_row("grid", "uncontended", 1, held=256, ns_per_pair=31.4)
         self.report([timed, counted, timed | {"max_height": 4, "ns_per_pair": 28.9}])
-        self.assertIn("grid 256 12 31.4 156.4 –", self.shown())
-        self.assertIn("grid 256 4 28.9 – –", self.shown())
+        self.assertIn("grid 256 65536 12 31.4 156.4 –", self.shown())
+        self.assertIn("grid 256 65536 4 28.9 – –", self.shown())
+        self.report([timed, counted | {"slots": 1024}])
+        self.assertIn("grid 256 65536 12 31.4 – – grid 256 1024 12 – 156.4 –", self.shown())
 
     def test_what_probes_counted_is_shown_and_why_not(self):
         self.report([row("sp3", "sps", 1, 10.0, instructions_per_tx=2441.0, page_faults_per_tx=0.25,
                          probes={"perf": "available", "pcm": "unavailable: no MSR access"})])
-        for words in ("instructions page faults", "2.44e+03 0.25", "pcm unavailable: no MSR access."):
+        for words in ("instructions page faults", "2441 0.25", "pcm unavailable: no MSR access."):
             self.assertIn(words, self.shown())
         self.report([row("sp3", "sps", 1, 10.0)])
         self.assertNotIn("Counted by the machine", self.shown())
@@ -511,6 +533,17 @@ class PageTest(unittest.TestCase):
         self.report([lock_row("grid", "W1", 1)])
         names = sorted(path.name for path in (self.folder / "out").glob("*.png"))
         self.assertEqual(names, ["mine.png", "range-locks-w1-w2.png"])
+
+    def test_a_page_that_is_no_reports_is_left_as_it_is(self):
+        (self.folder / "out").mkdir()
+        index, picture = self.folder / "out" / "index.html", self.folder / "out" / "album.png"
+        foreign = '<html><figure id="album"><img src="album.png"></figure></html>'
+        index.write_text(foreign)
+        picture.write_bytes(b"a picture")
+        said = self.report([lock_row("grid", "W1", 1)], code=2).stderr
+        self.assertRegex(said, "^report: out/index.html: not a page of sp3 report, .*\n$")
+        self.assertEqual({path.name for path in (self.folder / "out").iterdir()}, {"index.html", "album.png"})
+        self.assertEqual((index.read_text(), picture.read_bytes()), (foreign, b"a picture"))
 
     def test_results_of_ranges_alone_make_a_page(self):
         self.report([row(system, "ranges", 1, 10.0, range_least=64) for system in ("sp3", "nvm-tx")])
