@@ -77,8 +77,8 @@ def unique(slug, used):
 
 
 def pictures_before(index):
-    """Those of the report that has this page already. Raises BadInput if the page is no report's, which
-    writing one would replace."""
+    """Those of the report that has this page already. Raises BadInput if the page is no report's,
+    since writing one would replace it."""
     import page
 
     try:

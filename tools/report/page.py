@@ -7,7 +7,8 @@ import re
 
 from settings import slug_of
 
-MARK = '<meta name="generator" content="sp3 report">'  # of every page from page_html(), and of no other
+# In every page that page_html() made, and in no other.
+MARK = '<meta name="generator" content="sp3 report">'
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #111; background: #fff;
