@@ -66,7 +66,20 @@ if(PROJECT_IS_TOP_LEVEL)
   add_feature_info(bench SP3_BUILD_BENCH "microbenchmarks")
   add_feature_info(examples SP3_BUILD_EXAMPLES "examples")
   add_feature_info(ccache CMAKE_CXX_COMPILER_LAUNCHER "faster rebuilds")
-  feature_summary(WHAT ALL INCLUDE_QUIET_PACKAGES QUIET_ON_EMPTY)
+  feature_summary(
+    WHAT ENABLED_FEATURES DISABLED_FEATURES PACKAGES_FOUND
+    INCLUDE_QUIET_PACKAGES
+    QUIET_ON_EMPTY)
+  # A notice, which whoever hides what configuring prints still sees.
+  feature_summary(
+    WHAT OPTIONAL_PACKAGES_NOT_FOUND
+    DESCRIPTION "sp3 builds without these packages:"
+    INCLUDE_QUIET_PACKAGES
+    QUIET_ON_EMPTY
+    VAR sp3_builds_without)
+  if(sp3_builds_without)
+    message(NOTICE "${sp3_builds_without}")
+  endif()
 endif()
 feature_summary(
   WHAT REQUIRED_PACKAGES_NOT_FOUND

@@ -26,7 +26,7 @@ class AimsTest(report_rows.ReadingTest):
         half = {"flush_cost_ns": 500.0, "commits": 10, "writing_commits": 5}
         found = self.aims([
             row("sp3", "hashtable", 2, 3e6, **half), row("quadra", "hashtable", 2, 2e6, **half),
-            row("sp3-async", "hashtable", 2, 6e6, **half, fences_per_tx=0.06),
+            row("sp3-async", "hashtable", 2, 6e6, **half, fences_per_tx=0.06, durability="async"),
             row("dram-tx", "hashtable", 2, 8e6, **half), row("pmdk", "hashtable", 2, 1e6, **half),
         ])  # fmt: skip
         # Without a log each thread takes 250 ns, and 250 for every other fence: 4 million.
@@ -45,7 +45,8 @@ class AimsTest(report_rows.ReadingTest):
                 found = self.aims(rows)[f"SPS, ×{threads}: sp3 over quadra"]
                 self.assertEqual(found, [f"at least {wanted}", "1.000", "–", "no"])
         for other in ({"latency_model": "line"}, {"threads": 4}, {"mix": "A"}, {"memory": "dax"},
-                      {"entry_size": 64}, {"zipf": 0.5}, {"locks": "encounter"}, {"group": 4}):  # fmt: skip
+                      {"entry_size": 64}, {"zipf": 0.5}, {"locks": "encounter"}, {"group": 4},
+                      {"entries": 1000}, {"fill": 0.5}, {"durability": "async"}):  # fmt: skip
             rows = [row(system, "sps", 2, 1e6) | other for system in ("sp3", "quadra")]
             with self.subTest(other=other):
                 self.assertFalse(any("quadra" in what for what in self.aims(rows)))
@@ -68,12 +69,42 @@ class AimsTest(report_rows.ReadingTest):
             self.assertEqual(found[f"B+ tree, ×2: {system} over lmdb"], ["at least 1.5", "2.000", "–", "yes"])
             self.assertEqual(found[f"B+ tree, ×2: {system} over rocksdb"], ["at least 5", "1.000", "–", "no"])
 
+    def test_aims_over_conservative_are_for_two_threads_and_500_ns_a_line(self):
+        queue = "Queue, ×2: sp3 over nvm-tx"
+        aborts = "aborts on SPS, ×2: sp3 over nvm-tx"
+
+        def rows(line, theirs=0.2):
+            return [row(system, workload, 2, value, abort_ratio=ratio, **line)
+                    for system, value, ratio in (("sp3", 3e6, 0.01), ("nvm-tx", 2e6, theirs))
+                    for workload in ("sps", "queue")]  # fmt: skip
+
+        for simulated in (False, True):
+            found = self.aims(rows({"latency_model": "line", "simulated": simulated}))
+            self.assertEqual(found[queue], ["at least 1.5", "1.500", "–", "yes"])
+            self.assertEqual(found[aborts], ["at most 0.1", "0.050", "–", "yes"])
+        self.assertNotIn(aborts, self.aims(rows({"latency_model": "line"}, theirs=0)))
+        for other in ({}, {"latency_model": "line", "latency_ns": 100}, {"latency_model": "line", "threads": 4},
+                      {"latency_model": "line", "entries": 1000}, {"memory": "file", "latency_model": "line"}):
+            found = self.aims([each | other for each in rows({})])
+            self.assertFalse({queue, aborts} & set(found), other)
+
+    def test_a_durable_commit_waits_for_the_disk_once(self):
+        waits = ": fences of a writing transaction, each a wait for the disk"
+        rows = [row("sp3", "bptree", threads, 10.0, memory="file", fences_per_tx=fences)
+                for threads, fences in ((1, 1.0), (2, 1.25))]  # fmt: skip
+        self.assertEqual(self.aims(rows), {"sp3" + waits: ["at most 1", "1.250", "–", "no"]})
+        rows = [each | {"durability": "async", "fences_per_tx": 0.031} for each in rows]
+        self.assertEqual(self.aims(rows), {"sp3" + waits: ["at most 0.05", "0.031", "–", "yes"]})
+
     def test_the_papers_averages_are_aims_where_all_five_were_run(self):
         yielded = {"latency_model": "yield", "latency_ns": 20000}
         found = self.aims(some_rows(**yielded))
         self.assertEqual(found["sp3 over pmdk, ×16: mean of the five (geometric mean 4.00)"],
                          ["at least 17.233", "4.000", "–", "no"])  # fmt: skip
-        self.assertEqual(self.aims(some_rows(**yielded)[3:]), {})
+        for rows in (some_rows(**yielded)[3:], some_rows(latency_model="yield", latency_ns=10000),
+                     some_rows(simulated=True), some_rows(simulated=True, latency_model="line", latency_ns=0),
+                     some_rows(simulated=True, latency_model="line", latency_line_ns=100)):
+            self.assertFalse(any("mean of the five" in what for what in self.aims(rows)))
         # dram-tx makes 3.2 million on 16 cores, each of them one in 5 µs, and in 8 with six lines.
         found = self.aims(some_rows(simulated=True, latency_model="line", commits=1, writing_commits=1))
         self.assertEqual(found["sp3 over mnemosyne, ×16: mean of the five (geometric mean 2.00)"],
@@ -97,6 +128,10 @@ class AimsTest(report_rows.ReadingTest):
             "instructions of grid: as many held as buckets over 0 held":
                 ["at most 1.15", "1.210", "–", "no"],
         })  # fmt: skip
+        rows = [lock_row(lock, "W1", 2, pairs_per_s=value, slots=slots)
+                for slots in (64, 1024) for lock, value in (("grid", 3e6), ("bare", 2e6))]  # fmt: skip
+        self.assertEqual([line[0] for line in aims.locks(self.load(rows).locks).rows],
+                         ["W1, ×2: grid over bare, slots 64", "W1, ×2: grid over bare, slots 1024"])  # fmt: skip
         rows = [recovery(2, 12.0, log_bytes=12 * 2**30, log_limit_bytes=12 * 2**30), recovery(1, 1.0)]
         self.assertEqual(aims.recoveries(self.load(rows).recoveries).rows,
                          [["12 GiB of log, stamp, ×2: seconds for 10 GiB", "at most 10", "10.000", "–", "yes"]])  # fmt: skip

@@ -12,7 +12,7 @@ REPORT = ""
 def row(system, workload, threads, throughput, **other):
     base = {
         "system": system, "workload": workload, "threads": threads, "memory": "emulated",
-        "latency_ns": 500, "latency_model": "fence", "durability": "sync", "entries": 1000,
+        "latency_ns": 500, "latency_model": "fence", "durability": "sync", "entries": 100000,
         "entry_size": 128, "zipf": 0.99, "insert_ratio": 0.5, "fill": 1.0, "simulated": False,
         "throughput_tx_per_s": throughput, "spread": 0.1, "fences_per_tx": 1.0, "lines_per_tx": 6.0,
         "abort_ratio": 0.01, "aborts": 10, "latency_p50_ns": 700.0, "latency_p99_ns": 2500.0,

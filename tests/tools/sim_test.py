@@ -374,7 +374,11 @@ class SimTest(CommandTest):
         self.assertIn("store to superblock A", self.sim(*arguments, "--trace").stdout)
 
     def test_histories_are_json_that_other_checkers_read(self):
-        entries = json.loads(self.sim("--replay", "11", "--history", "-").stdout)
+        result = self.sim("--replay", "11", "--history", "-")
+        entries = json.loads(result.stdout)
+        transactions = sum(entry["type"] == "invoke" for entry in entries)
+        self.assertIn(" 25 transactions each", result.stderr)
+        self.assertIn(f"clean: a strict serial order explains all {transactions} transactions\n", result.stderr)
         self.assertEqual([entry["index"] for entry in entries], list(range(len(entries))))
         running = {}
         appended = {}

@@ -22,7 +22,7 @@ struct RecoveryRun {
 
 // Recovery reads the log and writes everything else (docs/RECOVERY.md). So everything else is kept
 // aside, in memory, and put back before each recovery: it costs a copy of the homes, not of the
-// log.
+// log. Memory of kind file then has nothing of it in the page cache, as after a power failure.
 //
 // Thread safety: one thread.
 class CrashedPool {

@@ -76,15 +76,18 @@ def unique(slug, used):
     return name
 
 
-def pictures_before(directory):
-    """Those of the report that is there already."""
+def pictures_before(index):
+    """Those of the report that has this page already. Raises BadInput if the page is no report's,
+    since writing one would replace it."""
     import page
 
     try:
-        before = (directory / "index.html").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        slugs = page.slugs_in(index.read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
         return []
-    return [directory / f"{slug}.png" for slug in page.slugs_in(before)]
+    if slugs is None:
+        raise data.BadInput(f"{index}: not a page of sp3 report, so it is left as it is: remove it, or see --out")
+    return [index.with_name(f"{slug}.png") for slug in slugs]
 
 
 def write_report(results, directory, title):
@@ -92,7 +95,8 @@ def write_report(results, directory, title):
     import page
 
     directory.mkdir(parents=True, exist_ok=True)
-    before = pictures_before(directory)
+    index = directory / "index.html"
+    before = pictures_before(index)
     written = []
     sections = []
     used = set()
@@ -110,7 +114,6 @@ def write_report(results, directory, title):
     if results.skipped:
         items = "".join(f"<li>{page.escape(reason)}</li>" for reason in results.skipped)
         sections.append(("Not run", [f"<ul>{items}</ul>"]))
-    index = directory / "index.html"
     index.write_text(page.page_html(title, INTRODUCTION, sections), encoding="utf-8")
     for picture in set(before) - set(written):
         picture.unlink(missing_ok=True)

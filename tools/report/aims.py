@@ -11,11 +11,12 @@ It is measured like everything else. On the red-black tree dram-tx may be slower
 checkpoints bring small nodes home side by side.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import groups
 import paper
 import results as data
+from digits import number
 from settings import DEFAULTS, PAPER
 from tables import Table, of_all_five
 
@@ -24,15 +25,19 @@ OVER_PUBLISHED = {  # (threads, added ns): by workload; over quadra
     (2, 0): {"sps": 1.8, "queue": 1.0, "hashtable": 1.5, "rbtree": 1.5, "bptree": 1.5},
     (2, 500): {"sps": 2.0, "queue": 1.3, "hashtable": 2.0, "rbtree": 1.6, "bptree": 1.6},
 }
+ENTRIES, FILL = 100_000, 1.0  # of the published figures
 OVER_PMDK = {"sps": 6, "queue": 6, "hashtable": 3, "rbtree": 6, "bptree": 6}  # 2 threads, 500 ns
 GROUPS_OVER_SYNC = 2.5  # 500 ns
 STORES = ("lmdb", "rocksdb", "sqlite")
 DURABLE_OVER_BEST = {1: 0.95, 2: 1.3}
 DURABLE_OVER_ROCKSDB = {16: 1.0}
 IN_GROUPS_OVER = {"lmdb": 1.5, "rocksdb": 5, "sqlite": 5}
-FENCES = {"sp3": 1.0, "sp3-async": 0.05}  # at most, for each writing transaction
+FENCES = {"sync": 1.0, "async": 0.05}  # at most, for each writing transaction
 LINES_OF_A_SWAP = 6.1  # at most: six, and now and then the header of a segment
-OVER_THE_PAPERS = {"yield": "pmdk", "simulated": "mnemosyne"}  # 16 threads or cores, in the mean
+QUEUE_OVER_CONSERVATIVE = 1.5  # 500 ns a line, two threads or cores
+ABORTS_OVER_CONSERVATIVE = 0.1  # at most; of SPS, the same
+# 16 threads or cores, in the mean: {environment: (added ns, model, over whom)}
+OVER_THE_PAPERS = {"yield": (20_000, "yield", "pmdk"), "simulated": (500, "line", "mnemosyne")}
 RECOVERY_SECONDS = paper.RECOVERY_SECONDS / 3  # at most, for 10 GiB of log
 LOCK_OVER_PUBLISHED = 4  # W1, W2, two threads and more
 GRID_OVER_BARE = 0.95  # W1, W2
@@ -60,7 +65,7 @@ class Aim:
         least = "at most" if self.at_most else "at least"
         bound = "–" if self.bound is None else f"{self.bound:.2f}"
         reached = f"{self.reached:.{DIGITS}f}"
-        return [self.what, f"{least} {self.wanted:g}", reached, bound, "yes" if self.met else "no"]
+        return [self.what, f"{least} {number(self.wanted, 6)}", reached, bound, "yes" if self.met else "no"]
 
 
 def table(aims, bounded=""):
@@ -122,22 +127,40 @@ def cells_of(rows, system):
     return [row for row in found if row]
 
 
-def counts(rows):
+def fences(rows):
     aims = []
-    for system, most in FENCES.items():
-        fenced = [row["fences_per_tx"] for row in cells_of(rows, system) if row["fences_per_tx"] > 0]
+    for system in ("sp3", "sp3-async"):
+        fenced = [row for row in cells_of(rows, system) if row["fences_per_tx"] > 0]
         if fenced:
-            aims.append(Aim(f"{system}: fences of a writing transaction", most, max(fenced), at_most=True))
-    swaps = [row["lines_per_tx"] for row in cells_of(rows, "sp3") if row["workload"] == "sps"]
-    if swaps:
-        aims.append(Aim("sp3: lines of a swap", LINES_OF_A_SWAP, max(swaps), at_most=True))
+            what = f"{system}: fences of a writing transaction"
+            if fenced[0]["memory"] == "file":
+                what += ", each a wait for the disk"
+            most = max(row["fences_per_tx"] for row in fenced)
+            aims.append(Aim(what, FENCES[fenced[0]["durability"]], most, at_most=True))
     return aims
 
 
-def on_emulated_memory(setting, rows):
-    aims = counts(rows)
-    if setting.model != "fence" or setting.latency_line_ns:
-        return aims
+def lines_of_a_swap(rows):
+    swaps = [row["lines_per_tx"] for row in cells_of(rows, "sp3") if row["workload"] == "sps"]
+    return [Aim("sp3: lines of a swap", LINES_OF_A_SWAP, max(swaps), at_most=True)] if swaps else []
+
+
+def over_conservative(setting, rows):
+    """What publishing before persisting gains."""
+    if (setting.model, setting.latency_ns, setting.latency_line_ns) != ("line", 500, 0):
+        return []
+    aims = over(setting, rows, "nvm-tx", 2, {"queue": QUEUE_OVER_CONSERVATIVE})
+    ours, theirs = (data.find(rows, system, "sps", 2) for system in ("sp3", "nvm-tx"))
+    if ours and theirs and theirs["abort_ratio"] > 0:
+        reached = ours["abort_ratio"] / theirs["abort_ratio"]
+        aims.append(Aim("aborts on SPS, ×2: sp3 over nvm-tx", ABORTS_OVER_CONSERVATIVE, reached, at_most=True))
+    return aims
+
+
+def over_published(setting, rows):
+    if (setting.environment, setting.model, setting.latency_line_ns) != ("native", "fence", 0):
+        return []
+    aims = []
     for threads in data.thread_counts(rows):
         key = (threads, setting.latency_ns)
         aims += over(setting, rows, "quadra", threads, OVER_PUBLISHED.get(key, {}))
@@ -149,7 +172,7 @@ def on_emulated_memory(setting, rows):
     return aims
 
 
-def in_files(setting, rows):
+def over_stores(setting, rows):
     aims = []
     for threads in data.thread_counts(rows):
         for workload in data.workloads_in(rows):
@@ -175,7 +198,9 @@ def in_files(setting, rows):
 
 def over_the_papers(setting, rows):
     """In the arithmetic mean of the five workloads, which is what the paper's averages are."""
-    other = OVER_THE_PAPERS[setting.environment]
+    latency_ns, model, other = OVER_THE_PAPERS.get(setting.environment, (None, None, None))
+    if (setting.latency_ns, setting.model, setting.latency_line_ns) != (latency_ns, model, 0):
+        return []
     found = data.ratios(rows, "sp3", other, 16)
     if not of_all_five(found):
         return []
@@ -194,6 +219,7 @@ def are_set_for(setting):
     return (
         not setting.own
         and (setting.mix, setting.entry_size, setting.zipf, setting.insert_ratio) == (PAPER, 128, 0.99, 0.5)
+        and (setting.entries, setting.fill) == (ENTRIES, FILL)
         and (setting.locks, setting.group) == (DEFAULTS["locks"], DEFAULTS["group"])
     )
 
@@ -201,12 +227,14 @@ def are_set_for(setting):
 def transactions(setting, rows):
     if not are_set_for(setting):
         return None
-    if setting.environment in OVER_THE_PAPERS:
-        aims = over_the_papers(setting, rows)
-    elif setting.memory == "emulated":
-        aims = on_emulated_memory(setting, rows)
+    aims = fences(rows)
+    if setting.memory != "emulated":
+        aims += over_stores(setting, rows)
     else:
-        aims = in_files(setting, rows)
+        aims += lines_of_a_swap(rows)
+        if setting.durability == "sync":
+            for compare in (over_published, over_conservative, over_the_papers):
+                aims += compare(setting, rows)
     return table(
         aims,
         "The bound is what dram-tx, sp3 without a log, would reach with the lines that sp3 flushes and a "
@@ -267,16 +295,22 @@ def instructions_of(rows, row):
     return aims
 
 
+def of_lock(rows, row):
+    if row["workload"] == "uncontended":
+        return instructions_of(rows, row)
+    if row["lock"] == "grid":
+        return pairs_over(rows, row, "bare", GRID_OVER_BARE)
+    if row["lock"] == "skiplist" and row["threads"] > 1:
+        return pairs_over(rows, row, "published", LOCK_OVER_PUBLISHED)
+    return []
+
+
 def locks(rows):
     aims = []
-    for row in rows:
-        if row["workload"] in ("W1", "W2"):
-            if row["lock"] == "skiplist" and row["threads"] > 1:
-                aims += pairs_over(rows, row, "published", LOCK_OVER_PUBLISHED)
-            if row["lock"] == "grid":
-                aims += pairs_over(rows, row, "bare", GRID_OVER_BARE)
-        elif row["workload"] == "uncontended":
-            aims += instructions_of(rows, row)
+    rows = [row for row in rows if row["workload"] in ("W1", "W2", "uncontended")]
+    for more, alike in groups.grouped(rows, ["max_height", "slots", "writes_percent"]):
+        found = [aim for row in alike for aim in of_lock(alike, row)]
+        aims += [replace(aim, what=", ".join([aim.what, *more])) for aim in found]
     return table(
         aims,
         "The bound is what no lock at all does with the same ranges. Where it is below the aim, the aim "

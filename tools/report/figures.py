@@ -5,12 +5,13 @@ Every function returns a list of Figure; one without the rows it needs returns n
 
 from dataclasses import dataclass
 
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
 
 import groups
 import paper
 import results as data
 import tables
+from digits import number
 from style import draw_bar, draw_line, from_zero, legend_below, plain, plt
 
 # What `sp3 compare --full` does not run in its section `yield`.
@@ -30,14 +31,21 @@ def beside(setting, sentence):
     return [sentence] if setting.is_the_papers else []
 
 
+class PlainLog(LogFormatter):
+    """Labels the same ticks, with plain numbers."""
+
+    def __call__(self, value, position=None):
+        return number(value, 6) if super().__call__(value, position) else ""
+
+
 def thousands(axes):
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1000:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value / 1000, 6)))
 
 
 def counts_axis(axes, counts, unit):
     axes.set_xscale("log", base=2)
     axes.set_xticks(counts)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 6)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(unit)
 
@@ -197,9 +205,9 @@ def figure_8(recoveries, details):
         legend_below(plot, handles, 2)
         sizes = sorted({row["log_bytes"] / 2**30 for row in rows})
         caption = [
-            f"Strategy {strategy}; logs of {sizes[0]:.3g} to {sizes[-1]:.3g} GiB.",
+            f"Strategy {strategy}; logs of {number(sizes[0])} to {number(sizes[-1])} GiB.",
             f"The paper: around {paper.RECOVERY_SECONDS} s for {paper.RECOVERY_THREADS} threads "
-            f"and a checkpoint every {paper.RECOVERY_CHECKPOINT_MS / 1000:g} s, after 10 GB of logs.",
+            f"and a checkpoint every {number(paper.RECOVERY_CHECKPOINT_MS / 1000, 6)} s, after 10 GB of logs.",
         ]
         slug = "-".join(["figure-8", strategy, *details])
         figures.append(Figure(slug, "Figure 8: recovery", plot, caption))
@@ -234,6 +242,8 @@ def latencies(setting, rows):
         axes.set_yticklabels([plain(system) for system in systems])
         axes.set_ylim(len(systems) - 0.4, -0.6)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(PlainLog())
+        axes.xaxis.set_minor_formatter(PlainLog(labelOnlyBase=False))
         axes.set_xlabel("µs")
         axes.set_title(plain(data.workload_title(workload)))
     legend_below(plot, handles)

@@ -4,8 +4,9 @@ tells them apart. What settings.py is to transactions.
 
 import json
 
+from digits import number
 from results import workload_title
-from settings import duration, members_that_differ, told
+from settings import duration, machine_told
 
 RECOVERY = (
     "workload memory latency_ns latency_line_ns latency_model durability entries entry_size zipf "
@@ -24,11 +25,11 @@ WORDS = {
     "durability": lambda value: {"sync": "synchronous", "async": "asynchronous"}.get(value, value),
     "entries": lambda value: f"{value:,} entries",
     "entry_size": lambda value: f"entries of {value:,} bytes",
-    "insert_ratio": lambda value: f"{100 * value:g} % inserts",
-    "fill": lambda value: f"filled to {100 * value:g} %",
+    "insert_ratio": lambda value: f"{number(100 * value, 6)} % inserts",
+    "fill": lambda value: f"filled to {number(100 * value, 6)} %",
     "locks": lambda value: f"locks at {value}",
     "group": lambda value: f"groups of {value}",
-    "pool_size": lambda value: f"pool of {value / 2**20:.6g} MiB",
+    "pool_size": lambda value: f"pool of {number(value / 2**20, 6)} MiB",
     "writes_percent": lambda value: f"{value} % writes",
 }
 
@@ -44,7 +45,7 @@ def member(row, name):
 def words(name, values, value):
     """What tells this value of the member from the others."""
     if name == "machine":
-        return told(value, members_that_differ(values))
+        return machine_told(value, values)
     if value is None and name.startswith(OF_ONE_WORKLOAD):  # of another, which is told
         return []
     if value is None:
@@ -95,10 +96,10 @@ def log_names(rows):
     for digits in range(2, 18):
         names = {}
         for milliseconds, size in logs:
-            name = f"{size / 2**30:.{digits}g} GiB of log"
+            name = f"{number(size / 2**30, digits)} GiB of log"
             if milliseconds:
                 at_most = f", at most {name}" if every.count(milliseconds) > 1 else ""
-                name = f"checkpoint every {milliseconds / 1000:.{digits + 4}g} s{at_most}"
+                name = f"checkpoint every {number(milliseconds / 1000, digits + 4)} s{at_most}"
             names[milliseconds, size] = name
         if len(set(names.values())) == len(names):
             break

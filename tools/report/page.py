@@ -7,6 +7,9 @@ import re
 
 from settings import slug_of
 
+# In every page that page_html() made, and in no other.
+MARK = '<meta name="generator" content="sp3 report">'
+
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #111; background: #fff;
        max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
@@ -62,7 +65,9 @@ def figure_html(figure, png):
 
 
 def slugs_in(html_of_page):
-    """Of the figures of a page that page_html() made."""
+    """Of the figures of a page that page_html() made; None if it did not make it."""
+    if MARK not in html_of_page:
+        return None
     found = re.findall(r'<figure id="([^"]+)">', html_of_page)
     return [slug for slug in found if slug == slug_of(slug)]
 
@@ -71,6 +76,7 @@ def page_html(title, introduction, sections):
     """`sections`: (title, [html]) in order."""
     out = [
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
+        MARK,
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(title)}</title><style>{STYLE}</style></head>",
         f"<body><h1>{escape(title)}</h1>",

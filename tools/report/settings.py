@@ -9,6 +9,8 @@ import json
 import re
 from dataclasses import dataclass
 
+from digits import number
+
 # As include/sp3/options.h has them; a row without such a member comes from before it was there.
 DEFAULTS = {"locks": "commit", "group": 32, "checkpoint_ms": 1000, "checkpoint_threads": 0}
 
@@ -119,7 +121,7 @@ class Setting:
 
 
 def duration(ns):
-    return f"{ns / 1000:g} µs" if ns >= 1000 else f"{ns:g} ns"
+    return f"{number(ns / 1000, 6)} µs" if ns >= 1000 else f"{number(ns, 6)} ns"
 
 
 def slug_of(text):
@@ -189,6 +191,19 @@ def told(text, names):
     return [f"{name.replace('_', ' ')} {found.get(name, '?')}" for name in names]
 
 
+def machine_told(text, texts):
+    """A machine, given as JSON, in what tells it from the others. The flags of a CPU come with its
+    name, so of them those are told that not all machines of the name have."""
+    names = [name for name in members_that_differ(texts) if name != "flags"]
+    found = json.loads(text)
+    namesakes = [other for other in map(json.loads, texts) if other.get("cpu") == found.get("cpu")]
+    each = [set(other.get("flags") or []) for other in namesakes]
+    apart = set.union(*each) - set.intersection(*each)
+    own = set(found.get("flags") or [])
+    flags = {"with": apart & own, "without": apart - own}
+    return told(text, names) + [f"{word} {' '.join(sorted(those))}" for word, those in flags.items() if those]
+
+
 def details_of(setting, alike):
     """What a title has to say of a setting among those of the same environment and memory."""
 
@@ -206,26 +221,26 @@ def details_of(setting, alike):
         details += told(setting.own, members_that_differ(same))
     details += [f"{setting.entries:,} entries"] if differs("entries") else []
     details += [f"entries of {setting.entry_size:,} bytes"] if differs("entry_size") else []
-    details += [f"zipf {setting.zipf:g}"] if differs("zipf") else []
-    details += [f"{100 * setting.insert_ratio:g} % inserts"] if differs("insert_ratio") else []
+    details += [f"zipf {number(setting.zipf, 6)}"] if differs("zipf") else []
+    details += [f"{number(100 * setting.insert_ratio, 6)} % inserts"] if differs("insert_ratio") else []
     details += [setting.mix] if setting.mix != PAPER else []
-    details += [f"filled to {100 * setting.fill:g} %"] if differs("fill") else []
+    details += [f"filled to {number(100 * setting.fill, 6)} %"] if differs("fill") else []
     details += [f"flush {setting.flush or '?'}"] if differs("flush") else []
     details += [f"locks at {setting.locks}"] if is_told("locks") else []
     details += [f"groups of {setting.group}"] if is_told("group") else []
     if is_told("checkpoint_ms"):
-        details += [f"checkpoints every {every / 1000:g} s" if every else "no checkpoints by time"]
+        details += [f"checkpoints every {number(every / 1000, 6)} s" if every else "no checkpoints by time"]
     if is_told("checkpoint_threads"):
         details += [f"checkpoint threads {setting.checkpoint_threads or 'by default'}"]
     if differs("warmup_seconds"):
         known = setting.warmup_seconds >= 0
-        details += [f"{setting.warmup_seconds:g} s to warm up" if known else "warmed up by operations"]
+        details += [f"{number(setting.warmup_seconds, 6)} s to warm up" if known else "warmed up by operations"]
     if differs("pool_size"):
-        size = f"{setting.pool_size / 2**20:.6g} MiB" if setting.pool_size else "?"
+        size = f"{number(setting.pool_size / 2**20, 6)} MiB" if setting.pool_size else "?"
         details += [f"pool of {size}"]
     details += [f"on {setting.file_system or '?'}"] if differs("file_system") else []
     if differs("machine"):
-        details += told(setting.machine, members_that_differ([s.machine for s in alike]))
+        details += machine_told(setting.machine, [s.machine for s in alike])
     details += [f"commit {setting.commit or '?'}"] if differs("commit") else []
     return tuple(details)
 

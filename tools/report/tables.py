@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import paper
 import results as data
+from digits import number
 from schema import PROBED
 
 
@@ -15,8 +16,8 @@ class Table:
     note: str = ""
 
 
-def number(value, digits=3):
-    return "–" if value is None else f"{value:.{digits}g}"
+def known(value, digits=3):
+    return "–" if value is None else number(value, digits)
 
 
 def ratio(value):
@@ -27,8 +28,8 @@ def duration(ns):
     if ns is None:
         return "–"
     if ns >= 1e6:
-        return f"{ns / 1e6:.3g} ms"
-    return f"{ns / 1e3:.3g} µs" if ns >= 1e4 else f"{ns:.0f} ns"
+        return f"{number(ns / 1e6)} ms"
+    return f"{number(ns / 1e3)} µs" if ns >= 1e4 else f"{ns:.0f} ns"
 
 
 def lines(row):
@@ -47,7 +48,7 @@ def counts(setting, rows):
             if row is None:
                 continue
             body.append([
-                data.workload_title(workload), system, f"{row['throughput_tx_per_s'] / 1000:.4g}",
+                data.workload_title(workload), system, number(row["throughput_tx_per_s"] / 1000, 4),
                 f"{row['spread'] * 100:.0f} %", f"{row['fences_per_tx']:.3f}",
                 lines(row), duration(row.get("latency_p50_ns")),
                 duration(row.get("latency_p99_ns")), duration(row.get("latency_p999_ns")),
@@ -74,7 +75,7 @@ def probes(setting, rows):
     for row in probed:
         body.append(
             [data.workload_title(row["workload"]), row["system"], str(row["threads"])]
-            + [number(row.get(name)) for name in members]
+            + [known(row.get(name)) for name in members]
         )
     head = ["workload", "system", setting.unit, *(PROBED[name] for name in members)]
     note = "Of the whole process, or with pcm of the whole machine, by transactions."
@@ -156,23 +157,25 @@ def scaling(setting, rows):
 
 def lock_counts(rows):
     """What a lock costs: time and instructions of a pair, which are rows of their own, by ranges
-    held."""
+    held and ranges to choose from."""
     pairs = {}
     for row in rows:
         if row["workload"] == "uncontended":
-            cell = row["lock"], row.get("held") or 0, row["max_height"]
+            cell = row["lock"], row.get("held") or 0, row.get("slots"), row["max_height"]
             pairs.setdefault(cell, {}).update(
                 {name: value for name, value in row.items() if value is not None}
             )
     if not pairs:
         return None
     body = []
-    for (lock, held, height), row in pairs.items():
+    for (lock, held, slots, height), row in pairs.items():
         body.append([
-            lock, str(held), str(height), number(row.get("ns_per_pair")),
-            number(row.get("instructions_per_pair"), 4), number(row.get("memory_per_held_bytes")),
+            lock, str(held), "–" if slots is None else str(slots), str(height),
+            known(row.get("ns_per_pair")), known(row.get("instructions_per_pair"), 4),
+            known(row.get("memory_per_held_bytes")),
         ])  # fmt: skip
-    head = ["lock", "ranges held", "greatest height", "ns", "instructions", "bytes per held"]
+    head = ["lock", "ranges held", "to choose from", "greatest height", "ns", "instructions",
+            "bytes per held"]  # fmt: skip
     return Table("An uncontended pair", head, body)
 
 
@@ -191,16 +194,17 @@ def lock_runs(rows):
         spread = "–" if row.get("spread") is None else f"{row['spread'] * 100:.0f} %"
         body.append([
             row["workload"], row["lock"], str(row["threads"]), text(row, "writes_percent"),
-            text(row, "slots"), str(row["max_height"]), f"{row['pairs_per_s'] / 1000:.4g}", spread,
+            text(row, "slots"), str(row["max_height"]), number(row["pairs_per_s"] / 1000, 4), spread,
             duration(row.get("latency_p50_ns")), duration(row.get("latency_p99_ns")),
-            number(row.get("fairness")),
+            known(row.get("fairness")),
         ])  # fmt: skip
     head = ["workload", "lock", "threads", "% writes", "ranges", "greatest height",
             "thousand pairs/s", "spread", "p50", "p99", "fairness"]  # fmt: skip
     return Table(
         "Pairs of lock and unlock", head, body,
-        "W2 locks 16 ranges at a time. The latency is that of locking, where it was timed; fairness is the "
-        "most pairs of a thread over the fewest.",
+        "W2 locks 16 ranges at a time. The latency is of one pair with what is done to the range in "
+        "between, of every sixteenth; in W2 a sixteenth of a batch. Fairness is the most pairs of a thread "
+        "over the fewest.",
     )  # fmt: skip
 
 
@@ -214,9 +218,9 @@ def recoveries(rows):
         return None
     body = []
     for row in timed:
-        every = f"{row['checkpoint_ms'] / 1000:g} s" if row["checkpoint_ms"] else "–"
+        every = f"{number(row['checkpoint_ms'] / 1000, 6)} s" if row["checkpoint_ms"] else "–"
         body.append(
-            [row["workload"], number(row["log_bytes"] / 2**30), every, row["strategy"],
+            [data.workload_title(row["workload"]), number(row["log_bytes"] / 2**30), every, row["strategy"],
              str(row["threads"]), f"{row['recovery_seconds']:.3f}"]
             + [f"{row[f'{phase}_seconds']:.3f}" for phase in phases]
             + [number(row["bytes_per_s"] / 1e9), f"{row['memory_peak_bytes'] / 2**20:.0f}",
@@ -257,7 +261,7 @@ def sensitivity(rows):
         base = next((row for row in found if row["factor"] == 1), None)
         gains = [row["gain"] for row in found]
         speedups = [row["speedup"] for row in found]
-        changed = [f"{row['cost']} × {row['factor']:g}" for row in found if not row["same_order"]]
+        changed = [f"{row['cost']} × {number(row['factor'], 6)}" for row in found if not row["same_order"]]
         body.append([
             data.workload_title(workload), ratio(base and base["gain"]),
             f"{min(gains):.2f} to {max(gains):.2f}", ratio(base and base["speedup"]),

@@ -12,13 +12,17 @@ constexpr std::uint32_t kLongProgram = 25;  // transactions a core, where nothin
 
 }  // namespace
 
-SeedRun run_long_program(std::uint64_t seed, const SimArguments& a, sim::Observer* observer) {
-  const NameSeedOnAbort name(seed);
+sim::Case long_case_for(std::uint64_t seed, const SimArguments& a) {
   sim::Case c = case_for(seed, a);
   if (a.case_transactions == 0) c.transactions = kLongProgram;
+  return c;
+}
+
+SeedRun run_long_program(std::uint64_t seed, const SimArguments& a, sim::Observer* observer) {
+  const NameSeedOnAbort name(seed);
   sim::CrashLab lab({});
   lab.observe(observer);
-  lab.explore(c);
+  lab.explore(long_case_for(seed, a));
   return {lab.counts(), lab.violation()};
 }
 

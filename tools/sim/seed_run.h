@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/case.h"
 #include "sim/crasher.h"
 #include "tools/sim/arguments.h"
 
@@ -23,6 +24,9 @@ struct SeedRun {
 // what was seen is kept for one seed only: a campaign of any length fits into memory.
 SeedRun run_seed(std::uint64_t seed, const SimArguments& arguments, bool crash,
                  sim::Observer* observer);
+
+// The case of the longer program.
+sim::Case long_case_for(std::uint64_t seed, const SimArguments& arguments);
 
 // The longer program alone.
 SeedRun run_long_program(std::uint64_t seed, const SimArguments& arguments,
