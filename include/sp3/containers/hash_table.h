@@ -62,6 +62,7 @@ class HashTable {
   static constexpr unsigned max_depth = 63;  // nine levels of seven bits
 
   struct Node {
+    using Holds = detail::Holds<K, V>;
     K key;
     V value;
   };

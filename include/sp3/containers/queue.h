@@ -35,6 +35,7 @@ template <Storable T>
 class Queue {
  public:
   struct Node {
+    using Holds = detail::Holds<T>;
     Ptr<Node> next;  // towards the last
     T value;
   };
