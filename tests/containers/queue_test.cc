@@ -177,6 +177,9 @@ TEST_CASE("Damage to a queue is reported") {
   REQUIRE_THAT(
       reported_after(world, queue, [&](Transaction& tx) { tx.write(first(tx)).next = nullptr; }),
       Catch::Contains("After 1 nodes"));
+  REQUIRE_THAT(
+      reported_after(world, queue, [&](Transaction& tx) { tx.destroy(tx.read(first(tx)).next); }),
+      Catch::Contains("A pointer is wrong: ") && Catch::Contains("was destroyed"));
 }
 
 // Values are number * 2 + producer, so that each producer's order can be checked.

@@ -35,6 +35,7 @@
 
 #include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/read_whole.h>
+#include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
 #include <sp3/transaction.h>

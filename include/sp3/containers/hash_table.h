@@ -40,6 +40,7 @@
 
 #include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/read_whole.h>
+#include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/containers/hash.h>
 #include <sp3/ptr.h>

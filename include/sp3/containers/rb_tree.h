@@ -32,6 +32,7 @@
 #include <vector>
 
 #include <sp3/containers/detail/put.h>
+#include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
 #include <sp3/transaction.h>
