@@ -65,4 +65,7 @@ int main(int argc, char** argv) {
     });
   }
   pool.close();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
+  std::fputs("the output could not be written\n", stderr);
+  return 1;
 }

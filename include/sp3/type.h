@@ -1,7 +1,8 @@
 // How sp3 knows that the object at a Ptr has the type the program thinks it has.
 //
 // Every slab of a pool holds objects of one type and remembers that type's fingerprint: a hash of
-// its name, version, size and alignment. Reading through a Ptr of another type is a typed error.
+// its name, version, size and alignment and, for a node of a container, of the versions of what it
+// holds. Reading through a Ptr of another type is a typed error.
 //
 // The default name is the compiler's spelling of the type. A program that wants to rename a type,
 // or to be compiled by several compilers, specialises TypeTag:
@@ -10,6 +11,9 @@
 //       static constexpr std::string_view name = "bank.Account";
 //       static constexpr std::uint32_t version = 2;   // change it with the meaning of the bytes
 //     };
+//
+// A new version reaches the type's objects and, in the library's containers, the nodes that hold it
+// as a key or value. A type of the program's that holds it by value needs a new version of its own.
 //
 // Types of the same name, size and alignment are taken for the same. The compiler spells types in
 // unnamed namespaces, and local ones of the same function, alike if they are called alike: give
@@ -89,12 +93,36 @@ constexpr std::uint64_t fnv1a(std::uint64_t hash, std::uint64_t number) {
   return hash;
 }
 
+// What an object of a container holds by value, as its member `using Holds = detail::Holds<K, V>;`.
+// The list is a type of the library's, so that no alias in a program's type is taken for one.
+template <class... Ts>
+struct Holds {};
+
+// The hash with those versions of what is held that are not 1: whoever holds first versions only
+// has the fingerprint that it would have without a list.
+template <class... Ts>
+constexpr std::uint64_t mix_versions(std::uint64_t hash, Holds<Ts...> /*held*/) {
+  std::uint64_t position = 0;
+  const auto mix = [&](std::uint64_t version) {
+    if (version != 1) hash = fnv1a(fnv1a(hash, position), version);
+    ++position;
+  };
+  (mix(TypeTag<Ts>::version), ...);
+  return hash;
+}
+
+template <class T>
+concept HasHolds = requires {
+  mix_versions(0, typename T::Holds());
+};
+
 template <Storable T>
 constexpr std::uint64_t fingerprint_of() {
   std::uint64_t hash = fnv1a(0xcbf29ce484222325ULL, TypeTag<T>::name);
   hash = fnv1a(hash, TypeTag<T>::version);
   hash = fnv1a(hash, sizeof(T));
   hash = fnv1a(hash, alignof(T));
+  if constexpr (HasHolds<T>) hash = mix_versions(hash, typename T::Holds());
   return hash == 0 ? 1 : hash;
 }
 

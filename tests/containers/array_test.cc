@@ -178,6 +178,41 @@ TEST_CASE("Damage to an array is reported") {
   REQUIRE_THAT(
       reported_after(world, array, [&](Transaction& tx) { tx.write(array.header()).filled = 199; }),
       Catch::Contains("while 199 entries are filled"));
+  REQUIRE_THAT(
+      reported_after(world, array, [&](Transaction& tx) { tx.write(array.header()).length = 128; }),
+      Catch::Contains("2 for the levels, not 1 as length 128 needs"));
+  for (const std::uint64_t levels : {0U, 1U, 12U}) {
+    REQUIRE_THAT(
+        reported_after(world, array,
+                       [&](Transaction& tx) { tx.write(array.header()).levels = levels; }),
+        Catch::Contains("The header says " + std::to_string(levels) + " for the levels, not 2"));
+  }
+  REQUIRE_THAT(reported_after(world, array,
+                              [&](Transaction& tx) {
+                                auto& offsets = tx.write(chunk(tx, 1)).offsets;
+                                offsets[3] = array.header().offset();
+                              }),
+               Catch::Contains("A pointer is wrong: ") && Catch::Contains("has another type"));
+}
+
+TEST_CASE("A damaged header leads no operation of an array beyond its directory") {
+  World world(tiny_shape());
+  using Numbers = Array<std::uint64_t>;
+  const std::uint64_t length = GENERATE(0U, 200U);
+  const auto array =
+      world.run([&](Transaction& tx) { return Numbers::create(tx, length, length); });
+  world.run([&](Transaction& tx) {
+    auto& header = tx.write(array.header());
+    header.levels = 99;
+    header.filled = ~std::uint64_t{0};
+  });
+  world.run([&](Transaction& tx) {
+    const Numbers opened = Numbers::open(tx, array.header());
+    if (length != 0) REQUIRE(opened.get(tx, length - 1) == length);
+    REQUIRE(opened.fill(tx, 7));
+    REQUIRE(opened.drain(tx, length));
+    opened.destroy(tx);
+  });
 }
 
 TEST_CASE("An aborted swap leaves both entries as they were") {

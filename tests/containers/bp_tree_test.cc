@@ -132,6 +132,9 @@ TEST_CASE("Damage to a B+ tree is reported") {
                                 children[1] = children[0];
                               }),
                Catch::Contains("occurs twice") || Catch::Contains("wrong side"));
+  REQUIRE_THAT(
+      reported_after(world, map, [&](Transaction& tx) { --tx.write(map.header()).height; }),
+      Catch::Contains("A pointer is wrong: ") && Catch::Contains("has another type"));
 }
 
 TEST_CASE("Two threads change different keys of a B+ tree") {

@@ -175,6 +175,9 @@ TEST_CASE("Damage to a hash table is reported") {
                                 *std::find(slots.begin(), slots.end(), 0U) = tag | copy.offset();
                               }),
                Catch::Contains("repeats a key"));
+  REQUIRE_THAT(
+      reported_after(world, map, [&](Transaction& tx) { tx.write(root(tx)).cells[0] += 8; }),
+      Catch::Contains("A pointer is wrong: ") && Catch::Contains("where none starts"));
 }
 
 TEST_CASE("Two threads change different keys of a hash table") {

@@ -111,14 +111,14 @@ struct Abort : std::runtime_error {
   Abort() : std::runtime_error("the test aborts this transaction") {}
 };
 
-// What check_invariants says of a container after `damage(tx)`, which is then undone.
+// What check_invariants says of a container opened after `damage(tx)`, which is then undone.
 template <class Container, class Damage>
 std::string reported_after(World& world, const Container& container, Damage&& damage) {
   std::string report;
   REQUIRE_THROWS_AS(world.run([&](Transaction& tx) {
     REQUIRE(container.check_invariants(tx) == "");
     damage(tx);
-    report = container.check_invariants(tx);
+    report = Container::open(tx, container.header()).check_invariants(tx);
     throw Abort();
   }),
                     Abort);

@@ -13,24 +13,33 @@ struct Before {
 struct After {
   std::uint64_t value;
 };
+// After, of another meaning.
+struct Changed {
+  std::uint64_t value;
+};
 
 }  // namespace sp3::test
 
 // Renamed, as sp3/type.h and the containers' README tell how.
-#define SP3_TEST_TAG(type, text)                     \
-  template <>                                        \
-  struct sp3::TypeTag<type> {                        \
-    static constexpr std::string_view name = (text); \
-    static constexpr std::uint32_t version = 1;      \
+#define SP3_TEST_TAG(type, text, number)               \
+  template <>                                          \
+  struct sp3::TypeTag<type> {                          \
+    static constexpr std::string_view name = (text);   \
+    static constexpr std::uint32_t version = (number); \
   }
-SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Node, "renamed.Node");
-SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::First, "renamed.First");
-SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Last, "renamed.Last");
-SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Header, "renamed.Header");
-SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Node, "renamed.Node");
-SP3_TEST_TAG(sp3::Queue<sp3::test::After>::First, "renamed.First");
-SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Last, "renamed.Last");
-SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Header, "renamed.Header");
+SP3_TEST_TAG(sp3::test::Changed, "renamed.Value", 2);
+SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Node, "renamed.Node", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::First, "renamed.First", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Last, "renamed.Last", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Header, "renamed.Header", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Node, "renamed.Node", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::After>::First, "renamed.First", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Last, "renamed.Last", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Header, "renamed.Header", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::Changed>::Node, "renamed.Node", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::Changed>::First, "renamed.First", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::Changed>::Last, "renamed.Last", 1);
+SP3_TEST_TAG(sp3::Queue<sp3::test::Changed>::Header, "renamed.Header", 1);
 
 using namespace sp3;
 using namespace sp3::test;
@@ -168,6 +177,9 @@ TEST_CASE("Damage to a queue is reported") {
   REQUIRE_THAT(
       reported_after(world, queue, [&](Transaction& tx) { tx.write(first(tx)).next = nullptr; }),
       Catch::Contains("After 1 nodes"));
+  REQUIRE_THAT(
+      reported_after(world, queue, [&](Transaction& tx) { tx.destroy(tx.read(first(tx)).next); }),
+      Catch::Contains("A pointer is wrong: ") && Catch::Contains("was destroyed"));
 }
 
 // Values are number * 2 + producer, so that each producer's order can be checked.
@@ -223,6 +235,25 @@ TEST_CASE("A queue whose types are tagged is found by a program that has renamed
     return Queue<After>::open(tx, tx.root<Queue<After>::Header>("queue")).pop(tx);
   });
   REQUIRE(value.value().value == 7);
+}
+
+TEST_CASE("A queue is not read as one of values of a new version") {
+  World world(tiny_shape());
+  world.run([](Transaction& tx) {
+    const auto queue = Queue<After>::create(tx);
+    queue.push(tx, {7});
+    tx.set_root("queue", queue.header());
+  });
+  const auto open = [](Transaction& tx) {
+    return Queue<Changed>::open(tx, tx.root<Queue<Changed>::Header>("queue"));
+  };
+  const auto changed = world.run(open);
+  try {
+    world.run([&](Transaction& tx) { static_cast<void>(changed.front(tx)); });
+    FAIL("the bytes of the old version were read");
+  } catch (const Error& error) {
+    REQUIRE(error.code() == ErrorCode::wrong_type);
+  }
 }
 
 TEST_CASE("A queue survives the death of its process at any time", "[crash]") {

@@ -125,6 +125,9 @@ TEST_CASE("Damage to a red-black tree is reported") {
                                 tx.write(outermost(tx, 1)).value = value;
                               }),
                Catch::Contains("as another has"));
+  REQUIRE_THAT(
+      reported_after(world, map, [&](Transaction& tx) { tx.destroy(tx.read(root(tx)).value); }),
+      Catch::Contains("A pointer is wrong: ") && Catch::Contains("was destroyed"));
 }
 
 TEST_CASE("A red-black tree takes the word of an order that says so in numbers") {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs each example twice on one pool: the second run must go on where the first ended. And kills the
-blob store in the middle of its work.
+blob store in the middle of its work. None says that all went well if its output could not be written.
 
 usage: examples_test.py BANK ASYNC BLOB_STORE
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,29 @@ def check(what, wanted, found):
         sys.exit(f"{what}: wanted '{wanted}', found '{found}'")
 
 
+def must_fail(message, program, *words, stdout=subprocess.DEVNULL):
+    result = subprocess.run(
+        [program, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+    )
+    check(f"the exit status of {[program, *words]}", 1, result.returncode)
+    if message not in result.stderr:
+        sys.exit(f"{[program, *words]}: wanted '{message}', found '{result.stderr}'")
+
+
+def must_notice_a_full_disk(program, *words):
+    with open("/dev/full", "wb") as full:
+        must_fail("the output could not be written", program, *words, stdout=full)
+
+
+def make_no_pool(program, pool):
+    for words in (["list"], ["get", "song"], ["churn", "song"], ["patch", "song", "0", "la"]):
+        must_fail(pool, program, pool, *words)
+    must_fail("no such command", program, pool, "putt", "song", "la")
+    must_fail("no such command", program, pool, "put", "song")
+    must_fail("names have", program, pool, "put", "", "la")
+    check("whether there is a pool", False, os.path.exists(pool))
+
+
 def store_blobs(program, pool):
     def run(*words):
         result = subprocess.run(
@@ -32,7 +56,11 @@ def store_blobs(program, pool):
     run("patch", "song", "3", "li")
     run("patch", "song", "8", " lo")
     check("a patched blob", "la li la lo\n", run("get", "song"))
+    for text in ("", "la"):
+        must_fail("behind the blob's end", program, pool, "patch", "song", "999", text)
     check("the list", "long 3000\nsong 11\n", run("list"))
+    for words in (["get", "song"], ["list"], ["churn", "long"]):
+        must_notice_a_full_disk(program, pool, *words)
     for kills in range(3):
         with subprocess.Popen([program, pool, "churn", "long"], stdout=subprocess.PIPE, text=True) as churn:
             told = [churn.stdout.readline().strip() for _ in range(20 + 7 * kills)]
@@ -60,6 +88,8 @@ def main():
             for line in lines:
                 found = last_line(program, f"{directory}/{pool}")
                 check(program, line, found)
+            must_notice_a_full_disk(program, f"{directory}/{pool}")
+        make_no_pool(blobs, f"{directory}/blobs.pool")
         store_blobs(blobs, f"{directory}/blobs.pool")
 
 

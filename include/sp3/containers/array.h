@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -30,6 +31,7 @@
 #include <vector>
 
 #include <sp3/containers/detail/put.h>
+#include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
 #include <sp3/transaction.h>
@@ -71,12 +73,8 @@ class Array {
 
   // A new array of `length` entries that are yet to be made by fill().
   static Array reserve(Transaction& tx, std::uint64_t length) {
-    std::uint64_t levels = length == 0 ? 0 : 1;
-    for (std::uint64_t rest = length; rest > chunk_size; rest = (rest - 1) / chunk_size + 1) {
-      ++levels;
-    }
     const Ptr<Chunk> root = length == 0 ? Ptr<Chunk>() : tx.make<Chunk>();
-    const Ptr<Header> header = tx.make<Header>(length, levels, std::uint64_t{0}, root);
+    const Ptr<Header> header = tx.make<Header>(length, levels_for(length), std::uint64_t{0}, root);
     return Array(header, tx.read(header));
   }
 
@@ -86,7 +84,7 @@ class Array {
   // Makes up to `limit` of the missing entries, in index order, as copies of `initial`.
   // Returns whether the array is complete.
   bool fill(Transaction& tx, std::uint64_t limit, const T& initial = T{}) const {
-    const std::uint64_t first = tx.read(header_).filled;
+    const std::uint64_t first = filled(tx);
     const std::uint64_t last = first + std::min(limit, length_ - first);
     for (std::uint64_t i = first; i < last; ++i) {
       const Ptr<Chunk> chunk = leaf_chunk(tx, i, true);
@@ -167,10 +165,10 @@ class Array {
   // Returns whether no entry is left. What is left may be used, drained, filled up again or
   // destroyed; cached handles are void.
   bool drain(Transaction& tx, std::uint64_t limit) const {
-    const std::uint64_t filled = tx.read(header_).filled;
-    const std::uint64_t rest = filled - std::min(limit, filled);
-    for (std::uint64_t i = filled; i > rest; --i) remove_last(tx, i - 1);
-    if (rest != filled) tx.write(header_).filled = rest;
+    const std::uint64_t last = filled(tx);
+    const std::uint64_t rest = last - std::min(limit, last);
+    for (std::uint64_t i = last; i > rest; --i) remove_last(tx, i - 1);
+    if (rest != last) tx.write(header_).filled = rest;
     return rest == 0;
   }
 
@@ -184,11 +182,41 @@ class Array {
 
   // Empty if invariants 2 to 4 hold; else a sentence that names the violation.
   [[nodiscard]] std::string check_invariants(Transaction& tx) const {
+    return detail::violation_in([&] { return violation(tx); });
+  }
+
+  [[nodiscard]] Ptr<Header> header() const noexcept { return header_; }
+
+ private:
+  struct Check;
+
+  // The levels follow from the length: those of a damaged header could be any number.
+  Array(Ptr<Header> header, const Header& contents) noexcept
+      : header_(header),
+        root_(contents.root),
+        length_(contents.length),
+        levels_(levels_for(contents.length)) {}
+
+  // As invariant 2 says: as many as the digits to the base 128 of the last index.
+  static constexpr std::uint64_t levels_for(std::uint64_t length) noexcept {
+    if (length <= 1) return length;
+    return (std::bit_width(length - 1) + chunk_bits - 1) / chunk_bits;
+  }
+
+  // How many entries are filled; not more than there are, whatever a damaged header says.
+  [[nodiscard]] std::uint64_t filled(Transaction& tx) const {
+    return std::min(tx.read(header_).filled, length_);
+  }
+
+  [[nodiscard]] std::string violation(Transaction& tx) const {
     const Header& header = tx.read(header_);
-    if (header.length != length_ || header.levels != levels_) {
-      return "The header says " + std::to_string(header.length) + " entries in " +
-             std::to_string(header.levels) + " levels, the handle " + std::to_string(length_) +
-             " in " + std::to_string(levels_) + ".";
+    if (header.length != length_) {
+      return "The header says " + std::to_string(header.length) + " entries, the handle " +
+             std::to_string(length_) + ".";
+    }
+    if (header.levels != levels_) {
+      return "The header says " + std::to_string(header.levels) + " for the levels, not " +
+             std::to_string(levels_) + " as length " + std::to_string(length_) + " needs.";
     }
     if (header.filled > header.length) {
       return "The array has " + std::to_string(header.filled) + " entries but length " +
@@ -200,16 +228,8 @@ class Array {
     }
     if (!header.root) return {};
     Check check{tx, header.filled, {}};
-    return check.chunk(header.root.offset(), header.levels - 1, 0);
+    return check.chunk(header.root.offset(), levels_ - 1, 0);
   }
-
-  [[nodiscard]] Ptr<Header> header() const noexcept { return header_; }
-
- private:
-  struct Check;
-
-  Array(Ptr<Header> header, const Header& contents) noexcept
-      : header_(header), root_(contents.root), length_(contents.length), levels_(contents.levels) {}
 
   // The chunk that names entry `index`, or null. With `build`, missing chunks are made.
   Ptr<Chunk> leaf_chunk(Transaction& tx, std::uint64_t index, bool build) const {

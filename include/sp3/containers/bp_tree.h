@@ -35,6 +35,7 @@
 
 #include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/read_whole.h>
+#include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
 #include <sp3/transaction.h>
@@ -74,12 +75,14 @@ class BpTree {
   static constexpr unsigned min_inner_keys = (Fanout - 1) / 2;
 
   struct Leaf {
+    using Holds = detail::Holds<K>;
     std::uint64_t count;
     Ptr<Leaf> next;
     std::array<K, max_keys> keys;
     std::array<Ptr<V>, max_keys> values;
   };
   struct Inner {
+    using Holds = detail::Holds<K>;
     std::uint64_t count;  // of keys; one child more
     std::array<K, max_keys> keys;
     std::array<std::uint64_t, Fanout> children;  // offsets of leaves or, higher up, of inner nodes

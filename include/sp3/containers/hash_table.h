@@ -40,6 +40,7 @@
 
 #include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/read_whole.h>
+#include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/containers/hash.h>
 #include <sp3/ptr.h>
@@ -62,6 +63,7 @@ class HashTable {
   static constexpr unsigned max_depth = 63;  // nine levels of seven bits
 
   struct Node {
+    using Holds = detail::Holds<K, V>;
     K key;
     V value;
   };

@@ -24,6 +24,7 @@
 #include <string>
 #include <unordered_set>
 
+#include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
 #include <sp3/transaction.h>
@@ -35,6 +36,7 @@ template <Storable T>
 class Queue {
  public:
   struct Node {
+    using Holds = detail::Holds<T>;
     Ptr<Node> next;  // towards the last
     T value;
   };
@@ -141,6 +143,16 @@ class Queue {
 
   // Empty if the invariants hold; else a sentence that names the violation.
   [[nodiscard]] std::string check_invariants(Transaction& tx) const {
+    return detail::violation_in([&] { return violation(tx); });
+  }
+
+  [[nodiscard]] Ptr<Header> header() const noexcept { return header_; }
+
+ private:
+  Queue(Ptr<Header> header, Ptr<First> first, Ptr<Last> last) noexcept
+      : header_(header), first_(first), last_(last) {}
+
+  [[nodiscard]] std::string violation(Transaction& tx) const {
     const Header& header = tx.read(header_);
     if (header.first != first_ || header.last != last_) {
       return "The header names the ends " + std::to_string(header.first.offset()) + " and " +
@@ -164,12 +176,6 @@ class Queue {
     }
     return {};
   }
-
-  [[nodiscard]] Ptr<Header> header() const noexcept { return header_; }
-
- private:
-  Queue(Ptr<Header> header, Ptr<First> first, Ptr<Last> last) noexcept
-      : header_(header), first_(first), last_(last) {}
 
   Ptr<Header> header_;
   Ptr<First> first_;  // both ends' names are immutable: copied here to save the header read

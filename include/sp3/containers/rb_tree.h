@@ -32,6 +32,7 @@
 #include <vector>
 
 #include <sp3/containers/detail/put.h>
+#include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
 #include <sp3/transaction.h>
@@ -46,6 +47,7 @@ class RbTree {
   // Without the value: who passes through on the way down conflicts with nobody who writes it, and
   // a search touches one cache line per node.
   struct Node {
+    using Holds = detail::Holds<K>;
     K key;
     std::array<Ptr<Node>, 2> child;  // left, right
     std::uint64_t red;               // 1 or 0; a word, so that a recolouring logs one word

@@ -86,10 +86,12 @@ template <Storable K, Storable V, unsigned Fanout>
 requires detail::Ordered<K> && std::default_initializable<K> std::string
 BpTree<K, V, Fanout>::check_invariants(Transaction& tx)
 const {
-  const Header& header = tx.read(header_);
-  Check check{tx, header.height, {}, {}};
-  std::string error = check.subtree(header.root, header.height, nullptr, nullptr);
-  return error.empty() ? check.links() : error;
+  return detail::violation_in([&] {
+    const Header& header = tx.read(header_);
+    Check check{tx, header.height, {}, {}};
+    std::string error = check.subtree(header.root, header.height, nullptr, nullptr);
+    return error.empty() ? check.links() : error;
+  });
 }
 
 }  // namespace sp3

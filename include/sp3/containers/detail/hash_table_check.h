@@ -109,12 +109,14 @@ template <Storable K, Storable V, class Hash>
 requires std::equality_comparable<K> std::string HashTable<K, V, Hash>::check_invariants(
     Transaction& tx)
 const {
-  if (tx.read(header_).root != root_) {
-    return "The header names the root " + std::to_string(tx.read(header_).root.offset()) +
-           ", the handle " + std::to_string(root_.offset()) + ".";
-  }
-  Check check{tx, {}};
-  return check.directory(root_, 0, 0);
+  return detail::violation_in([&] {
+    if (tx.read(header_).root != root_) {
+      return "The header names the root " + std::to_string(tx.read(header_).root.offset()) +
+             ", the handle " + std::to_string(root_.offset()) + ".";
+    }
+    Check check{tx, {}};
+    return check.directory(root_, 0, 0);
+  });
 }
 
 }  // namespace sp3

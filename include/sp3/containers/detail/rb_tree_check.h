@@ -57,10 +57,12 @@ struct RbTree<K, V>::Check {
 template <Storable K, Storable V>
 requires detail::Ordered<K> std::string RbTree<K, V>::check_invariants(Transaction& tx)
 const {
-  Check check{tx, {}, {}};
-  // A red root is reported as if it had a red parent.
-  check.black_height(tx.read(header_).root, nullptr, nullptr, true, 0);
-  return check.error;
+  return detail::violation_in([&] {
+    Check check{tx, {}, {}};
+    // A red root is reported as if it had a red parent.
+    check.black_height(tx.read(header_).root, nullptr, nullptr, true, 0);
+    return check.error;
+  });
 }
 
 }  // namespace sp3

@@ -15,9 +15,12 @@ concept Ordered = requires(const K& a, const K& b) {
 };
 
 // Calls visit(arguments...). A visitor that returns something returns whether to go on; one that
-// returns nothing sees everything.
+// returns nothing sees everything. No visitor is noexcept, as no body is: it may use the
+// transaction, and a conflict must be able to leave it.
 template <class F, class... Arguments>
 bool visit_goes_on(F& visit, const Arguments&... arguments) {
+  static_assert(!std::is_nothrow_invocable_v<F&, const Arguments&...>,
+                "a visitor is not noexcept: a conflict leaves it by an exception");
   using Result = std::invoke_result_t<F&, const Arguments&...>;
   if constexpr (std::is_void_v<Result>) {
     std::invoke(visit, arguments...);
