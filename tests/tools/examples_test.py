@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs each example twice on one pool: the second run must go on where the first ended. And kills the
-blob store in the middle of its work. None says that all went well if its output could not be written.
+blob store in the middle of its work. All but the shortest fail if their output could not be written.
 
 usage: examples_test.py BANK ASYNC BLOB_STORE
 """
@@ -88,7 +88,7 @@ def main():
             for line in lines:
                 found = last_line(program, f"{directory}/{pool}")
                 check(program, line, found)
-            must_notice_a_full_disk(program, f"{directory}/{pool}")
+        must_notice_a_full_disk(shop, f"{directory}/shop.pool")
         make_no_pool(blobs, f"{directory}/blobs.pool")
         store_blobs(blobs, f"{directory}/blobs.pool")
 
