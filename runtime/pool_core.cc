@@ -422,6 +422,7 @@ PoolStatistics PoolCore::statistics() const {
   s.checkpoints = checkpointer_->count();
   s.checkpoint_objects = checkpointer_->objects();
   s.checkpoint_bytes = checkpointer_->bytes();
+  s.sessions.log_bytes += flusher_->log_bytes();
   s.checkpoint_lines = checkpointer_->lines();
   s.checkpoint_fences = checkpointer_->fences();
   s.checkpoint_longest_ns = checkpointer_->longest_ns();
