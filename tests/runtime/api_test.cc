@@ -1,6 +1,7 @@
 // What a transaction does for one thread: every operation, its result and its effect.
 #include <array>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -240,6 +241,18 @@ TEST_CASE("objects of 1, 3, 8, 24 and 1000 bytes keep every byte") {
   check_blob<1000>(quiet_options(), kTinyPool);
   check_blob<1000>(quiet_options(MemoryKind::file), kTinyPool);
 }
+TEST_CASE("an open pool keeps nothing of what recovery was to call") {
+  const auto captured = std::make_shared<int>(0);
+  Options options = quiet_options();
+  options.recovery.progress = [captured](const Progress&) {};
+  options.recovery.assessed = [captured](const RecoveryReport&) {};
+  const long mine = captured.use_count();
+  OnePool p(options);
+  CHECK(captured.use_count() == mine);
+  p.reopen(options);
+  CHECK(captured.use_count() == mine);
+}
+
 
 TEST_CASE("an object of 1 MiB keeps every byte") {
   for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
