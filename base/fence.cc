@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/no_cancellation.h"
+
 namespace sp3::base {
 
 namespace {
@@ -40,6 +42,7 @@ void heavy_fence() noexcept {
   // buffer does: what they have stored before is visible then, or, if they have lost their core in
   // the middle, was made so by that.
   detail::has_membarrier.store(false, std::memory_order_seq_cst);
+  const NoCancellation whole;
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   std::atomic_thread_fence(std::memory_order_seq_cst);
   all_are_full.store(true, std::memory_order_release);

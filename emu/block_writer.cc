@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/no_cancellation.h"
+
 namespace sp3::emu {
 namespace {
 
@@ -50,6 +52,7 @@ BlockWriter::~BlockWriter() {
 
 int BlockWriter::write(const std::byte* from, std::uint64_t bytes,
                        std::uint64_t offset) const noexcept {
+  const base::NoCancellation whole;
   const int to = writes_through() ? through_ : fd_;
   while (bytes > 0) {
     const ::ssize_t written = ::pwrite(to, from, bytes, static_cast<::off_t>(offset));

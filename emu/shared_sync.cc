@@ -8,10 +8,12 @@
 
 #include "base/assert.h"
 #include "base/mutant.h"
+#include "base/no_cancellation.h"
 
 namespace sp3::emu {
 
 int SharedSync::wait() {
+  const base::NoCancellation whole;  // who led and was gone would be waited for by all others
   std::unique_lock lock(mutex_);
   const bool joins = base::mutant(base::Mutant::sync_joins_one_under_way) && started_ != finished_;
   const std::uint64_t needed = joins ? started_ : started_ + 1;

@@ -12,6 +12,8 @@
 
 #include <sched.h>
 #include <x86intrin.h>
+
+#include "base/no_cancellation.h"
 #endif
 
 namespace sp3::emu {
@@ -74,6 +76,7 @@ class Spin {
 #ifndef SP3_SIMULATED
   // Lets somebody else have the core, for 50 us and what the kernel adds.
   static void sleep() noexcept {
+    const base::NoCancellation whole;
     const timespec length{.tv_sec = 0, .tv_nsec = 50'000};
     ::nanosleep(&length, nullptr);
   }

@@ -5,6 +5,7 @@
 #include <sp3/sp3.h>
 
 #include "base/mutant.h"
+#include "base/no_cancellation.h"
 #include "base/scope_exit.h"
 #include "emu/spin.h"
 #include "pool/check.h"
@@ -68,26 +69,32 @@ Pool& Pool::operator=(Pool&& other) noexcept {
 
 Pool::~Pool() {
   if (!core_) return;
+  const base::NoCancellation whole;
   try {
     close();
   } catch (const std::exception&) {
     // Nothing acknowledged is lost: the next opening recovers. close() would have said why.
   }
+  core_.reset();
 }
 
 Pool Pool::create(const std::filesystem::path& path, std::uint64_t size, const Options& options) {
+  const base::NoCancellation whole;
   return Pool(runtime::PoolCore::create(path, size, options));
 }
 
 Pool Pool::open(const std::filesystem::path& path, const Options& options) {
+  const base::NoCancellation whole;
   return Pool(runtime::PoolCore::open(path, options));
 }
 
 PoolInfo Pool::inspect(const std::filesystem::path& path) {
+  const base::NoCancellation whole;
   return pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only)->info();
 }
 
 CheckReport Pool::check(const std::filesystem::path& path) {
+  const base::NoCancellation whole;
   const auto file = pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only);
   CheckReport report = pool::check(*file);
   recovery::check_log(*file, report);
@@ -100,6 +107,7 @@ void Pool::checkpoint() { InUse(*this)->checkpoint(); }
 
 void Pool::close() {
   if (!core_) return;
+  const base::NoCancellation whole;
   try {
     core_->close();
   } catch (const Error& e) {
@@ -169,6 +177,7 @@ void Session::flush() { opened(core_).flush(); }
 
 void Session::close() {
   if (!core_) return;
+  const base::NoCancellation whole;  // the last to hold a pool that was not closed ends its threads
   try {
     core_->close();
   } catch (const Error& e) {

@@ -28,6 +28,7 @@
 
 #include "base/fence.h"
 #include "base/mutant.h"
+#include "base/no_cancellation.h"
 #include "base/scaled.h"
 #include "base/scope_exit.h"
 #include "emu/clock.h"
@@ -88,6 +89,7 @@ void Checkpointer::run_unless_done(std::uint64_t since) {
 }
 
 void Checkpointer::run_locked(bool last) {
+  const base::NoCancellation whole;
   pool_.persister().throw_if_poisoned();
   if (is_done_) return;
   try {

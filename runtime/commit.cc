@@ -499,10 +499,14 @@ void SessionCore::persist_own() {
 }
 
 void SessionCore::wait_helping(base::Tid tid) {
-  const emu::FlushCounts before = actor_.counts;
+  const Actor before = actor_;
   persister_.wait(tid, actor_);
-  counters_.helped_lines.add(actor_.counts.lines - before.lines);
-  counters_.helped_fences.add(actor_.counts.fences - before.fences);
+  const std::uint64_t own_lines = actor_.own_lines - before.own_lines;
+  const std::uint64_t own_fences = actor_.own_fences - before.own_fences;
+  counters_.lines.add(own_lines);
+  counters_.fences.add(own_fences);
+  counters_.helped_lines.add(actor_.counts.lines - before.counts.lines - own_lines);
+  counters_.helped_fences.add(actor_.counts.fences - before.counts.fences - own_fences);
 }
 
 // A read-only transaction writes no record, but what it read must not be undone by a crash.

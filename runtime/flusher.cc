@@ -57,9 +57,14 @@ void Flusher::wake() noexcept {
 
 void Flusher::work() {
   const auto group_period = std::chrono::microseconds(pool_.options().async.group_microseconds);
-  const std::uint32_t tick_ms =
+  const std::uint32_t watermark_ms =
       pool_.options().watermark_ms != 0 ? pool_.options().watermark_ms : kSlowTickMs;
-  auto next_tick = emu::SteadyClock::now() + std::chrono::milliseconds(tick_ms);
+  // As long as the shorter of two periods, or somewhat less: watermarks come with every so many.
+  const std::uint32_t ticks_per_watermark =
+      (watermark_ms - 1) / pool_.options().long_transaction_ms + 1;
+  const auto tick = std::chrono::milliseconds(watermark_ms / ticks_per_watermark);
+  std::uint32_t ticks = 0;
+  auto next_tick = emu::SteadyClock::now() + tick;
   auto next_look = emu::SteadyClock::now() + group_period;  // for groups
   int quiet = 0;
   std::unique_lock lock(mutex_);
@@ -88,12 +93,14 @@ void Flusher::work() {
         }
       }
       if (emu::SteadyClock::now() >= next_tick) {
-        if (pool_.options().watermark_ms != 0 && pool_.logs()) write_watermarks();
+        const bool writes_watermarks = ++ticks % ticks_per_watermark == 0;
+        if (writes_watermarks && pool_.options().watermark_ms != 0 && pool_.logs())
+          write_watermarks();
         look_for_long_transactions();
         // Nobody should have sealed anything without telling; a look costs little. What it finds is
         // not flushed at once: its group may have just begun.
         if (is_anything_in_flight()) group_expected_.store(true, std::memory_order_relaxed);
-        next_tick = emu::SteadyClock::now() + std::chrono::milliseconds(tick_ms);
+        next_tick = emu::SteadyClock::now() + tick;
       }
     } catch (const std::bad_alloc&) {
       // There may be memory for the next round.
@@ -159,10 +166,10 @@ void Flusher::write_watermarks() {
     if (s == &own_) continue;
     Look& look = looks_[s->id];
     const std::uint64_t sealed = s->sealed.load(std::memory_order_acquire);
-    const bool idle =
-        sealed == look.sealed_at_tick && (s->persisted.load(std::memory_order_acquire) == sealed ||
-                                          mutant(Mutant::watermark_above_durable));
-    look.sealed_at_tick = sealed;
+    const bool idle = sealed == look.sealed_at_watermarks &&
+                      (s->persisted.load(std::memory_order_acquire) == sealed ||
+                       mutant(Mutant::watermark_above_durable));
+    look.sealed_at_watermarks = sealed;
     const base::Lsn durable = mutant(Mutant::watermark_above_durable)
                                   ? s->ring.read(sealed).lsn
                                   : s->persisted_lsn.load(std::memory_order_acquire);
@@ -218,6 +225,7 @@ bool Flusher::seal_watermark(const std::vector<base::Tid>& marks, base::Stamp ne
               .bytes = appended.bytes},
              {});
   owner_.seal(/*published=*/true);
+  log_bytes_.add(appended.bytes);
   return true;
 }
 

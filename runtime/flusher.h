@@ -45,6 +45,8 @@ class Flusher {
 
   [[nodiscard]] std::uint64_t lines() const noexcept { return lines_.get(); }
   [[nodiscard]] std::uint64_t fences() const noexcept { return fences_.get(); }
+  // Of watermarks.
+  [[nodiscard]] std::uint64_t log_bytes() const noexcept { return log_bytes_.get(); }
   [[nodiscard]] std::uint64_t long_transactions() const noexcept {
     return long_transactions_.get();
   }
@@ -55,8 +57,8 @@ class Flusher {
  private:
   // Per session, what the last look found.
   struct Look {
-    std::uint64_t sealed = 0;  // at the last look for groups
-    std::uint64_t sealed_at_tick = 0;
+    std::uint64_t sealed = 0;                     // at the last look for groups
+    std::uint64_t sealed_at_watermarks = 0;       // when they were last written
     base::Lsn watermark = 0;                      // covered by a durable watermark
     std::uint64_t round = 0;                      // of looks for long transactions
     std::uint64_t attempts = 0;                   // by then
@@ -81,6 +83,7 @@ class Flusher {
   std::uint64_t round_ = 1;  // so that the first one knows of none before
   base::Counter lines_;
   base::Counter fences_;
+  base::Counter log_bytes_;
   base::Counter long_transactions_;
   std::atomic<base::SessionId> long_session_{0};
 

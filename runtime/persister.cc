@@ -240,12 +240,21 @@ void Persister::help_once(base::Tid tid, Actor& actor, bool patient) {
       case Advanced::not_persisted:
         // Somebody at it is usually done sooner than we would be; unless it has lost its core.
         if (patient && session->flushing.load(std::memory_order_relaxed)) return;
-        flush(*session, actor, false);
+        help_flush(*session, actor);
         return;
       case Advanced::blocked:
         tid = progress.blocked_on;
     }
   }
+}
+
+// What it waits for may depend on what is its own, and sealed asynchronously.
+void Persister::help_flush(SessionShared& session, Actor& actor) {
+  const emu::FlushCounts before = actor.counts;
+  flush(session, actor, false);
+  if (&session != actor.own) return;
+  actor.own_lines += actor.counts.lines - before.lines;
+  actor.own_fences += actor.counts.fences - before.fences;
 }
 
 void Persister::wait(base::Tid tid, Actor& actor) {

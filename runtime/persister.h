@@ -33,6 +33,10 @@ namespace sp3::runtime {
 struct Actor {
   std::size_t participant = 0;  // in the epoch domain
   emu::FlushCounts counts;
+  // A session's: which, and how much of `counts` went to its own records while it waited.
+  const SessionShared* own = nullptr;
+  std::uint64_t own_lines = 0;
+  std::uint64_t own_fences = 0;
 };
 
 class Persister {
@@ -117,6 +121,7 @@ class Persister {
                                                    const log::PendingItem& item,
                                                    std::uint64_t done) const;
   void help_once(base::Tid tid, Actor& actor, bool patient);
+  void help_flush(SessionShared& session, Actor& actor);
   [[nodiscard]] Error failure(const char* found) const;
 
   emu::Memory& memory_;

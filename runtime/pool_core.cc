@@ -34,6 +34,13 @@ namespace {
 // It waits for transactions in flight; one of this very thread would never end.
 constexpr const char* kCheckpointInside = "a checkpoint is needed inside a transaction's body";
 
+// What they have captured is of no use once the pool is open.
+Options without_callbacks(Options options) {
+  options.recovery.progress = nullptr;
+  options.recovery.assessed = nullptr;
+  return options;
+}
+
 void count_forks() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -92,7 +99,7 @@ PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
       settled(superblock.fixed.floor),
       checkpoint_number(superblock.fixed.checkpoint_number),
       checkpoint_floor(superblock.fixed.floor),
-      options_(options),
+      options_(without_callbacks(options)),
       file_(std::move(file)),
       recovery_(std::move(recovery)),
       fork_generation_(fork_generation()),
@@ -415,6 +422,7 @@ PoolStatistics PoolCore::statistics() const {
     s.sessions = closed_sessions_;
     for (const SessionCore* session : sessions_) s.sessions += session->statistics();
   }
+  s.sessions.log_bytes += flusher_->log_bytes();
   s.sessions.helped_lines += guest_lines_.load(std::memory_order_relaxed);
   s.sessions.helped_fences += guest_fences_.load(std::memory_order_relaxed);
   s.long_transactions = flusher_->long_transactions();

@@ -112,7 +112,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   static constexpr base::SessionId kOwnSession = 0;
   static_assert(pool::kOwnSessions == 1);
 
-  // Fixed at opening.
+  // Fixed at opening, and without what recovery calls.
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] const pool::Layout& layout() const noexcept { return file_->layout(); }
   [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }

@@ -51,6 +51,7 @@ SessionCore::SessionCore(std::shared_ptr<PoolCore> pool, SessionShared& shared)
       slots_(slabs_),
       versions_(pool_->versions(), epochs_) {
   actor_.participant = pool_->participant_of(id_);
+  actor_.own = shared_;
 }
 
 SessionCore::~SessionCore() {

@@ -10,6 +10,9 @@
 //   opened, is retried with backoff; after
 //   Options::serial_after_aborts attempts it takes the serial gate: others wait before they begin,
 //   again and again for longer, up to 3.2 s at a time (docs/CONCURRENCY.md).
+// Cancellation (pthread_cancel, of deferred type): no function of the library is a cancellation
+//   point. A thread is cancelled in the program's own code; in a body that aborts the transaction,
+//   as pthread_exit does.
 // Nesting: inside a body another pool may be used; all threads must nest pools in the same order.
 // Source: paper section III-B; design choices in docs/COMMIT_PROTOCOL.md.
 #pragma once
@@ -46,7 +49,10 @@ class SP3_API Session {
   // Runs `body(tx)` as a transaction, again after conflicts, and returns what it returned.
   // On return the transaction and every transaction it depends on are durable (per the pool's
   // MemoryKind). An exception of `body` aborts the transaction and is rethrown; so does the end of
-  // the thread inside it.
+  // the thread inside it, except that where a handler of an exception has called run(), C++ ends
+  // the process. The result is moved (or else copied) twice: inside the transaction, which what its
+  // constructor throws then aborts; and to the caller, when the transaction is committed, which is
+  // so whatever is thrown then.
   // Errors: nested_transaction, session_busy, session_closed, transaction_too_large, pool_full,
   // outcome_unknown, forked, and what Transaction's members throw.
   template <class F>

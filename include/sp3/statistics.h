@@ -33,7 +33,8 @@ struct SessionStatistics {
 
 struct PoolStatistics {
   // All sessions added up, the library's own and the lines and fences of Ticket::wait (as helped)
-  // among them.
+  // among them. Of watermarks, which are no transactions, log_bytes; their lines and fences are
+  // flusher_lines and flusher_fences.
   SessionStatistics sessions;
   // Attempts at transactions that stayed open longer than Options::long_transaction_ms: they hold
   // back checkpoints and memory. Counted once each, while they run.

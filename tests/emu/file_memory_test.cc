@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include <pthread.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
@@ -260,6 +262,31 @@ TEST_CASE("a failed sync is reported to all its waiters and to everyone after it
   CHECK(failed == 6);
   CHECK(sync.wait() == ENOSPC);
   CHECK(calls == 2);  // nobody tries again
+}
+
+// The one who leads meets a cancellation point in the sync, the other one waits for that.
+TEST_CASE("threads that are to be cancelled get to the ends of their syncs") {
+  using namespace std::chrono_literals;
+  std::atomic<bool> goes_on{false};
+  SharedSync sync([&] {
+    while (!goes_on) ::usleep(100);
+    return 0;
+  });
+  std::atomic<int> waiting{0};
+  std::atomic<int> synced{0};
+  const auto wait_cancelled = [&] {
+    ::pthread_cancel(::pthread_self());
+    ++waiting;
+    if (sync.wait() == 0) ++synced;
+  };
+  std::thread one(wait_cancelled);
+  std::thread other(wait_cancelled);
+  while (waiting < 2) ::usleep(100);
+  std::this_thread::sleep_for(50ms);
+  goes_on = true;
+  one.join();
+  other.join();
+  CHECK(synced == 2);
 }
 
 TEST_CASE("file memory: threads that fence at once are all durable") {

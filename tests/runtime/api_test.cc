@@ -1,6 +1,7 @@
 // What a transaction does for one thread: every operation, its result and its effect.
 #include <array>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -23,6 +24,13 @@ struct Blob {
 
 struct alignas(64) Aligned {
   std::uint64_t number = 0;
+};
+
+struct Empty {};
+
+// GNU C++ gives it the size 0.
+struct Nothing {
+  __extension__ int numbers[0];
 };
 
 template <std::size_t kBytes>
@@ -229,7 +237,20 @@ TEST_CASE("run returns what the function returns") {
   CHECK(*p.session.run([](Transaction&) { return std::make_unique<int>(3); }) == 3);
   static_assert(!Storable<std::string_view> && !Storable<std::span<int>>);
   static_assert(!Storable<std::reference_wrapper<int>> && !Storable<const int> && !Storable<int*>);
+  static_assert(!Storable<Nothing> && Storable<Empty>);
   static_assert(std::is_void_v<decltype(p.session.run([](Transaction&) {}))>);
+}
+
+TEST_CASE("an open pool keeps nothing of what recovery was to call") {
+  const auto captured = std::make_shared<int>(0);
+  Options options = quiet_options();
+  options.recovery.progress = [captured](const Progress&) {};
+  options.recovery.assessed = [captured](const RecoveryReport&) {};
+  const long mine = captured.use_count();
+  OnePool p(options);
+  CHECK(captured.use_count() == mine);
+  p.reopen(options);
+  CHECK(captured.use_count() == mine);
 }
 
 TEST_CASE("objects of 1, 3, 8, 24 and 1000 bytes keep every byte") {

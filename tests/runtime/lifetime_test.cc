@@ -270,7 +270,8 @@ TEST_CASE("an asynchronous transaction is visible at once and durable by its tic
 TEST_CASE("the background flusher makes a lone asynchronous transaction durable") {
   Options options = quiet_options();  // no checkpoint does it
   options.async.group_microseconds = 200;
-  options.watermark_ms = 20'000;  // nor the look that comes with a watermark
+  options.watermark_ms = 20'000;  // nor the look at what else is in flight
+  options.long_transaction_ms = 20'000;
   OneCell p(options);
   Ticket ticket = p.set_async(9);
   for (int i = 0; i < 20'000 && !ticket.ready(); ++i) ::usleep(100);

@@ -247,6 +247,7 @@ TEST_CASE("a group that is sealed while the flusher slows down waits for no wate
   options.geometry = {256 * 4096, 4096, 4096, 250};
   options.async.group_microseconds = 1;
   options.watermark_ms = 60'000;
+  options.long_transaction_ms = 60'000;
   TempPath path;
   Pool pool = Pool::create(path.path(), 2 << 20, options);
   Session session = pool.session();

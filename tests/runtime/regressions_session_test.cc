@@ -74,6 +74,7 @@ TEST_CASE("a ticket of a full group becomes ready once its predecessor is commit
     options.async.group_records = group;
     options.async.group_microseconds = 500;
     options.watermark_ms = 20'000;
+    options.long_transaction_ms = 20'000;
     options.latency = {LatencyModel::line, 500'000, 0};
     OnePool p(options, std::uint64_t{8} << 20);
     Session other = p.pool.session();
