@@ -14,9 +14,14 @@
 #include <sp3/range_lock.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <new>
 #include <utility>
 
+#include <cxxabi.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/scope_exit.h"
@@ -88,9 +93,51 @@ RangeOwner::~RangeOwner() {
   core_->domain.dismiss(*core_);
 }
 
+// Names this object file's library to the C++ runtime.
+extern "C" [[gnu::visibility("hidden")]] void* __dso_handle;
+
+namespace {
+
+// The owner of a thread that names none. A thread_local RangeOwner would be gone for good after its
+// destructor, when those of statics and of older thread_locals may still lock. This has none, and
+// makes another owner then, which ends as soon as the destructor that is running has.
+struct DefaultOwner {
+  alignas(RangeOwner) std::byte bytes[sizeof(RangeOwner)];
+  bool exists;
+  pid_t process;  // that made it
+
+  [[nodiscard]] RangeOwner& owner() noexcept {
+    return *std::launder(reinterpret_cast<RangeOwner*>(bytes));
+  }
+
+  [[gnu::noinline]] void make() {
+    RangeOwner* const made = ::new (bytes) RangeOwner();
+    process = ::getpid();
+    exists = true;
+    if (abi::__cxa_thread_atexit(&DefaultOwner::end, this, &__dso_handle) == 0) return;
+    exists = false;
+    std::destroy_at(made);
+    throw std::bad_alloc();
+  }
+
+  // What still holds ranges stays, and so do they, as with a std::mutex: std::exit() inside a
+  // critical section is no error. A child made by fork leaves its parent's: another thread may have
+  // held the domain's mutex.
+  static void end(void* of_this_thread) {
+    auto& self = *static_cast<DefaultOwner*>(of_this_thread);
+    if (self.owner().held() != 0 || self.process != ::getpid()) return;
+    self.exists = false;
+    std::destroy_at(&self.owner());
+  }
+};
+constinit thread_local DefaultOwner default_owner{};
+
+}  // namespace
+
 RangeOwner& RangeOwner::this_thread() {
-  thread_local RangeOwner owner;
-  return owner;
+  if (!default_owner.exists) [[unlikely]]
+    default_owner.make();
+  return default_owner.owner();
 }
 
 // relaxed: the token is a label, see RangeHolder.

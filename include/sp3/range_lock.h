@@ -16,8 +16,16 @@
 // Thread safety: locks and domains by any thread; an owner, and the handles made for it, by one
 // thread at a time.
 // Ownership: a lock outlives its handles, an owner outlives what it holds, a domain outlives its
-// locks and owners. Reclamation: by eras, in the domain; nodes are used again, by any of its
-// locks, and freed with the domain.
+// locks and owners. A lock also outlives each call of it, until that has returned: an unlock looks
+// for waiters after the range is free. So, unlike with a std::mutex, who finds by what the lock
+// guards that it is the last user must not destroy the lock, for another's unlock may not have
+// returned. Count users outside of the lock, each until its unlock has returned; or join their
+// threads, or destroy the lock by epochs.
+// Reclamation: by eras, in the domain; nodes are used again, by any of its locks, and freed with
+// the domain.
+// Fork: a child of a process that had other threads then must not use or destroy what it has
+// inherited: locks, owners, domains, handles, nor process() and this_thread(). It may make a domain
+// of its own, and locks and owners in that.
 // Invariants:
 //   1. No two conflicting ranges are held at once.
 //   2. What happened before an unlock is visible after a lock that it made possible.
@@ -118,7 +126,13 @@ class SP3_API RangeOwner {
 
   // The owner used where none is named: one for each thread, in the process' domain, from its first
   // use to the thread's end. That domain has room for 1024; more threads at a time need a domain of
-  // their own, and owners that they name. Errors: Error{invalid_argument} if there is no room.
+  // their own, and owners that they name.
+  // At the thread's end it is destroyed among the thread_locals. A destructor that runs later, of
+  // an older thread_local or of a static, gets another, which lasts until that destructor has
+  // returned; after main() until the process ends. One that holds ranges at the thread's end, as in
+  // std::exit() inside a critical section, stays with them, as with a std::mutex; a lock that is
+  // destroyed later in std::exit() still ends the process then.
+  // Errors: Error{invalid_argument} if there is no room; std::bad_alloc.
   static RangeOwner& this_thread();
 
   [[nodiscard]] std::uint64_t token() const noexcept;
@@ -343,7 +357,8 @@ class SP3_API BlockingRangeLock {
   // Acquisitions are counted by their owners: a counter here would be one more contended line.
   [[nodiscard]] Counters counters() const noexcept;
 
-  // Says that the lock is no longer needed. REQUIRES: no concurrent acquisition.
+  // Says that the lock is no longer needed. REQUIRES: no acquisition in progress. It may succeed
+  // while an unlock has not returned: that one still needs the lock.
   // Errors: Error{range_lock_busy} if ranges are held or waited for; the lock stays usable then.
   void close();
 
@@ -409,6 +424,7 @@ class SP3_API SkiplistRangeLock final : public BlockingRangeLock {
   // Errors: Error{invalid_argument} for a height, a fairness or a nested_wait that cannot be.
   explicit SkiplistRangeLock(const RangeLockOptions& options = {});
   // REQUIRES: nothing is held; anything else ends the process (close() tells by an error instead).
+  // And no call is in progress, not even an unlock that has not returned: see Ownership above.
   ~SkiplistRangeLock() override;
 
  private:
@@ -428,6 +444,7 @@ class SP3_API GridRangeLock final : public BlockingRangeLock {
   // Errors: as SkiplistRangeLock; also for a granule or a number of buckets that is not a power of
   // two, or out of bounds.
   explicit GridRangeLock(const RangeLockOptions& options = {});
+  // REQUIRES: as ~SkiplistRangeLock.
   ~GridRangeLock() override;
 
  private:

@@ -1,11 +1,13 @@
 // A process that runs out of memory in the middle of a transaction. A program of its own, because
 // it replaces the allocation functions of the whole program.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,7 +61,7 @@ bool is_elsewhere() {
 
 extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
   void* block = nullptr;
-  if (no_large_memory && bytes > 100'000) return nullptr;
+  if ((no_large_memory && bytes > 100'000) || has_run_out()) return nullptr;
   return ::posix_memalign(&block, alignment, bytes) == 0 ? block : nullptr;
 }
 
@@ -204,6 +206,104 @@ TEST_CASE("a body that goes on without memory for a container's work does not co
     }
   }
   CHECK(swallowed > 0);
+}
+
+namespace {
+
+constexpr std::uint64_t kRangedLength = 20'000;
+
+// All that ranged objects can do, each by step(). What is left of it: `bytes` at 100, and seven of
+// them each 50 bytes from 9000 on.
+template <class Step>
+void use_ranged(Transaction& tx, const RangedObject& object, std::span<const std::byte> bytes,
+                std::span<std::byte> found, Step&& step) {
+  std::array<RangedView, 12> views;
+  std::uint64_t at = 0;
+  for (RangedView& view : views) {
+    step([&] { view = object.view(tx, at, at + 300); });
+    at += 37;
+  }
+  step([&] { object.write(tx, 100, bytes); });
+  for (at = 9000; at < 14'000; at += 50) {
+    step([&] { object.write(tx, at, bytes.first(7)); });
+    if (at % 500 == 0) step([&] { object.lock(tx, at + 20, at + 30); });
+  }
+  step([&] { object.read(tx, 0, found); });
+  step([&] {
+    const RangedObject other = RangedObject::create(tx, 100'000, 256);
+    other.write(tx, 50'000, bytes);
+    other.fill(tx, 0, 40'000);
+    other.resize(tx, 3000);
+    other.resize(tx, 200'000);
+    other.destroy(tx);
+  });
+}
+
+}  // namespace
+
+// All of it is, or nothing; if the body goes on after a step that failed, too.
+TEST_CASE("whatever allocation for ranged objects fails, no part of a transaction is committed") {
+  struct Way {
+    RangeLockKind kind;
+    LockTiming locks;
+    bool goes_on;
+  };
+  for (const Way& way : {Way{RangeLockKind::skiplist, LockTiming::commit, false},
+                         Way{RangeLockKind::skiplist, LockTiming::encounter, true},
+                         Way{RangeLockKind::grid, LockTiming::commit, true},
+                         Way{RangeLockKind::grid, LockTiming::encounter, false}}) {
+    Options options = roomy_options();
+    options.range_lock = way.kind;
+    options.locks = way.locks;
+    OnePool p(options, std::uint64_t{16} << 20);
+    std::vector<std::byte> expected(kRangedLength), found(kRangedLength);
+    const auto object = p.session.run([](Transaction& tx) {
+      const auto made = RangedObject::create(tx, kRangedLength, 256);
+      made.fill(tx, 0, kRangedLength);
+      return made;
+    });
+    const auto objects = [&] {
+      p.pool.checkpoint();
+      return p.pool.info().objects;
+    };
+    const std::uint64_t before = objects();
+    long allocations = 0;
+    for (bool refused = true; refused; ++allocations) {
+      const std::vector<std::byte> bytes(4000, std::byte(static_cast<unsigned char>(allocations)));
+      const auto step = [&](auto&& action) {
+        try {
+          action();
+        } catch (const std::bad_alloc&) {
+          if (!way.goes_on) throw;
+        }
+      };
+      Session fresh = p.pool.session();  // what it keeps for reads and writes is still small
+      try {
+        fresh.run([&](Transaction& tx) {
+          allocations_left = allocations;
+          use_ranged(tx, object, bytes, found, step);
+        });
+        std::ranges::copy(bytes, expected.begin() + 100);
+        for (auto at = expected.begin() + 9000; at < expected.begin() + 14'000; at += 50) {
+          std::copy_n(bytes.begin(), 7, at);
+        }
+        refused = allocations_left == kPlenty;
+      } catch (const std::bad_alloc&) {
+        REQUIRE(allocations_left == kPlenty);
+      }
+      allocations_left = kPlenty;
+      fresh.close();
+      p.session.run([&](Transaction& tx) {
+        object.lock(tx, 0, kRangedLength);
+        object.read(tx, 0, found);
+        CHECK(object.check_invariants(tx) == "");
+      });
+      INFO("allocation " << allocations);
+      REQUIRE(found == expected);
+    }
+    CHECK(allocations > 20);
+    CHECK(objects() == before);
+  }
 }
 
 // After publish nothing may fail, and an attempt that fails must come to its end.
