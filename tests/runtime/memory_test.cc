@@ -497,7 +497,7 @@ TEST_CASE("the background checkpointer goes on once there is memory to look for 
   options.checkpoint.interval_ms = 1;
   options.watermark_ms = 60'000;  // the flusher has nothing to look at
   options.long_transaction_ms = 60'000;
-  p.reopen(options);              // no news, so that no checkpoint is under way
+  p.reopen(options);  // no news, so that no checkpoint is under way
   is_here = true;
   refused_elsewhere = 0;
   no_memory_elsewhere = true;
