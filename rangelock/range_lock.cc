@@ -19,8 +19,8 @@
 #include <new>
 #include <utility>
 
-#include <cxxabi.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -93,14 +93,12 @@ RangeOwner::~RangeOwner() {
   core_->domain.dismiss(*core_);
 }
 
-// Names this object file's library to the C++ runtime.
-extern "C" [[gnu::visibility("hidden")]] void* __dso_handle;
-
 namespace {
 
-// The owner of a thread that names none. A thread_local RangeOwner would be gone for good after its
-// destructor, when those of statics and of older thread_locals may still lock. This has none, and
-// makes another owner then, which ends as soon as the destructor that is running has.
+// The owner of a thread that names none. It ends as a pthread key's value does: after all
+// thread_locals, whose destructors may still lock. If the destructor of another key locks later, it
+// makes a new one, which the next round of these destructors ends. Of the main thread it stays when
+// main() returns, for destructors of statics.
 struct DefaultOwner {
   alignas(RangeOwner) std::byte bytes[sizeof(RangeOwner)];
   bool exists;
@@ -111,18 +109,24 @@ struct DefaultOwner {
   }
 
   [[gnu::noinline]] void make() {
+    static const ::pthread_key_t key = make_key();
     RangeOwner* const made = ::new (bytes) RangeOwner();
+    if (::pthread_setspecific(key, this) != 0) {
+      std::destroy_at(made);
+      throw std::bad_alloc();
+    }
     process = ::getpid();
     exists = true;
-    if (abi::__cxa_thread_atexit(&DefaultOwner::end, this, &__dso_handle) == 0) return;
-    exists = false;
-    std::destroy_at(made);
-    throw std::bad_alloc();
   }
 
-  // What still holds ranges stays, and so do they, as with a std::mutex: std::exit() inside a
-  // critical section is no error. A child made by fork leaves its parent's: another thread may have
-  // held the domain's mutex.
+  static ::pthread_key_t make_key() {
+    ::pthread_key_t key = 0;
+    if (::pthread_key_create(&key, &DefaultOwner::end) != 0) throw std::bad_alloc();
+    return key;
+  }
+
+  // What still holds ranges stays, and so do they, as with a std::mutex. A child made by fork
+  // leaves its parent's: another thread may have held the domain's mutex.
   static void end(void* of_this_thread) {
     auto& self = *static_cast<DefaultOwner*>(of_this_thread);
     if (self.owner().held() != 0 || self.process != ::getpid()) return;

@@ -127,11 +127,9 @@ class SP3_API RangeOwner {
   // The owner used where none is named: one for each thread, in the process' domain, from its first
   // use to the thread's end. That domain has room for 1024; more threads at a time need a domain of
   // their own, and owners that they name.
-  // At the thread's end it is destroyed among the thread_locals. A destructor that runs later, of
-  // an older thread_local or of a static, gets another, which lasts until that destructor has
-  // returned; after main() until the process ends. One that holds ranges at the thread's end, as in
-  // std::exit() inside a critical section, stays with them, as with a std::mutex; a lock that is
-  // destroyed later in std::exit() still ends the process then.
+  // It ends after the thread's thread_locals, whose destructors may use it; that of the main thread
+  // with the process, so those of statics may, too. One that holds ranges at the thread's end stays
+  // with them, as with a std::mutex, and keeps its place among the 1024.
   // Errors: Error{invalid_argument} if there is no room; std::bad_alloc.
   static RangeOwner& this_thread();
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "tests/rangelock/support.h"
@@ -25,7 +26,7 @@ struct Last {
     if (act) act();
   }
 };
-thread_local Last first_of_thread;  // if used before the thread's owner: destroyed after it
+thread_local Last first_of_thread;
 thread_local Last second_of_thread;
 
 template <class Lock>
@@ -50,8 +51,7 @@ int exit_code(const std::function<void()>& body) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("destructors of thread_locals lock after their thread's owner has ended", "",
-                   SP3_OUR_RANGE_LOCKS) {
+TEMPLATE_TEST_CASE("destructors of thread_locals lock", "", SP3_OUR_RANGE_LOCKS) {
   const auto lock = make_lock<TestType>();
   const std::size_t before = owners();
   for (int i = 0; i < 3; ++i) {
@@ -84,12 +84,38 @@ TEMPLATE_TEST_CASE("a thread that ends while it holds a range leaves it held", "
   lock->unlock(handle);
   CHECK(is_free(*lock, 0, 10));
 
-  // Until a destructor that runs after its owner's.
+  // Unless a destructor of its own unlocks it.
+  const std::size_t before = owners();
   std::thread([&] {
     first_of_thread.act = [&] { lock->unlock(handle); };
     handle = lock->lock(1, 2);
   }).join();
   CHECK(is_free(*lock, 0, 10));
+  CHECK(owners() == before);
+}
+
+// Of two keys one comes first. Each destructor is called again where its key has a value again.
+TEMPLATE_TEST_CASE("destructors of pthread keys lock", "", SP3_OUR_RANGE_LOCKS) {
+  struct Late {
+    TestType* lock;
+    pthread_key_t key;
+    int rounds;
+  };
+  const auto lock = make_lock<TestType>();
+  const std::size_t before = owners();
+  Late late{lock.get(), {}, 0};
+  REQUIRE(::pthread_key_create(&late.key, [](void* of_thread) {
+            Late& self = *static_cast<Late*>(of_thread);
+            lock_and_unlock(*self.lock);
+            if (++self.rounds < 2) ::pthread_setspecific(self.key, of_thread);
+          }) == 0);
+  std::thread([&] {
+    ::pthread_setspecific(late.key, &late);
+    lock_and_unlock(*lock);
+  }).join();
+  CHECK(late.rounds == 2);
+  CHECK(owners() == before);
+  ::pthread_key_delete(late.key);
 }
 
 TEMPLATE_TEST_CASE("a destructor of a static locks", "", SP3_OUR_RANGE_LOCKS) {
