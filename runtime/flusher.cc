@@ -62,7 +62,8 @@ void Flusher::work() {
   // As long as the shorter of two periods, or somewhat less: watermarks come with every so many.
   const std::uint32_t ticks_per_watermark =
       (watermark_ms - 1) / pool_.options().long_transaction_ms + 1;
-  const auto tick = std::chrono::milliseconds(watermark_ms / ticks_per_watermark);
+  const auto tick =
+      std::chrono::microseconds(std::chrono::milliseconds(watermark_ms)) / ticks_per_watermark;
   std::uint32_t ticks = 0;
   auto next_tick = emu::SteadyClock::now() + tick;
   auto next_look = emu::SteadyClock::now() + group_period;  // for groups
@@ -93,9 +94,10 @@ void Flusher::work() {
         }
       }
       if (emu::SteadyClock::now() >= next_tick) {
-        const bool writes_watermarks = ++ticks % ticks_per_watermark == 0;
-        if (writes_watermarks && pool_.options().watermark_ms != 0 && pool_.logs())
-          write_watermarks();
+        if (++ticks >= ticks_per_watermark) {
+          if (pool_.options().watermark_ms != 0 && pool_.logs()) write_watermarks();
+          ticks = 0;  // not where memory for them lacked
+        }
         look_for_long_transactions();
         // Nobody should have sealed anything without telling; a look costs little. What it finds is
         // not flushed at once: its group may have just begun.

@@ -12,7 +12,7 @@
 //   again and again for longer, up to 3.2 s at a time (docs/CONCURRENCY.md).
 // Cancellation (pthread_cancel, of deferred type): no function of the library is a cancellation
 //   point. A thread is cancelled in the program's own code; in a body that aborts the transaction,
-//   as pthread_exit does.
+//   as pthread_exit does. What RecoveryOptions has called runs with cancellation disabled.
 // Nesting: inside a body another pool may be used; all threads must nest pools in the same order.
 // Source: paper section III-B; design choices in docs/COMMIT_PROTOCOL.md.
 #pragma once

@@ -219,7 +219,8 @@ class ComputationTest(report_rows.ReadingTest):
 
         for value, digits, text in ((918191.4, 3, "918191"), (11204.6, 4, "11205"), (999.7, 3, "1000"),
                                     (9999.7, 4, "10000"), (1.375, 3, "1.38"), (128, 2, "128"),
-                                    (0.25, 3, "0.25"), (0, 3, "0"), (2**21, 6, "2097152")):  # fmt: skip
+                                    (0.25, 3, "0.25"), (0.00001234, 3, "0.0000123"), (0, 3, "0"),
+                                    (2**21, 6, "2097152")):  # fmt: skip
             self.assertEqual(number(value, digits), text)
 
     def test_what_nothing_can_be_drawn_of_is_named(self):
