@@ -1,7 +1,6 @@
 // Range locks of a process that runs out of memory. A program of its own, because it replaces the
 // allocation functions of the whole program.
 #include <array>
-#include <cstdlib>
 #include <new>
 #include <span>
 #include <vector>
@@ -10,39 +9,16 @@
 
 #include "tests/rangelock/stop.h"
 #include "tests/rangelock/support.h"
+#include "tests/support/failing_allocations.h"
 
-namespace {
-
-constexpr long kPlenty = -1;
-thread_local long allocations_left = kPlenty;  // then one fails
-
-bool has_run_out() {
-  if (allocations_left == kPlenty) return false;
-  return allocations_left-- == 0;
-}
-
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  void* const block = has_run_out() ? nullptr : std::malloc(bytes);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return std::malloc(bytes);
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
-[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
-
-extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  void* block = nullptr;
-  if (has_run_out()) return nullptr;
-  return ::posix_memalign(&block, alignment, bytes) == 0 ? block : nullptr;
-}
+bool sp3::test::is_refused(std::size_t /*bytes*/) { return has_run_out(); }
+bool sp3::test::is_refused_aligned(std::size_t /*bytes*/) { return has_run_out(); }
 
 using namespace sp3;
 using namespace sp3::tests;
 using rangelock::Hook;
+using sp3::test::allocations_left;
+using sp3::test::kPlenty;
 
 namespace {
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <new>
 #include <span>
@@ -19,22 +18,17 @@
 #include "index/slab_table.h"
 #include "pool/pool_file.h"
 #include "tests/runtime/one_pool.h"
+#include "tests/support/failing_allocations.h"
 
 namespace {
 thread_local bool no_memory = false;           // for anything
 thread_local bool no_large_memory = false;     // for aligned blocks of more than 100 kB
 thread_local bool no_memory_for_runs = false;  // for the blocks of a std::deque
-constexpr long kPlenty = -1;
-thread_local long allocations_left = kPlenty;  // then one fails
 std::atomic<bool> no_next_megabyte{false};     // in whatever thread; once
 std::atomic<bool> no_memory_elsewhere{false};  // in threads without is_here
 thread_local bool is_here = false;
 std::atomic<int> refused_elsewhere{0};
 
-bool has_run_out() {
-  if (allocations_left == kPlenty) return false;
-  return allocations_left-- == 0;
-}
 bool is_that_megabyte(std::size_t bytes) {
   return bytes >= std::size_t{1} << 20 && no_next_megabyte.exchange(false);
 }
@@ -46,23 +40,12 @@ bool is_elsewhere() {
 }
 }  // namespace
 
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  const bool refused = no_memory || (no_memory_for_runs && bytes >= 480 && bytes <= 512) ||
-                       has_run_out() || is_that_megabyte(bytes) || is_elsewhere();
-  void* const block = refused ? nullptr : std::malloc(bytes);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
+bool sp3::test::is_refused(std::size_t bytes) {
+  return no_memory || (no_memory_for_runs && bytes >= 480 && bytes <= 512) || has_run_out() ||
+         is_that_megabyte(bytes) || is_elsewhere();
 }
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return std::malloc(bytes);
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
-[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
-
-extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  void* block = nullptr;
-  if ((no_large_memory && bytes > 100'000) || has_run_out()) return nullptr;
-  return ::posix_memalign(&block, alignment, bytes) == 0 ? block : nullptr;
+bool sp3::test::is_refused_aligned(std::size_t bytes) {
+  return (no_large_memory && bytes > 100'000) || has_run_out();
 }
 
 namespace sp3::test {
