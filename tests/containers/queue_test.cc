@@ -28,18 +28,14 @@ struct Changed {
     static constexpr std::uint32_t version = (number); \
   }
 SP3_TEST_TAG(sp3::test::Changed, "renamed.Value", 2);
-SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Node, "renamed.Node", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::First, "renamed.First", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Last, "renamed.Last", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::Before>::Header, "renamed.Header", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Node, "renamed.Node", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::After>::First, "renamed.First", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Last, "renamed.Last", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::After>::Header, "renamed.Header", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::Changed>::Node, "renamed.Node", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::Changed>::First, "renamed.First", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::Changed>::Last, "renamed.Last", 1);
-SP3_TEST_TAG(sp3::Queue<sp3::test::Changed>::Header, "renamed.Header", 1);
+#define SP3_TEST_TAG_QUEUE(value)                             \
+  SP3_TEST_TAG(sp3::Queue<value>::Node, "renamed.Node", 1);   \
+  SP3_TEST_TAG(sp3::Queue<value>::First, "renamed.First", 1); \
+  SP3_TEST_TAG(sp3::Queue<value>::Last, "renamed.Last", 1);   \
+  SP3_TEST_TAG(sp3::Queue<value>::Header, "renamed.Header", 1)
+SP3_TEST_TAG_QUEUE(sp3::test::Before);
+SP3_TEST_TAG_QUEUE(sp3::test::After);
+SP3_TEST_TAG_QUEUE(sp3::test::Changed);
 
 using namespace sp3;
 using namespace sp3::test;
