@@ -51,22 +51,15 @@ std::vector<std::jthread> start_helpers(std::size_t count, const Work& work) noe
 
 }  // namespace
 
-struct Executor::Impl {
-  std::uint32_t cores = 1;
-  std::uint32_t threads = 1;
-};
-
-Executor::Executor(std::uint32_t threads) : impl_(new Impl) {
-  impl_->cores = std::max(1U, std::thread::hardware_concurrency());
-  if (threads != 1 && may_have_several()) impl_->threads = threads == 0 ? impl_->cores : threads;
+Executor::Executor(std::uint32_t threads) noexcept {
+  if (threads == 1 || !may_have_several()) return;
+  const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
+  threads_ = threads == 0 ? cores : threads;
+  at_once_ = std::min(threads_, cores);
 }
-Executor::~Executor() { delete impl_; }
-
-std::uint32_t Executor::threads() const noexcept { return impl_->threads; }
-std::uint32_t Executor::at_once() const noexcept { return std::min(impl_->threads, impl_->cores); }
 
 void Executor::parallel_for(std::size_t count, const std::function<void(std::size_t)>& body) {
-  if (impl_->threads == 1 || count <= 1) {
+  if (threads_ == 1 || count <= 1) {
     for (std::size_t i = 0; i < count; ++i) body(i);
     return;
   }
@@ -87,7 +80,7 @@ void Executor::parallel_for(std::size_t count, const std::function<void(std::siz
     }
   };
   {
-    const auto helpers = start_helpers(std::min<std::size_t>(impl_->threads, count) - 1, work);
+    const auto helpers = start_helpers(std::min<std::size_t>(threads_, count) - 1, work);
     work();
   }
   if (error) std::rethrow_exception(error);
@@ -97,7 +90,7 @@ void Executor::parallel_feed(
     const std::uint32_t* initial, std::size_t count,
     const std::function<void(std::uint32_t item, const std::function<void(std::uint32_t)>& ready)>&
         body) {
-  if (impl_->threads == 1) {
+  if (threads_ == 1) {
     std::deque<std::uint32_t> left(initial, initial + count);
     const std::function<void(std::uint32_t)> ready = [&left](std::uint32_t item) {
       left.push_back(item);
@@ -111,10 +104,10 @@ void Executor::parallel_feed(
   }
   // oneTBB starts no more workers than cores unless told so.
   std::optional<tbb::global_control> more_workers;
-  if (impl_->threads > impl_->cores) {
-    more_workers.emplace(tbb::global_control::max_allowed_parallelism, impl_->threads);
+  if (threads_ > at_once_) {
+    more_workers.emplace(tbb::global_control::max_allowed_parallelism, threads_);
   }
-  tbb::task_arena arena(static_cast<int>(impl_->threads));
+  tbb::task_arena arena(static_cast<int>(threads_));
   arena.execute([&] {
     tbb::parallel_for_each(initial, initial + count,
                            [&](std::uint32_t item, tbb::feeder<std::uint32_t>& feeder) {

@@ -10,43 +10,38 @@
 
 namespace sp3::emu {
 
-struct Executor::Impl {
-  std::uint32_t threads = 1;
+namespace {
 
-  // Runs work(), which returns when there is nothing left to take, on all threads.
-  void on_all(const std::function<void()>& work) const {
-    std::exception_ptr error;
-    const auto guarded = [&] {
-      try {
-        work();
-      } catch (...) {
-        if (!error) error = std::current_exception();
-      }
-    };
-    std::vector<Thread> others;
-    if (sim::machine().cores() != 0) {
-      for (std::uint32_t i = 1; i < threads; ++i) others.emplace_back(guarded);
+// Runs work(), which returns when there is nothing left to take, on so many threads.
+void run_on_all(std::uint32_t threads, const std::function<void()>& work) {
+  std::exception_ptr error;
+  const auto guarded = [&] {
+    try {
+      work();
+    } catch (...) {
+      if (!error) error = std::current_exception();
     }
-    guarded();
-    for (Thread& thread : others) thread.join();
-    if (error) std::rethrow_exception(error);
+  };
+  std::vector<Thread> others;
+  if (sim::machine().cores() != 0) {
+    for (std::uint32_t i = 1; i < threads; ++i) others.emplace_back(guarded);
   }
-};
-
-Executor::Executor(std::uint32_t threads) : impl_(new Impl{threads == 0 ? 1 : threads}) {}
-Executor::~Executor() { delete impl_; }
-
-std::uint32_t Executor::threads() const noexcept { return impl_->threads; }
-std::uint32_t Executor::at_once() const noexcept {
-  return sim::machine().cores() == 0 ? 1 : impl_->threads;
+  guarded();
+  for (Thread& thread : others) thread.join();
+  if (error) std::rethrow_exception(error);
 }
+
+}  // namespace
+
+Executor::Executor(std::uint32_t threads) noexcept
+    : threads_(threads == 0 ? 1 : threads), at_once_(sim::machine().cores() == 0 ? 1 : threads_) {}
 
 void Executor::parallel_for(std::size_t count, const std::function<void(std::size_t)>& body) {
   std::size_t next = 0;
-  impl_->on_all([&] {
+  run_on_all(threads_, [&] {
     while (next < count) {
       body(next++);
-      if (impl_->threads > 1) sim::machine().event(sim::Event::interleave);
+      if (threads_ > 1) sim::machine().event(sim::Event::interleave);
     }
   });
 }
@@ -60,7 +55,7 @@ void Executor::parallel_feed(
   const std::function<void(std::uint32_t)> ready = [&left](std::uint32_t item) {
     left.push_back(item);
   };
-  impl_->on_all([&] {
+  run_on_all(threads_, [&] {
     while (!left.empty() || busy != 0) {
       if (left.empty()) {
         sim::machine().pause(1, 0);  // a busy thread may make more ready
@@ -71,7 +66,7 @@ void Executor::parallel_feed(
       ++busy;
       body(item, ready);
       --busy;
-      if (impl_->threads > 1) sim::machine().event(sim::Event::interleave);
+      if (threads_ > 1) sim::machine().event(sim::Event::interleave);
     }
   });
 }
