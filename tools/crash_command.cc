@@ -102,6 +102,7 @@ std::vector<workloads::WorkloadKind> parse_crash_workloads(const std::string& te
   auto known = parse_workloads("all");
   known.insert(known.end(), std::begin(kOtherWorkloads), std::end(kOtherWorkloads));
   std::vector<std::string> all;
+  all.reserve(known.size());
   for (const workloads::WorkloadKind kind : known) all.emplace_back(to_string(kind));
   std::vector<workloads::WorkloadKind> kinds;
   for (const std::string& name : split_list("--workload", text, all)) {

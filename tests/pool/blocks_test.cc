@@ -291,7 +291,7 @@ TEST_CASE("holes of a file on a disk are filled") {
   REQUIRE(::unlink(path.c_str()) == 0);
   const std::vector<char> data(8 * kBlock, 'x');
   REQUIRE(::ftruncate(file.get(), 64 * kBlock) == 0);
-  for (const std::uint64_t block : {4, 24, 44}) {
+  for (const std::uint64_t block : {4U, 24U, 44U}) {
     REQUIRE(::pwrite(file.get(), data.data(), data.size(), static_cast<off_t>(block * kBlock)) ==
             static_cast<ssize_t>(data.size()));
   }

@@ -79,9 +79,11 @@ TEST_CASE("a transaction reads what it has assigned, and earlier references keep
 
 TEST_CASE("an object is assigned what another holds, or what it holds itself") {
   OnePool p;
-  const auto [a, b] = p.session.run([](Transaction& tx) {
-    return std::pair(tx.make<Blob<100>>(Blob<100>::of(1)), tx.make<Blob<100>>(Blob<100>::of(2)));
-  });
+  const auto made = [&](unsigned seed) {
+    return p.session.run([&](Transaction& tx) { return tx.make<Blob<100>>(Blob<100>::of(seed)); });
+  };
+  const auto a = made(1);
+  const auto b = made(2);
   p.session.run([&](Transaction& tx) {
     const Blob<100>& was_a = tx.read(a);
     tx.assign(a, tx.read(b));
@@ -107,11 +109,12 @@ TEST_CASE("a cancelled transaction has assigned nothing") {
 
 TEST_CASE("a new object can be assigned, and one that was can be destroyed") {
   OnePool p;
-  const auto [made, gone] = p.session.run([](Transaction& tx) {
+  const auto made = p.session.run([](Transaction& tx) {
     const auto at = tx.make<Cell>(1);
     tx.assign(at, {2});
-    return std::pair(at, tx.make<Cell>(3));
+    return at;
   });
+  const auto gone = p.session.run([](Transaction& tx) { return tx.make<Cell>(3); });
   p.session.run([&](Transaction& tx) {
     tx.assign(gone, {4});
     tx.destroy(gone);
@@ -132,8 +135,8 @@ TEST_CASE("only an object of the type can be assigned") {
       return 0;
     });
   };
-  const auto [other, gone] =
-      p.session.run([](Transaction& tx) { return std::pair(tx.make<Blob<8>>(), tx.make<Cell>()); });
+  const auto other = p.session.run([](Transaction& tx) { return tx.make<Blob<8>>(); });
+  const auto gone = p.session.run([](Transaction& tx) { return tx.make<Cell>(); });
   p.session.run([&](Transaction& tx) { tx.destroy(gone); });
   CHECK(assigned({}) == "invalid_pointer");
   CHECK(assigned(Ptr<Cell>::from_offset(7)) == "invalid_pointer");
@@ -199,9 +202,9 @@ TEST_CASE("neither padding nor the rest of the last word brings bytes of the hea
   for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
     OnePool p(quiet_options(memory));
     const Padded dirty = Padded::dirty();
-    const auto [padded, odd, full] = p.session.run([](Transaction& tx) {
-      return std::tuple(tx.make<Padded>(), tx.make<Blob<21>>(), tx.make<Blob<24>>());
-    });
+    const auto padded = p.session.run([](Transaction& tx) { return tx.make<Padded>(); });
+    const auto odd = p.session.run([](Transaction& tx) { return tx.make<Blob<21>>(); });
+    const auto full = p.session.run([](Transaction& tx) { return tx.make<Blob<24>>(); });
     // Copies of that size have been used, and the odd one is given one of them.
     for (int i = 0; i < 50; ++i) {
       p.session.run([&](Transaction& tx) { tx.write(full).bytes.fill(0xEE); });

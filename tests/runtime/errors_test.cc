@@ -224,8 +224,8 @@ TEST_CASE("a body that goes on in a full pool does not commit") {
 // Each object takes a slab. What is empty is of use to another type when a checkpoint has freed it;
 // whoever takes it before that, to keep it, takes it from those that wait.
 TEST_CASE("a pool is not full while sessions could keep what others wait for") {
-  constexpr int kThreads = 6;
-  constexpr int kEach = 3;
+  constexpr std::size_t kThreads = 6;
+  constexpr std::size_t kEach = 3;
   Options options = quiet_options();
   options.geometry.slab_size = 16384;
   options.geometry.log_size = std::uint64_t{256} * 1024;
@@ -235,11 +235,11 @@ TEST_CASE("a pool is not full while sessions could keep what others wait for") {
   REQUIRE(pool.statistics().slabs_total > 4 * kThreads);
   std::atomic<int> refused{0};
   std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
+  for (std::size_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       Session session = pool.session();
       std::vector<std::function<void(Transaction&)>> destroy(kEach, [](Transaction&) {});
-      const auto replace = [&](auto type, int i) {
+      const auto replace = [&](auto type, std::size_t i) {
         using Object = typename decltype(type)::type;
         Ptr<Object> made;
         session.run([&](Transaction& tx) {
@@ -248,8 +248,8 @@ TEST_CASE("a pool is not full while sessions could keep what others wait for") {
         });
         destroy[i] = [made](Transaction& tx) { tx.destroy(made); };
       };
-      for (int round = 0; round < 10'000; ++round) {
-        const int i = round % kEach;
+      for (std::size_t round = 0; round < 10'000; ++round) {
+        const std::size_t i = round % kEach;
         const std::string code = code_of([&] {
           switch ((t + round / kEach) % 3) {
             case 0:

@@ -260,9 +260,9 @@ TEST_CASE("of what is stored to a file any words may be written, until a sync th
   media.set(8, 2);   // another line of the sector
   media.set(64, 4);  // the next sector
   Set all;
-  for (const std::uint64_t first : {0, 1, 3}) {
-    for (const std::uint64_t second : {0, 2}) {
-      for (const std::uint64_t next : {0, 4}) all.insert({first, second, next});
+  for (const std::uint64_t first : {0U, 1U, 3U}) {
+    for (const std::uint64_t second : {0U, 2U}) {
+      for (const std::uint64_t next : {0U, 4U}) all.insert({first, second, next});
     }
   }
   CHECK(images(media, {0, 8, 64}) == all);

@@ -126,7 +126,7 @@ TEST_CASE("Of ranges what whole writes leave is right, and all else is found") {
       const char letter = letters[i];
       if (letter == '.') continue;
       const bool upper = letter < 'a';
-      const auto number = static_cast<std::uint64_t>(letter - (upper ? 'A' : 'a') + 1);
+      const auto number = 1 + static_cast<std::uint64_t>(letter - (upper ? 'A' : 'a'));
       items[10 + i].tag = made(upper ? 1 : 2, number);
     }
     CAPTURE(letters);

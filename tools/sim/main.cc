@@ -122,10 +122,10 @@ bool does_nothing(const std::string& option, const std::string& mode) {
 }
 
 void refuse_options_of_other_modes(const CLI::App& app) {
-  const std::string kModes[] = {"--calibrate", "--validate", "--sensitivity", "--explore",
-                                "--replay"};
+  const std::string all_modes[] = {"--calibrate", "--validate", "--sensitivity", "--explore",
+                                   "--replay"};
   std::vector<std::string> modes;
-  for (const std::string& mode : kModes) {
+  for (const std::string& mode : all_modes) {
     if (app.count(mode) != 0) modes.push_back(mode);
   }
   if (modes.size() > 1) throw UsageError(modes[0] + " excludes " + modes[1]);
@@ -139,7 +139,7 @@ void refuse_options_of_other_modes(const CLI::App& app) {
   }
   for (const std::string& option : given(app, kTimed)) {
     if (is_campaign || mode == "--calibrate" || does_nothing(option, mode)) {
-      throw UsageError(mode + " excludes " + option);
+      throw UsageError(fmt::format("{} excludes {}", mode, option));
     }
   }
 }

@@ -239,7 +239,7 @@ void Engine::Tx::write_back(std::uint64_t time) {
     if (lines.empty() || lines.back() != line) lines.push_back(line);  // fewer to sort
   }
   std::ranges::sort(lines);
-  lines.erase(std::ranges::unique(lines).begin(), lines.end());
+  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
   for (const std::uint64_t line : lines) {
     static_cast<void>(words.log_flush(line, base::kCacheLine, false, client_.flushes_));
   }
