@@ -127,6 +127,7 @@ std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& ima
   facts.wanted = a.wanted;
   facts.found = a.found;
   if (a.verdict == Verdict::no_magic && b.verdict == Verdict::no_magic) {
+    facts.wanted = "a file that begins with S3POOL01";
     throw Error(ErrorCode::not_a_pool, "not an sp3 pool", std::move(facts));
   }
   facts.offset = a.offset;

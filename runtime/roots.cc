@@ -2,8 +2,10 @@
 // of slab 0, so that binding a name is a transaction like any other.
 #include "runtime/roots.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -29,16 +31,31 @@ void check_name(std::string_view name, const std::string& path) {
       name.find('\0') == std::string_view::npos) {
     return;
   }
-  throw Error(ErrorCode::invalid_argument, "the name of a root has an impossible length",
+  const std::size_t nul = name.find('\0');
+  throw Error(ErrorCode::invalid_argument, "a root cannot have this name",
               {.path = path,
-               .wanted = "1 to " + std::to_string(RootNode::kNameBytes - 1) + " bytes without NUL",
-               .found = std::to_string(name.size()) + " bytes"});
+               .wanted = fmt::format("1 to {} bytes without NUL", RootNode::kNameBytes - 1),
+               .found = nul == std::string_view::npos ? fmt::format("{} bytes", name.size())
+                                                      : fmt::format("NUL as byte {}", nul)});
 }
 
 }  // namespace
 
 void SessionCore::fail_on_cycle(std::uint64_t offset) {
   fail(ErrorCode::damaged_metadata, "the list of roots does not end", offset, "an end", "a cycle");
+}
+
+std::vector<std::string> SessionCore::root_names() {
+  std::vector<std::string> names;
+  const auto first = Ptr<RootNode>::from_offset(pool_->root_offset());
+  for (auto at = transaction_.read(first).next; at;) {
+    const RootNode& node = transaction_.read(at);
+    if (names.size() == kMostRoots) fail_on_cycle(at.offset());
+    names.emplace_back(name_of(node));
+    at = node.next;
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 std::uint64_t SessionCore::root(std::string_view name, const detail::TypeInfo& type) {

@@ -20,6 +20,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -80,6 +81,7 @@ class SessionCore {
   std::uint64_t make(const detail::TypeInfo& type, void** storage);
   void destroy(std::uint64_t offset, const detail::TypeInfo& type);
   std::uint64_t root(std::string_view name, const detail::TypeInfo& type);
+  std::vector<std::string> root_names();
   void set_root(std::string_view name, std::uint64_t offset, const detail::TypeInfo& type);
 
   // For another session that finds the pool full.

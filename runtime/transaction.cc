@@ -582,6 +582,9 @@ void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t
 std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name, const TypeInfo& type) {
   return core.operate([&] { return core.root(name, type); });
 }
+std::vector<std::string> tx_root_names(runtime::SessionCore& core) {
+  return core.operate([&] { return core.root_names(); });
+}
 void tx_set_root(runtime::SessionCore& core, std::string_view name, std::uint64_t offset,
                  const TypeInfo& type) {
   core.operate([&] { core.set_root(name, offset, type); });

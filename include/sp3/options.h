@@ -1,6 +1,6 @@
 // What a program may choose when it creates or opens a pool. Every member has a default that is
-// right for most programs. Impossible values are reported as Error{invalid_argument} by create and
-// open, with the option, the value wanted and the value found.
+// right for most programs. Impossible values of what they use are reported as
+// Error{invalid_argument} by create and open, with the option, the value wanted and the value found.
 #pragma once
 
 #include <array>
@@ -131,7 +131,7 @@ struct Options {
   CommitPolicy policy = CommitPolicy::speculative;
   LockTiming locks = LockTiming::commit;
   RangeLockKind range_lock = RangeLockKind::skiplist;
-  Geometry geometry;  // for create
+  Geometry geometry;  // for create; open takes the pool's own, and does not look at this
   CheckpointOptions checkpoint;
   AsyncOptions async;
   RecoveryOptions recovery;

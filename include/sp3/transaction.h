@@ -27,9 +27,11 @@
 #include <cstddef>
 #include <cstring>
 #include <new>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <sp3/detail/core.h>
 #include <sp3/error.h>
@@ -130,6 +132,10 @@ class Transaction {
   void set_root(std::string_view name, Ptr<T> object) {
     detail::tx_set_root(core_, name, object.offset(), detail::type_info<T>);
   }
+
+  // The names that are bound, in the order of their bytes. Takes time by their number, and conflicts
+  // with any transaction that binds or unbinds one. Errors: as read().
+  [[nodiscard]] std::vector<std::string> root_names() { return detail::tx_root_names(core_); }
 
   // Ends the transaction without effect: run() throws Cancelled.
   [[noreturn]] void cancel() { throw Cancelled(); }

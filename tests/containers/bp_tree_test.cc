@@ -84,6 +84,8 @@ TEST_CASE("A new value for a present key leaves the B+ tree's leaf alone") {
 
 TEST_CASE("A visitor of a B+ tree can end the walk") { end_a_walk_early<Narrow4>(); }
 
+TEST_CASE("A B+ tree has nothing beyond its ends") { look_beyond_the_ends<Narrow4>(); }
+
 TEST_CASE("A walk through a B+ tree comes to the greatest key there can be") {
   walk_to_the_greatest_key<Narrow4>();
 }

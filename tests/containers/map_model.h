@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -104,7 +105,16 @@ class MapSubject {
         sum = sum * 31 + it->first + it->second;
       }
       const auto least = model.lower_bound(k);
-      return least == model.end() ? sum : sum + least->first * 7 + least->second;
+      if (least != model.end()) sum += least->first * 7 + least->second;
+      const auto above = model.upper_bound(k);
+      for (auto it = above; it != model.begin() && std::prev(it)->first + scan_width > k; --it) {
+        sum = sum * 31 + std::prev(it)->first + std::prev(it)->second;
+      }
+      if (above != model.begin()) {
+        sum += std::prev(above)->first * 11 + std::prev(above)->second;
+      }
+      if (!model.empty()) sum += model.begin()->first * 13 + model.rbegin()->first * 17;
+      return sum;
     } else {
       return model.contains(k) ? 1 : 0;
     }
@@ -128,6 +138,16 @@ class MapSubject {
       return "size is " + std::to_string(map_.size(tx)) + ", not " + std::to_string(model.size());
     }
     if (found != model) return "the contents differ";
+    if constexpr (ordered) {
+      std::vector<std::uint64_t> down;
+      map_.for_each_down(tx, [&](const std::uint64_t& key, const Payload& value) {
+        if (found[key] != value.number) wrong = "for_each_down shows another value";
+        down.push_back(key);
+      });
+      if (!wrong.empty()) return wrong;
+      std::reverse(down.begin(), down.end());
+      if (down != sequence) return "for_each_down is not for_each turned round";
+    }
     return {};
   }
 
@@ -146,7 +166,19 @@ class MapSubject {
         sum = sum * 31 + key + value.number;
       });
       const auto least = map_.lower_bound(tx, from);
-      return least ? sum + least->first * 7 + least->second.number : sum;
+      if (least) sum += least->first * 7 + least->second.number;
+      const auto add = [&](const std::uint64_t& key, const Payload& value) {
+        sum = sum * 31 + key + value.number;
+      };
+      if (from >= scan_width) {
+        map_.range_down(tx, from, from - scan_width, add);
+      } else {
+        map_.range_down(tx, from, add);
+      }
+      if (const auto below = map_.floor(tx, from)) sum += below->first * 11 + below->second.number;
+      const auto first = map_.first(tx);
+      const auto last = map_.last(tx);
+      return first && last ? sum + first->first * 13 + last->first * 17 : sum;
     } else {
       return map_.contains(tx, from) ? 1 : 0;
     }
@@ -251,6 +283,39 @@ void end_a_walk_early() {
     REQUIRE(keys == std::vector<std::uint64_t>{12, 14, 16});
     REQUIRE(map.lower_bound(tx, 98)->first == 98);
     REQUIRE_FALSE(map.lower_bound(tx, 99));
+    keys.clear();
+    map.range_down(tx, 11, 0, [&](std::uint64_t key, const Payload&) {
+      keys.push_back(key);
+      return keys.size() < 3;
+    });
+    REQUIRE(keys == std::vector<std::uint64_t>{10, 8, 6});
+    keys.clear();
+    map.range_down(tx, 6, 2, [&](std::uint64_t key, const Payload&) { keys.push_back(key); });
+    REQUIRE(keys == std::vector<std::uint64_t>{6, 4});
+  });
+}
+
+// In a map without keys, and around the least and the greatest of others.
+template <class Map>
+void look_beyond_the_ends() {
+  World world(tiny_shape());
+  const Map map = world.run([](Transaction& tx) { return Map::create(tx); });
+  world.run([&](Transaction& tx) {
+    const auto unexpected = [](std::uint64_t, const Payload&) { FAIL("an empty map has a key"); };
+    REQUIRE_FALSE(map.first(tx));
+    REQUIRE_FALSE(map.last(tx));
+    REQUIRE_FALSE(map.floor(tx, 7));
+    map.for_each_down(tx, unexpected);
+    map.range_down(tx, 7, unexpected);
+    for (std::uint64_t k = 1; k <= 200; ++k) map.insert_or_assign(tx, 10 * k, Payload(k));
+    REQUIRE(map.first(tx)->first == 10);
+    REQUIRE(map.last(tx)->second.number == 200);
+    REQUIRE_FALSE(map.floor(tx, 9));
+    for (std::uint64_t k = 1; k <= 200; ++k) {
+      REQUIRE(map.floor(tx, 10 * k)->first == 10 * k);
+      REQUIRE(map.floor(tx, 10 * k + 9)->first == 10 * k);
+    }
+    map.range_down(tx, 9, unexpected);
   });
 }
 

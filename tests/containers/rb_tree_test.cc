@@ -82,6 +82,8 @@ TEST_CASE("A new value does not disturb who passes through its key in a red-blac
 
 TEST_CASE("A visitor of a red-black tree can end the walk") { end_a_walk_early<Map>(); }
 
+TEST_CASE("A red-black tree has nothing beyond its ends") { look_beyond_the_ends<Map>(); }
+
 TEST_CASE("A walk through a red-black tree comes to the greatest key there can be") {
   walk_to_the_greatest_key<Map>();
 }

@@ -151,6 +151,7 @@ TEST_CASE("write and then destroy in one transaction leaves nothing") {
 
 TEST_CASE("roots are bound, rebound and unbound by transactions") {
   OnePool p;
+  CHECK(p.session.run([](Transaction& tx) { return tx.root_names(); }).empty());
   const auto a = p.session.run([](Transaction& tx) { return tx.make<Account>(1, 0U); });
   const auto b = p.session.run([](Transaction& tx) { return tx.make<Account>(2, 0U); });
   p.session.run([&](Transaction& tx) {
@@ -160,6 +161,10 @@ TEST_CASE("roots are bound, rebound and unbound by transactions") {
     tx.set_root("two", b);
     tx.set_root("three", a);
   });
+  const auto names = [&] {
+    return p.session.run([](Transaction& tx) { return tx.root_names(); });
+  };
+  CHECK(names() == std::vector<std::string>{"one", "three", "two"});
   p.reopen();
   p.session.run([&](Transaction& tx) {
     CHECK(tx.root<Account>("one") == a);
@@ -174,6 +179,7 @@ TEST_CASE("roots are bound, rebound and unbound by transactions") {
     CHECK_FALSE(tx.root<Account>("two"));
     CHECK(tx.root<Account>("three") == a);
   });
+  CHECK(names() == std::vector<std::string>{"one", "three"});
   CHECK_THROWS_AS(p.session.run([&](Transaction& tx) {
     tx.set_root("one", a);
     tx.cancel();

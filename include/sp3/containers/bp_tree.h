@@ -19,7 +19,7 @@
 // Complexity: a search reads `height` inner nodes, a leaf and the value, with binary search in
 //   each; height is about log(n) / log(0.7 F). A new value writes one object. A new key makes one
 //   object and shifts keys and pointers, not values, in one leaf, rarely in its ancestors. range()
-//   follows `next`.
+//   follows `next`; range_down() goes by the inner nodes above, and so conflicts with splits there.
 // Source: the B+ tree of the paper's Table I; Comer, "The Ubiquitous B-Tree", ACM Computing Surveys
 //   1979.
 #pragma once
@@ -139,10 +139,26 @@ class BpTree {
   // The entry with the least key that is not less than `key`.
   [[nodiscard]] std::optional<Entry> lower_bound(Transaction& tx, const K& key) const {
     std::optional<Entry> result;
-    walk(tx, descend(tx, key), &key, [&](const K& found, Ptr<V> value) {
-      result.emplace(found, tx.read(value));
-      return false;
-    });
+    walk(tx, descend(tx, key), &key, take_one(tx, result));
+    return result;
+  }
+
+  // The entry with the greatest key that is not greater than `key`.
+  [[nodiscard]] std::optional<Entry> floor(Transaction& tx, const K& key) const {
+    std::optional<Entry> result;
+    walk_down(tx, &key, take_one(tx, result));
+    return result;
+  }
+
+  // The entries with the least key and with the greatest.
+  [[nodiscard]] std::optional<Entry> first(Transaction& tx) const {
+    std::optional<Entry> result;
+    walk(tx, first_leaf(tx), nullptr, take_one(tx, result));
+    return result;
+  }
+  [[nodiscard]] std::optional<Entry> last(Transaction& tx) const {
+    std::optional<Entry> result;
+    walk_down(tx, nullptr, take_one(tx, result));
     return result;
   }
 
@@ -167,6 +183,30 @@ class BpTree {
   template <class F>
   void for_each(Transaction& tx, F&& visit) const {
     walk(tx, first_leaf(tx), nullptr, [&](const K& key, Ptr<V> value) {
+      return detail::visit_goes_on(visit, key, tx.read(value));
+    });
+  }
+
+  // As range(), from the greatest key down: every key k with from >= k > to.
+  template <class F>
+  void range_down(Transaction& tx, const K& from, const K& to, F&& visit) const {
+    walk_down(tx, &from, [&](const K& key, Ptr<V> value) {
+      return to < key && detail::visit_goes_on(visit, key, tx.read(value));
+    });
+  }
+
+  // As range_down(), for every key k with from >= k: the least there can be is above no `to`.
+  template <class F>
+  void range_down(Transaction& tx, const K& from, F&& visit) const {
+    walk_down(tx, &from, [&](const K& key, Ptr<V> value) {
+      return detail::visit_goes_on(visit, key, tx.read(value));
+    });
+  }
+
+  // As range_down(), for all keys.
+  template <class F>
+  void for_each_down(Transaction& tx, F&& visit) const {
+    walk_down(tx, nullptr, [&](const K& key, Ptr<V> value) {
       return detail::visit_goes_on(visit, key, tx.read(value));
     });
   }
@@ -219,7 +259,9 @@ class BpTree {
       indices_[size_++] = index;
     }
     void pop() noexcept { --size_; }
+    void step_left() noexcept { --indices_[size_ - 1]; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] unsigned size() const noexcept { return size_; }
     [[nodiscard]] Ptr<Inner> node() const noexcept {
       return Ptr<Inner>::from_offset(nodes_[size_ - 1]);
     }
@@ -299,6 +341,52 @@ class BpTree {
       }
       leaf = contents.next;
     }
+  }
+
+  // The last leaf below the node at `at`, whose leaves are `levels` below it; the path goes on to it.
+  static Ptr<Leaf> last_leaf(Transaction& tx, std::uint64_t at, std::uint64_t levels, Path& path) {
+    for (; levels > 0; --levels) {
+      const Ptr<Inner> name = Ptr<Inner>::from_offset(at);
+      const Inner& inner = tx.read(name);
+      path.push(name, static_cast<unsigned>(inner.count));
+      at = inner.children[inner.count];
+    }
+    return Ptr<Leaf>::from_offset(at);
+  }
+
+  // Calls visit(key, value) downwards, from the greatest key not greater than *from (null: from the
+  // greatest of all), until it returns false. Leaves have no links back: the path leads to the leaf
+  // before.
+  template <class F>
+  void walk_down(Transaction& tx, const K* from, F&& visit) const {
+    const Header header = tx.read(header_);
+    Path path;
+    Ptr<Leaf> leaf = from == nullptr ? last_leaf(tx, header.root, header.height, path)
+                                     : descend(tx, *from, &path);
+    for (const K* most = from;; most = nullptr) {
+      const Leaf& contents = detail::read_whole(tx, leaf);
+      auto i = static_cast<unsigned>(contents.count);
+      if (most != nullptr) {
+        const unsigned position = lower_position(contents, *most);
+        i = holds(contents, position, *most) ? position + 1 : position;
+      }
+      while (i-- > 0) {
+        if (!visit(contents.keys[i], contents.values[i])) return;
+      }
+      while (!path.empty() && path.index() == 0) path.pop();
+      if (path.empty()) return;
+      path.step_left();
+      const std::uint64_t before = tx.read(path.node()).children[path.index()];
+      leaf = last_leaf(tx, before, header.height - path.size(), path);
+    }
+  }
+
+  // A visitor that keeps the first entry it is shown.
+  static auto take_one(Transaction& tx, std::optional<Entry>& result) {
+    return [&](const K& key, Ptr<V> value) {
+      result.emplace(key, tx.read(value));
+      return false;
+    };
   }
 
   void split_leaf(Transaction& tx, Path& path, Ptr<Leaf> leaf, unsigned position, const K& key,

@@ -98,19 +98,27 @@ class RbTree {
 
   // The entry with the least key that is not less than `key`.
   [[nodiscard]] std::optional<Entry> lower_bound(Transaction& tx, const K& key) const {
-    std::optional<Entry> result;
-    walk(tx, &key, [&](const Node& node) {
-      result.emplace(node.key, tx.read(node.value));
-      return false;
-    });
-    return result;
+    return nearest<left>(tx, &key);
+  }
+
+  // The entry with the greatest key that is not greater than `key`.
+  [[nodiscard]] std::optional<Entry> floor(Transaction& tx, const K& key) const {
+    return nearest<right>(tx, &key);
+  }
+
+  // The entries with the least key and with the greatest.
+  [[nodiscard]] std::optional<Entry> first(Transaction& tx) const {
+    return nearest<left>(tx, nullptr);
+  }
+  [[nodiscard]] std::optional<Entry> last(Transaction& tx) const {
+    return nearest<right>(tx, nullptr);
   }
 
   // Calls visit(key, value) in order for every key k with from <= k < to; a visitor that returns
   // false ends the walk. It must not change the tree.
   template <class F>
   void range(Transaction& tx, const K& from, const K& to, F&& visit) const {
-    walk(tx, &from, [&](const Node& node) {
+    walk<left>(tx, &from, [&](const Node& node) {
       return node.key < to && detail::visit_goes_on(visit, node.key, tx.read(node.value));
     });
   }
@@ -118,7 +126,7 @@ class RbTree {
   // As range(), for every key k with from <= k: the greatest there can be is below no `to`.
   template <class F>
   void range(Transaction& tx, const K& from, F&& visit) const {
-    walk(tx, &from, [&](const Node& node) {
+    walk<left>(tx, &from, [&](const Node& node) {
       return detail::visit_goes_on(visit, node.key, tx.read(node.value));
     });
   }
@@ -126,7 +134,31 @@ class RbTree {
   // As range(), for all keys.
   template <class F>
   void for_each(Transaction& tx, F&& visit) const {
-    walk(tx, nullptr, [&](const Node& node) {
+    walk<left>(tx, nullptr, [&](const Node& node) {
+      return detail::visit_goes_on(visit, node.key, tx.read(node.value));
+    });
+  }
+
+  // As range(), from the greatest key down: every key k with from >= k > to.
+  template <class F>
+  void range_down(Transaction& tx, const K& from, const K& to, F&& visit) const {
+    walk<right>(tx, &from, [&](const Node& node) {
+      return to < node.key && detail::visit_goes_on(visit, node.key, tx.read(node.value));
+    });
+  }
+
+  // As range_down(), for every key k with from >= k: the least there can be is above no `to`.
+  template <class F>
+  void range_down(Transaction& tx, const K& from, F&& visit) const {
+    walk<right>(tx, &from, [&](const Node& node) {
+      return detail::visit_goes_on(visit, node.key, tx.read(node.value));
+    });
+  }
+
+  // As range_down(), for all keys.
+  template <class F>
+  void for_each_down(Transaction& tx, F&& visit) const {
+    walk<right>(tx, nullptr, [&](const Node& node) {
       return detail::visit_goes_on(visit, node.key, tx.read(node.value));
     });
   }
@@ -134,7 +166,7 @@ class RbTree {
   // The number of keys, by walking: a counter would be written by all.
   [[nodiscard]] std::uint64_t size(Transaction& tx) const {
     std::uint64_t count = 0;
-    walk(tx, nullptr, [&](const Node&) { return ++count != 0; });
+    walk<left>(tx, nullptr, [&](const Node&) { return ++count != 0; });
     return count;
   }
 
@@ -253,17 +285,18 @@ class RbTree {
   void repair_black(Transaction& tx, Path& path, Ptr<Node> node) const;
   Ptr<Node> unlink(Transaction& tx, Path& path, Ptr<Node> node, bool& removed_red) const;
 
-  // Calls visit(node) in key order, from the least key not less than *from (null: from the least of
-  // all), until it returns false.
-  template <class F>
+  // Calls visit(node) in key order, upwards if `Near` is left and downwards if it is right, from the
+  // first key that does not come before *from (null: from the first of all), until it returns false.
+  template <unsigned Near, class F>
   void walk(Transaction& tx, const K* from, F&& visit) const {
-    std::vector<Ptr<Node>> pending;  // nodes whose left sides are done, lowest last
+    constexpr unsigned far = left + right - Near;
+    std::vector<Ptr<Node>> pending;  // nodes whose near sides are done, lowest last
     auto descend = [&](Ptr<Node> at) {
       while (at) {
         const Node& node = tx.read(at);
-        const bool skip = from != nullptr && node.key < *from;
+        const bool skip = from != nullptr && (Near == left ? node.key < *from : *from < node.key);
         if (!skip) pending.push_back(at);
-        at = node.child[skip ? right : left];
+        at = node.child[skip ? far : Near];
       }
     };
     descend(tx.read(header_).root);
@@ -271,8 +304,19 @@ class RbTree {
       const Node& node = tx.read(pending.back());
       pending.pop_back();
       if (!visit(node)) return;
-      descend(node.child[right]);
+      descend(node.child[far]);
     }
+  }
+
+  // The entry at which walk() begins.
+  template <unsigned Near>
+  std::optional<Entry> nearest(Transaction& tx, const K* from) const {
+    std::optional<Entry> result;
+    walk<Near>(tx, from, [&](const Node& node) {
+      result.emplace(node.key, tx.read(node.value));
+      return false;
+    });
+    return result;
   }
 
   Ptr<Header> header_;

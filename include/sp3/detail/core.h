@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include <sp3/detail/export.h>
 #include <sp3/type.h>
@@ -34,6 +36,7 @@ SP3_API std::uint64_t tx_make(runtime::SessionCore& core, const TypeInfo& type, 
 SP3_API void tx_destroy(runtime::SessionCore& core, std::uint64_t offset, const TypeInfo& type);
 SP3_API std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name,
                               const TypeInfo& type);
+SP3_API std::vector<std::string> tx_root_names(runtime::SessionCore& core);
 SP3_API void tx_set_root(runtime::SessionCore& core, std::string_view name, std::uint64_t offset,
                          const TypeInfo& type);
 
