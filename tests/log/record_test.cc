@@ -116,6 +116,52 @@ TEST_CASE("a record whose entries do not fill it exactly is refused even with a 
   CHECK(refused > 100);
 }
 
+// Each of them alone, with a right checksum.
+TEST_CASE("a record with a number that no writer gives is none") {
+  struct Entry {
+    WriteKind kind;
+    std::uint32_t bytes;
+  };
+  const auto accepts = [](const std::vector<Entry>& entries, auto edit) {
+    std::vector<std::byte> bytes(sizeof(RecordHeader));
+    const auto put = [&bytes](const void* from, std::size_t size) {
+      bytes.resize(bytes.size() + size);
+      if (from != nullptr) std::memcpy(bytes.data() + bytes.size() - size, from, size);
+    };
+    for (const Entry& entry : entries) {
+      WriteHeader header;
+      header.bytes = entry.bytes;
+      header.kind = static_cast<std::uint16_t>(entry.kind);
+      put(&header, sizeof header);
+      put(nullptr, entry.bytes);
+    }
+    RecordHeader header;
+    header.length = static_cast<std::uint32_t>(bytes.size());
+    header.lsn = 5;
+    header.stamp = base::kMaxStamp;
+    header.writes = static_cast<std::uint32_t>(entries.size());
+    header.kind = static_cast<std::uint16_t>(RecordKind::transaction);
+    edit(header);
+    std::memcpy(bytes.data(), &header, sizeof header);
+    header.crc = checksum_record(bytes.data(), header.length, kSeed);
+    std::memcpy(bytes.data(), &header.crc, sizeof header.crc);
+    return read_record(bytes.data(), bytes.size(), kSeed).has_value();
+  };
+  const auto nothing = [](RecordHeader&) {};
+  const std::vector<Entry> image{{WriteKind::image, 16}};
+  CHECK(accepts(image, nothing));
+  CHECK_FALSE(accepts(image, [](RecordHeader& header) { header.lsn = 0; }));
+  CHECK_FALSE(accepts(image, [](RecordHeader& header) { header.stamp += 1; }));
+  CHECK_FALSE(accepts(image, [](RecordHeader& header) { header.kind = 0; }));
+  CHECK_FALSE(accepts(image, [](RecordHeader& header) { header.kind = 3; }));
+  CHECK_FALSE(accepts({{WriteKind::image, 12}, {WriteKind::image, 12}}, nothing));
+  CHECK(accepts({{WriteKind::make, sizeof(MakePrefix)}}, nothing));
+  CHECK_FALSE(accepts({{WriteKind::make, sizeof(MakePrefix) - 8}}, nothing));
+  CHECK(accepts({{WriteKind::destroy, 0}}, nothing));
+  CHECK_FALSE(accepts({{WriteKind::destroy, 8}}, nothing));
+  CHECK_FALSE(accepts({{WriteKind::range, 8}}, nothing));
+}
+
 TEST_CASE("a delta turns the old object into the new one and is never larger than it") {
   std::mt19937_64 random(4);
   RecordBuilder builder;
@@ -217,6 +263,39 @@ TEST_CASE("a builder grows with its record and keeps what was added") {
     slot = write.slot;
   });
   CHECK(slot == 50 * 8192);
+}
+
+TEST_CASE("nothing of a longer record shows in the padding of the next one") {
+  std::mt19937_64 random(8);
+  const auto object = random_object(random, 256);
+  RecordBuilder builder;
+  builder.add_image(0x1000, object.data(), 256);
+  builder.reset();
+  builder.add_image(0x1000, object.data(), 16);
+  builder.seal(1, 1, 0, kSeed);
+  REQUIRE(builder.length() < builder.size());
+  for (std::uint64_t i = builder.length(); i < builder.size(); ++i) {
+    CHECK(builder.data()[i] == std::byte{0});
+  }
+}
+
+TEST_CASE("runs that take as many bytes as their object are logged as its image") {
+  std::mt19937_64 random(9);
+  const auto object = random_object(random, 64);
+  const auto kind_of = [&object](const std::vector<ByteRun>& runs) {
+    RecordBuilder builder;
+    builder.add_runs(0x1000, runs, object.data(), 64);
+    builder.seal(1, 1, 0, kSeed);
+    CHECK(builder.length() == sizeof(RecordHeader) + RecordBuilder::runs_bytes(runs, 64));
+    WriteKind kind = WriteKind::destroy;
+    const auto record = read_record(builder.data(), builder.size(), kSeed);
+    REQUIRE(record);
+    record->for_each_write([&](const WriteView& write) { kind = write.kind; });
+    return kind;
+  };
+  CHECK(kind_of({{0, 48}}) == WriteKind::delta);
+  CHECK(kind_of({{0, 56}}) == WriteKind::image);
+  CHECK(kind_of({{0, 64}}) == WriteKind::image);
 }
 
 TEST_CASE("a live log is walked from one LSN to another across its runs") {

@@ -99,6 +99,35 @@ TEST_CASE("a damaged record below the head is passed over") {
   CHECK(scan.damage.empty());
 }
 
+TEST_CASE("what is lost below the head is no damage though nothing is behind the head") {
+  SyntheticPool pool;
+  std::vector<SyntheticPool::Place> places;
+  for (Stamp stamp = 1; stamp <= 20; ++stamp) {
+    places.push_back(pool.append_simple(2, stamp, stamp - 1));
+  }
+  pool.superblock.fixed.floor = 20;
+  pool.superblock.heads[2] = 21;
+  wipe(pool, places[4]);
+  const auto scan = pool.scan();
+  CHECK(scan.damage.empty());
+  CHECK(lsns(pool, scan, 2).empty());
+  REQUIRE(find(scan, 2));
+  CHECK(find(scan, 2)->next_lsn == 21);
+  CHECK(find(scan, 2)->end == PrefixEnd::clean);
+}
+
+TEST_CASE("watermarks are counted over all runs of a session") {
+  SyntheticPool pool;
+  for (const std::uint32_t segment : {3U, 5U}) {
+    pool.start_run(1, segment);
+    pool.append_simple(1, 10 * segment);
+    pool.append_watermark(1, 10 * segment + 1, 2, 0);
+  }
+  const auto scan = pool.scan();
+  CHECK(lsns(pool, scan, 1) == range(1, 4));
+  CHECK(find(scan, 1)->watermark_records == 2);
+}
+
 TEST_CASE("stale runs of recycled segments are history") {
   SyntheticPool pool;
   // Session 1 wrote runs 0 and 1 and lives in 2; session 3 has reused segment 0.
@@ -150,6 +179,19 @@ TEST_CASE("a torn last record ends the log at every 8-byte cut") {
     // Without a single word of it there is no trace.
     CHECK(find(scan, 1)->end == (cut >= 24 ? PrefixEnd::torn : PrefixEnd::clean));
   }
+}
+
+TEST_CASE("a record that was begun in the next block is a torn end") {
+  SyntheticPool pool;
+  pool.start_run(1, 0, 2);
+  pool.append_simple(1, 1);
+  pool.skip_to_block(1);
+  const auto last = pool.append_simple(1, 2);
+  pool.bytes[last.offset + last.size - 8] ^= std::byte{1};
+  pool.bytes[last.offset] ^= std::byte{1};
+  const auto scan = pool.scan();
+  CHECK(lsns(pool, scan, 1) == range(1, 1));
+  CHECK(find(scan, 1)->end == PrefixEnd::torn);
 }
 
 // Its LSNs begin at 1 as well, and its first segment is the same.
@@ -214,6 +256,51 @@ TEST_CASE("a hole is torn while no later record says that it was durable") {
   }
 }
 
+TEST_CASE("of records behind the end the first thousand are named, and all counted") {
+  SyntheticPool pool(std::uint64_t{2} << 20, std::uint64_t{512} << 10);
+  RecordBuilder builder;
+  builder.add_destroy(pool.layout.slabs_offset);
+  const auto first = pool.append(1, builder, 1);
+  for (Stamp stamp = 2; stamp <= 1101; ++stamp) pool.append(1, builder, stamp);
+  wipe(pool, first);
+  const auto scan = pool.scan();
+  REQUIRE(find(scan, 1));
+  CHECK(find(scan, 1)->beyond_records == 1100);
+  REQUIRE(find(scan, 1)->beyond.size() == 1000);
+  CHECK(find(scan, 1)->beyond.back().lsn == 1001);
+}
+
+// A user may have copied one out of a log.
+TEST_CASE("a record inside an object behind the end says nothing") {
+  SyntheticPool pool;
+  const auto lost = pool.append_simple(1, 1);
+  RecordBuilder forged;
+  forged.add_destroy(pool.layout.slabs_offset);
+  forged.seal(9, 50, 8, pool.seed(1));
+  constexpr std::size_t kHeaders = sizeof(log::RecordHeader) + sizeof(log::WriteHeader);
+  std::vector<std::byte> object(256);
+  std::memcpy(object.data() + 128 - kHeaders, forged.data(), forged.size());
+  append_object(pool, object);
+  wipe(pool, lost);
+  const auto scan = pool.scan();
+  CHECK(scan.damage.empty());
+  CHECK(scan.largest_stamp == 6);
+  CHECK(find(scan, 1)->beyond_records == 1);
+}
+
+TEST_CASE("what overlaps is searched for witnesses up to the end of the last") {
+  SyntheticPool pool;
+  for (Stamp stamp = 1; stamp <= 5; ++stamp) pool.append_simple(1, stamp);
+  pool.writer(1).next_lsn = 7;  // 6 is lost with its run
+  pool.start_run(1, 4, 3);      // left empty
+  pool.start_run(1, 6, 3);
+  pool.writer(1).position = pool.layout.segment_offset(8);
+  pool.append_simple(1, 20, 6);
+  const auto scan = pool.scan();
+  CHECK(scan.damage.size() == 1);
+  CHECK(find(scan, 1)->end == PrefixEnd::damaged);
+}
+
 TEST_CASE("a lost first record of the last run is judged by the records behind it") {
   SyntheticPool pool;
   while (pool.next_segment < 2) pool.append_simple(1, pool.writer(1).next_lsn);
@@ -241,6 +328,11 @@ TEST_CASE("a lost run is damage if a later run says that it was durable") {
 TEST_CASE("a log of which nothing is left is damage if a watermark covers it") {
   SyntheticPool pool;
   pool.append_watermark(4, 100, 1, 3);
+  CHECK(pool.scan().damage.size() == 1);
+  pool.superblock.heads[1] = 3;
+  CHECK(pool.scan().damage.size() == 1);
+  pool.append_simple(4, 101);
+  pool.superblock.heads[4] = 2;  // behind the watermark
   CHECK(pool.scan().damage.size() == 1);
   pool.superblock.heads[1] = 4;
   CHECK(pool.scan().damage.empty());
@@ -319,6 +411,15 @@ TEST_CASE("log bytes inside a large record are not taken for a log") {
   forged.start_run(2, 2);
   forged.append_simple(2, 50);
   forged.append_simple(2, 51, 2);
+  SECTION("nor for one that cannot be true") {
+    log::SegmentHeader header;
+    header.generation = forged.superblock.fixed.generation;
+    header.checkpoint_number = forged.superblock.fixed.checkpoint_number + 1;
+    header.first_lsn = 2;
+    header.session = 2;
+    forged.put_header(header, 2);
+  }
+  SECTION("as it was written") {}
   std::vector<std::byte> object(kThreeSegments);
   std::memcpy(object.data() + 4096 - 64 - 40 - 16,
               forged.bytes.data() + forged.layout.segment_offset(2), 4096);
@@ -424,6 +525,9 @@ TEST_CASE("a stamp that does not grow from one run to the next ends the prefix")
     pool.start_run(1, 9);
     pool.append_simple(1, stamp);
     CHECK(lsns(pool, pool.scan(), 1) == range(1, stamp == 8 ? 3 : 2));
+    CHECK(pool.scan().damage.empty());
+    pool.append_simple(1, 9, 3);
+    CHECK(pool.scan().damage.size() == (stamp == 8 ? 0 : 1));
   }
 }
 
