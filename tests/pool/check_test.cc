@@ -52,10 +52,8 @@ class Checkpoint {
     }
   }
   // Tears what was written last.
-  void tear(std::uint64_t offset) {
-    const std::byte torn = pool_->memory().view()[offset] ^ std::byte{1};
-    pool_->memory().store(offset, &torn, 1);
-  }
+  void tear(std::uint64_t offset) { store(offset, pool_->memory().view()[offset] ^ std::byte{1}); }
+  void store(std::uint64_t offset, std::byte byte) { pool_->memory().store(offset, &byte, 1); }
   [[nodiscard]] const Layout& layout() const { return pool_->layout(); }
   void close() { pool_.reset(); }
 
@@ -169,6 +167,54 @@ TEST_CASE("an intact copy that differs in what never changes is damage") {
   const CheckReport report = test::check_file(temp.path());
   REQUIRE(report.damage.size() == 1);
   CHECK(report.damage[0].offset == offsetof(Superblock, compat));
+}
+
+TEST_CASE("intact copies of one number that differ are damage") {
+  const TempPath temp("differ");
+  make_small(temp);
+  edit_copy_a(temp, [](Superblock& s) { s.largest_stamp += 1; });
+  const CheckReport report = test::check_file(temp.path());
+  REQUIRE(report.damage.size() == 1);
+  CHECK_THAT(report.damage[0].what, Catch::Contains("same number"));
+}
+
+TEST_CASE("a copy that is sealed and cannot be true is damage") {
+  const TempPath temp("nonsense");
+  make_small(temp);
+  edit_copy_a(temp, [](Superblock& s) { s.generation = 0; });
+  const CheckReport report = test::check_file(temp.path());
+  REQUIRE(report.damage.size() == 1);
+  CHECK(report.damage[0].offset == offsetof(Superblock, generation));
+}
+
+TEST_CASE("what no torn write leaves in a copy is damage") {
+  const TempPath temp("torn");
+  Checkpoint pool(temp);
+  pool.run(State::open);
+  pool.tear(offsetof(Superblock, floor));
+  std::uint64_t at = 0;
+  SECTION("torn in what changes with each write") {}
+  SECTION("a state that there is not") {
+    at = offsetof(Superblock, state);
+    pool.store(at, std::byte{7});
+  }
+  SECTION("something behind the heads") {
+    at = pool.layout().superblock_bytes - 1;
+    pool.store(at, std::byte{1});
+  }
+  pool.close();
+  const CheckReport report = test::check_file(temp.path());
+  REQUIRE(report.damage.size() == (at != 0 ? 1 : 0));
+  if (at != 0) CHECK(report.damage[0].offset == at);
+}
+
+TEST_CASE("a damaged record of a clean pool is told once") {
+  const TempPath temp("once");
+  Checkpoint pool(temp);
+  pool.run(State::clean);
+  pool.tear(pool.layout().directory_offset[0] + 4 * sizeof(SlabRecord));
+  pool.close();
+  CHECK(test::check_file(temp.path()).damage.size() == 1);
 }
 
 TEST_CASE("an intact copy that has missed more than one write is damage") {

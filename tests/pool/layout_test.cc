@@ -263,6 +263,7 @@ TEST_CASE("a superblock whose numbers contradict each other has no layout") {
   CHECK(refuses([](Superblock& s) { s.slab_size = 1u << 31; }));
   CHECK(refuses([](Superblock& s) { s.extents[4].kind = 4; }));
   CHECK(refuses([](Superblock& s) { s.extents[5].length = 1; }));
+  CHECK(refuses([](Superblock& s) { s.extents[5].offset = kBlock; }));
   for (std::size_t i = 0; i < 4; ++i) {
     CAPTURE(i);
     CHECK(refuses([i](Superblock& s) { s.extents[i].kind = 0; }));
@@ -278,6 +279,41 @@ TEST_CASE("a superblock whose numbers contradict each other has no layout") {
   }
   CHECK(refuses([](Superblock& s) { std::swap(s.extents[1], s.extents[2]); }));
   CHECK(refuses([](Superblock& s) { s.extents[2].offset = s.extents[1].offset; }));
+  // In the place of the last slab, where they fit.
+  CHECK(refuses([](Superblock& s) {
+    while (s.extents[3].offset + s.extents[3].length + s.extents[0].length > s.pool_size) {
+      s.extents[3].length -= s.slab_size;
+    }
+    s.extents[0].offset = s.extents[3].offset + s.extents[3].length;
+    s.extents[1].length = 2 * directory_bytes(s.extents[3].length / s.slab_size);
+  }));
+}
+
+TEST_CASE("segments and slabs are no more than 32 bits can number") {
+  const auto accepts = [](std::uint64_t segments, std::uint64_t slabs) {
+    Superblock s;
+    describe(plan_layout(kMiB, {}), s);
+    s.pool_size = kMaxPoolSize;
+    s.segment_size = kMinSegmentSize;
+    s.slab_size = kMinSlabSize;
+    s.extents[1].length = 2 * directory_bytes(slabs);
+    s.extents[2].offset = s.extents[1].offset + s.extents[1].length;
+    s.extents[2].length = segments * s.segment_size;
+    s.extents[3].offset = s.extents[2].offset + s.extents[2].length;
+    s.extents[3].length = slabs * s.slab_size;
+    return !find_layout_problem(s);
+  };
+  CHECK(accepts(kMinSegments, 1));
+  CHECK_FALSE(accepts(kMinSegments - 1, 1));
+  CHECK(accepts(kMaxCount, 1));
+  CHECK_FALSE(accepts(kMaxCount + 1, 1));
+  CHECK(accepts(kMinSegments, kMaxCount));
+  CHECK_FALSE(accepts(kMinSegments, kMaxCount + 1));
+}
+
+TEST_CASE("a log has two segments for each session that is asked for, if it can") {
+  const Layout layout = plan_layout(64 * kMiB, {0, 0, 0, 200});
+  CHECK(layout.segments >= 2 * (200 + kOwnSessions));
 }
 
 }  // namespace

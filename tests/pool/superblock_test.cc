@@ -199,6 +199,9 @@ TEST_CASE("another version and unknown incompatible features are refused and nam
   CHECK(code_of([&] {
           return choose(edited([](Superblock& s) { s.incompat = 1, ++s.number; }, true));
         }) == "wrong_version");
+  // So does one of another version, whichever it is: who wrote that knows what became of the pool.
+  CHECK(code_of([&] { return choose(edited([](Superblock& s) { s.version = 2; }, true)); }) ==
+        "wrong_version");
   // Other features are none of this function's business.
   CHECK(choose(edited([](Superblock& s) { s.compat = s.ro_compat = 0xFF; }, false)).both_equal);
 
@@ -249,7 +252,8 @@ TEST_CASE("numbers that no writer has time to reach are refused in both copies")
   const Two two;
   for (const std::size_t field :
        {offsetof(Superblock, number), offsetof(Superblock, generation),
-        offsetof(Superblock, checkpoint_number), offsetof(Superblock, floor)}) {
+        offsetof(Superblock, checkpoint_number), offsetof(Superblock, floor),
+        offsetof(Superblock, largest_stamp)}) {
     for (const std::uint64_t beyond : {std::uint64_t{0}, std::uint64_t{1}}) {
       INFO("field at " << field << ", " << beyond << " beyond what is possible");
       Bytes file = two.before;
@@ -294,6 +298,24 @@ TEST_CASE("intact copies of one UUID and two geometries are refused") {
     FAIL("the other geometry is not possible");
   }
   CHECK(code_of([&] { return choose(file); }) == "damaged_superblock");
+}
+
+TEST_CASE("copy B of a pool of as many sessions as there can be is found without A") {
+  const std::uint64_t log_bytes = std::uint64_t{kMaxSessions} * kMinSegmentSize;
+  const Layout layout =
+      plan_layout(2 * log_bytes, {log_bytes, kMinSegmentSize, 0, kMaxUserSessions});
+  Superblock superblock;
+  superblock.number = superblock.generation = 1;
+  superblock.state = static_cast<std::uint32_t>(State::clean);
+  describe(layout, superblock);
+  Bytes prefix(kSuperblocksEnd);
+  REQUIRE(layout.superblock_offset(1) + layout.superblock_bytes == prefix.size());
+  std::byte* const b = prefix.data() + layout.superblock_offset(1);
+  std::memcpy(b, &superblock, sizeof superblock);
+  const std::vector<base::Lsn> heads(kMaxSessions, 1);
+  std::memcpy(b + sizeof superblock, heads.data(), heads.size() * sizeof(base::Lsn));
+  test::seal_superblock(b);
+  CHECK(read_superblocks(prefix.data(), prefix.size(), layout.size, "pool").copy == 1);
 }
 
 TEST_CASE("an image of a superblock in another place does not pass for copy B") {
