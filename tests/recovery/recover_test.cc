@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <string_view>
 
 #include <catch2/catch.hpp>
 
@@ -257,6 +258,13 @@ TEST_CASE("a write that contradicts its slab is damage and nothing is written") 
   SECTION("a make with an impossible slot size") {
     builder.add_make(slot + 48, {5, 44, 4096}, object.data(), 48);
   }
+  SECTION("a make with the slot size of another type") {
+    const auto other = pool::slab_shape(pool.layout.slab_size, 56);
+    builder.add_make(pool.layout.slab_offset(3) + other.data, {5, 44, 56}, object.data(), 48);
+  }
+  SECTION("a make of another size than its type has") {
+    builder.add_make(slot + 48, {5, 44, 48}, object.data(), 40);
+  }
   SECTION("a make of no type") { builder.add_make(slot + 48, {0, 44, 48}, object.data(), 48); }
   const auto place = pool.append(0, builder, 20);
   builder.reset();
@@ -444,13 +452,13 @@ TEST_CASE("progress is told for every phase and never goes backwards") {
 }
 
 TEST_CASE("a failing disk is reported and recovery may be repeated") {
+  const auto strategy = GENERATE(RecoveryStrategy::stamp, RecoveryStrategy::dag);
   for (std::uint64_t countdown = 1; countdown <= 6; ++countdown) {
     Crashed crashed(12);
     auto file = crashed.pool.reopen();
     emu::inject_io_error(EIO, countdown);
-    CHECK(code_of([&] {
-            return recovery::recover(*file, recovery_options(RecoveryStrategy::stamp, 1));
-          }) == "io_error");
+    CHECK(code_of([&] { return recovery::recover(*file, recovery_options(strategy, 1)); }) ==
+          "io_error");
     emu::inject_io_error(0, 0);
     file = nullptr;
     file = crashed.pool.reopen();
@@ -458,6 +466,19 @@ TEST_CASE("a failing disk is reported and recovery may be repeated") {
     file = nullptr;
     check_recovered(crashed.pool, crashed.history, crashed.history.expected());
   }
+}
+
+// Between the last store and the flushes, and no longer.
+TEST_CASE("a disk that fails while homes are made durable is reported though it works again") {
+  Crashed crashed(12);
+  RecoveryOptions options = recovery_options(RecoveryStrategy::dag, 1);
+  options.progress = [](const Progress& progress) {
+    const bool fails = std::string_view(progress.phase) == "replay";
+    emu::inject_io_error(fails ? EIO : 0, fails ? 1 : 0);
+  };
+  auto file = crashed.pool.reopen();
+  CHECK(code_of([&] { return recovery::recover(*file, options); }) == "io_error");
+  emu::inject_io_error(0, 0);
 }
 
 TEST_CASE("the log can be listed and checked without changing a byte") {
