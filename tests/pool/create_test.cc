@@ -1,5 +1,7 @@
+#include <cerrno>
 #include <csignal>
 #include <string>
+#include <utility>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -25,12 +27,17 @@ struct Synced {
 };
 std::filesystem::path awaited;
 std::vector<Synced> synced;
+int directory_error = 0;  // what syncing a directory fails with, if it does
 
 // In front of the C library's, below.
 int sync_noted(int fd) {
   struct stat status {};
   if (!awaited.empty() && ::fstat(fd, &status) == 0) {
     synced.push_back({S_ISDIR(status.st_mode), std::filesystem::exists(awaited)});
+    if (S_ISDIR(status.st_mode) && directory_error != 0) {
+      errno = directory_error;
+      return -1;
+    }
   }
   return static_cast<int>(::syscall(SYS_fsync, fd));
 }
@@ -78,6 +85,9 @@ TEST_CASE("what create returns is what open would return") {
   {
     const auto pool = test::make_small(temp);
     image = pool->superblock();
+    CHECK(pool->current_copy() == 1);
+    CHECK(pool->copies_equal());
+    CHECK(pool->both_vouch());
   }
   const auto pool = test::open_small(temp);
   const SuperblockImage& again = pool->superblock();
@@ -87,6 +97,16 @@ TEST_CASE("what create returns is what open would return") {
   CHECK(again.fixed.uuid == image.fixed.uuid);
   CHECK(pool->current_copy() == 1);
   CHECK(pool->copies_equal());
+  CHECK(pool->both_vouch());
+}
+
+TEST_CASE("a new pool is none that is expected") {
+  const TempDirectory directory;
+  Options options = small_options();
+  options.expect_uuid.emplace();
+  CHECK(code_of([&] { return PoolFile::create(directory.path() / "pool", kSmall, options); }) ==
+        "invalid_argument");
+  CHECK(directory.entries() == 0);
 }
 
 TEST_CASE("two pools have different UUIDs") {
@@ -273,6 +293,20 @@ TEST_CASE("a new file is durable before it has its name, and then the name, by e
   file.publish();
   awaited.clear();
   CHECK(synced == std::vector<Synced>{{false, false}, {true, true}});
+}
+
+TEST_CASE("a new file whose name may not be durable is gone, unless directories cannot be synced") {
+  const TempDirectory directory;
+  awaited = directory.path() / "file";
+  directory_error = GENERATE(EIO, EINVAL);
+  const auto code = code_of([] {
+    PoolFile::create(awaited, kSmall, small_options());
+    return 0;
+  });
+  const bool can_sync = std::exchange(directory_error, 0) == EIO;
+  awaited.clear();
+  CHECK(code == (can_sync ? "io_error" : "no error"));
+  CHECK(directory.entries() == (can_sync ? 0 : 1));
 }
 
 TEST_CASE("of two that create the same file one wins and the other's is gone, by either naming") {
