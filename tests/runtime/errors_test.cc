@@ -80,9 +80,11 @@ TEST_CASE("absurd options are refused by create and by open") {
   CHECK(with([](Options& o) { o.latency.nanoseconds = 100'000'001; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.latency.per_line_nanoseconds = ~0U; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.async.group_records = 0; }) == "invalid_argument");
-  CHECK(with([](Options& o) { o.async.group_records = ~0U; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.async.group_records = 512; }) == "no error");
+  CHECK(with([](Options& o) { o.async.group_records = 513; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.async.group_bytes = 0; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.async.group_microseconds = 0; }) == "invalid_argument");
+  CHECK(with([](Options& o) { o.async.group_microseconds = 60'000'001; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.serial_after_aborts = 0; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.long_transaction_ms = 0; }) == "invalid_argument");
   CHECK(with([](Options& o) { o.recovery.threads = 1'000'000; }) == "invalid_argument");
@@ -99,6 +101,7 @@ TEST_CASE("an enumerator that does not exist is refused") {
   CHECK(refused([](Options& o) { o.memory = static_cast<MemoryKind>(77); }) == 0);
   CHECK(refused([](Options& o) { o.policy = static_cast<CommitPolicy>(77); }) == 0);
   CHECK(refused([](Options& o) { o.locks = static_cast<LockTiming>(77); }) == 0);
+  CHECK(refused([](Options& o) { o.range_lock = static_cast<RangeLockKind>(77); }) == 0);
   CHECK(refused([](Options& o) { o.flush = static_cast<FlushInstruction>(77); }) == 0);
   CHECK(refused([](Options& o) {
           o.latency.model = static_cast<LatencyModel>(77);
