@@ -43,6 +43,8 @@ TEST_CASE("after a failed flush nothing is promised any more, and reopening reco
       }
       // The disk works again; what is known does not come back.
       CHECK(outcome([&] { ticket.wait(); }) == "outcome_unknown");
+      CHECK_FALSE(ticket.valid());
+      CHECK(outcome([&] { ticket.wait(); }) == "ticket_spent");
       CHECK(outcome([&] { session.run([](Transaction&) {}); }) == "outcome_unknown");
       CHECK(outcome([&] { (void)session.run_async([](Transaction&) {}); }) == "outcome_unknown");
       CHECK(outcome([&] { session.flush(); }) == "outcome_unknown");
@@ -61,6 +63,21 @@ TEST_CASE("after a failed flush nothing is promised any more, and reopening reco
     session.run([&](Transaction& tx) { tx.write(tx.root<Cell>("cell")).value = 70; });
     CHECK(read_cell(session) == 70);
   }
+}
+
+// The other has gone, but what it left is not known to be durable.
+TEST_CASE("a session that the failure of its pool leaves alone is told of it") {
+  OnePool p;
+  Session other = p.pool.session();
+  const auto cell = make_cell(p.session);
+  const BrokenDisk broken;
+  CHECK(p.code([&](Transaction& tx) {
+    if (other.is_open()) {
+      (void)other.run_async([&](Transaction& theirs) { theirs.write(cell).value = 1; });
+      CHECK(outcome([&] { other.close(); }) == "outcome_unknown");
+    }
+    return tx.read(cell).value;
+  }) == "outcome_unknown");
 }
 
 TEST_CASE("every waiter learns of a failed flush") {

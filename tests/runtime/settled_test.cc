@@ -1,8 +1,12 @@
 // Versions that a checkpoint has settled are not compared, and read-only transactions of nothing
 // else not validated: what that may not change, and what it saves.
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <catch2/catch.hpp>
+
+#include <sp3/ranged.h>
 
 #include "tests/runtime/cells.h"
 
@@ -109,6 +113,91 @@ TEST_CASE("what was read is read and written again whatever else changes") {
   });
   CHECK(attempts == 1);
   CHECK(world.theirs.run([&](Transaction& tx) { return world.read(tx, 0); }) == 4 * 7);
+}
+
+// What it read is durable when run() returns or throws.
+TEST_CASE("a reader waits for all whose versions it has read") {
+  World world;
+  Session third = world.pool.session();
+  const auto add_async = [&](Session& session, int to) {
+    return session.run_async([&, to](Transaction& tx) { ++tx.write(world.cells[to]).value; });
+  };
+  const Ticket second_to_last = add_async(world.theirs, 1);
+  const Ticket last = add_async(third, 2);
+  CHECK(world.session.run([&](Transaction& tx) { return world.read(tx, 1) + world.read(tx, 2); }) ==
+        2);
+  CHECK(second_to_last.ready());
+  CHECK(last.ready());
+}
+
+TEST_CASE("who is told that an object was destroyed is told when that is durable") {
+  for (const bool writes : {false, true}) {
+    INFO((writes ? "written" : "read"));
+    World world;
+    const Ticket destroyed =
+        world.theirs.run_async([&](Transaction& tx) { tx.destroy(world.cells[3]); });
+    CHECK_FALSE(destroyed.ready());
+    CHECK(world.code([&](Transaction& tx) {
+      return writes ? tx.write(world.cells[3]).value : world.read(tx, 3);
+    }) == "destroyed_object");
+    CHECK(destroyed.ready());
+  }
+}
+
+TEST_CASE("who reads what nobody else may change waits until that is durable") {
+  World world;
+  RangedObject object;
+  world.session.run([&](Transaction& tx) {
+    object = RangedObject::create(tx, 1024, 256);
+    object.fill(tx, 0, 1024);
+  });
+  world.pool.checkpoint();  // so that a chunk alone is newer
+  std::array<std::byte, 8> bytes{std::byte{7}};
+  const Ticket written =
+      world.theirs.run_async([&](Transaction& tx) { object.write(tx, 256, bytes); });
+  CHECK_FALSE(written.ready());
+  bytes = {};
+  world.session.run([&](Transaction& tx) {
+    object.lock(tx, 256, 512);
+    object.read(tx, 256, bytes);
+  });
+  CHECK(bytes[0] == std::byte{7});
+  CHECK(written.ready());
+}
+
+TEST_CASE("what was written is not seen beside a newer version of something else") {
+  World world;
+  int attempts = 0;
+  bool torn = false;
+  world.session.run([&](Transaction& tx) {
+    const std::int64_t before = tx.write(world.cells[0]).value;
+    if (++attempts == 1) world.add({0, 1}, 5);
+    torn = torn || before != world.read(tx, 1);
+  });
+  CHECK(attempts == 2);
+  CHECK_FALSE(torn);
+}
+
+TEST_CASE("an error that a body catches is true of what it has read before") {
+  World world;
+  int attempts = 0;
+  bool torn = false;
+  world.session.run([&](Transaction& tx) {
+    const bool is_there = world.read(tx, 0) == 0;
+    if (++attempts == 1) {
+      world.theirs.run([&](Transaction& other) {
+        other.write(world.cells[0]).value = 1;
+        other.destroy(world.cells[3]);
+      });
+    }
+    try {
+      tx.write(world.cells[3]).value = 5;
+    } catch (const Error&) {
+      torn = torn || is_there;
+    }
+  });
+  CHECK(attempts == 2);
+  CHECK_FALSE(torn);
 }
 
 }  // namespace sp3::test
