@@ -112,6 +112,37 @@ TEST_CASE("a commit without memory for its predecessors leaves no lock behind") 
   ticket.wait();
 }
 
+// What is replaced is noted after publish, when nothing may fail any more.
+TEST_CASE("whatever allocation of a large commit fails, all of it is visible or nothing") {
+  constexpr std::size_t kCells = 200;
+  int refused = 0;
+  bool has_plenty = false;
+  for (long allocations = 0; !has_plenty; ++allocations) {
+    OnePool p(roomy_options(), std::uint64_t{16} << 20);
+    std::vector<Ptr<Cell>> cells(kCells);
+    p.session.run([&](Transaction& tx) {
+      for (auto& cell : cells) cell = tx.make<Cell>();
+    });
+    Session fresh = p.pool.session();  // that has retired nothing yet
+    bool committed = false;
+    try {
+      fresh.run([&](Transaction& tx) {
+        for (const auto cell : cells) ++tx.write(cell).value;
+        allocations_left = allocations;
+      });
+      committed = true;
+    } catch (const std::bad_alloc&) {
+      ++refused;
+    }
+    has_plenty = allocations_left != kPlenty;  // none was refused
+    allocations_left = kPlenty;
+    p.session.run([&](Transaction& tx) {
+      for (const auto cell : cells) REQUIRE(tx.read(cell).value == (committed ? 1 : 0));
+    });
+  }
+  CHECK(refused > 1);
+}
+
 // It was the header of the segment that was not had, over the end of the record before it.
 TEST_CASE("a commit without memory for another log segment leaves the log as it was") {
   TempPath path;
@@ -380,6 +411,8 @@ TEST_CASE("a session that cannot be opened for want of memory leaves nothing beh
     }
   }
   CHECK(refused > 3);  // and leak checkers find nothing
+  p.session.close();
+  CHECK_NOTHROW(p.pool.close());  // none of them counts as open
 }
 
 TEST_CASE("without memory to say that sessions are open the pool stays open") {
