@@ -165,7 +165,9 @@ TEST_CASE("slabs of several types are freed at once, and the others keep their s
     }
   }
   f.table->give_back(given);
+  const std::uint64_t index_bytes = f.table->index_bytes();
   CHECK(f.table->free_empty_slabs(100) == numbers);
+  CHECK(f.table->index_bytes() < index_bytes);
   for (const index::Slab* slab : f.table->take_newly_carved()) {
     CHECK(std::ranges::find(numbers, slab->number) == numbers.end());
   }
@@ -220,6 +222,23 @@ TEST_CASE("a slab is loaded lazily, as its metadata says") {
   for (const Place& place : f.take(info<A>, 20)) taken.insert(offset_of(place));
   for (const std::size_t i : {1U, 4U, 7U}) CHECK_FALSE(taken.contains(offsets[i]));
   CHECK(taken.contains(offsets[0]));
+}
+
+TEST_CASE("a slot of a slab that was full when it was loaded is had again") {
+  Fixture f;
+  std::vector<Place> places = f.take(info<A>, 1);
+  while (places.size() < places[0].slab->slots) {
+    for (const Place& place : f.take(info<A>, places[0].slab->slots - places.size())) {
+      places.push_back(place);
+    }
+  }
+  for (const Place& place : places) f.settle(place, true);
+  const std::uint64_t offset = offset_of(places[5]);
+  f.load();
+  const Place freed = f.table->find(offset);
+  REQUIRE(freed.slab != nullptr);
+  f.table->give_back({&freed, 1});
+  CHECK(offset_of(f.take(info<A>, 1)[0]) == offset);
 }
 
 TEST_CASE("a damaged bitmap is found when its slab is first touched, and says where") {

@@ -200,6 +200,18 @@ TEST_CASE("a root knows its type") {
   CHECK(error->facts().found.find("0x") == 0);
 }
 
+TEST_CASE("a root may be bound to an object of another type") {
+  OnePool p;
+  const auto padded = p.session.run([](Transaction& tx) {
+    tx.set_root("one", tx.make<Account>());
+    const auto made = tx.make<Padded>();
+    tx.set_root("one", made);
+    return made;
+  });
+  CHECK(p.session.run([](Transaction& tx) { return tx.root<Padded>("one"); }) == padded);
+  CHECK(p.code([](Transaction& tx) { return tx.root<Account>("one"); }) == "wrong_type");
+}
+
 TEST_CASE("a root's name has 1 to 47 bytes") {
   OnePool p;
   const auto bind = [&](std::string_view name) {
@@ -349,6 +361,10 @@ TEST_CASE("moved-from handles say so, and the moved-to ones work") {
   CHECK(other.run([](Transaction&) { return 2; }) == 2);
   other.close();
   other.close();
+  Pool assigned = Pool(std::move(moved));
+  moved = std::move(assigned);
+  CHECK_FALSE(assigned.is_open());
+  CHECK(moved.is_open());
   moved.close();
   CHECK(Pool::inspect(p.path.path()).clean);
 }
