@@ -36,7 +36,7 @@ MemoryOptions file_options(bool write_through) {
 }
 
 // How many descriptors this process has through which a write to the file is durable at once and
-// leaves no copy in the page cache.
+// leaves no copy in the page cache. No program that it starts has them.
 int descriptors_that_write_through(const ScratchFile& file) {
   struct stat wanted {};
   REQUIRE(fstat(file.fd(), &wanted) == 0);
@@ -46,7 +46,9 @@ int descriptors_that_write_through(const ScratchFile& file) {
     if (fstat(fd, &status) != 0 || status.st_ino != wanted.st_ino || status.st_dev != wanted.st_dev)
       continue;
     const int flags = fcntl(fd, F_GETFL);
-    found += (flags & O_DSYNC) != 0 && (flags & O_DIRECT) != 0 ? 1 : 0;
+    if ((flags & O_DSYNC) == 0 || (flags & O_DIRECT) == 0) continue;
+    CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+    ++found;
   }
   return found;
 }
@@ -73,7 +75,7 @@ TEST_CASE("file memory: stored log bytes are in the image only until they are fl
 TEST_CASE("file memory: blocks in the page cache become durable by a sync, others need none") {
   const ScratchFile file;
   const bool write_through = GENERATE(false, true);
-  const auto memory = file.map(file_options(write_through));
+  auto memory = file.map(file_options(write_through));
   const bool through = descriptors_that_write_through(file) == 1;
   if (!write_through) CHECK_FALSE(through);
   if (write_through && !through) WARN("this file system does not let writes through");
@@ -92,6 +94,8 @@ TEST_CASE("file memory: blocks in the page cache become durable by a sync, other
   CHECK(memory->syncs() == (through ? 0 : 3));
   CHECK(file.read(kLog + kBlock, data.size()) == data);
   CHECK(std::memcmp(memory->view() + kLog + kBlock, data.data(), data.size()) == 0);
+  memory.reset();
+  CHECK(descriptors_that_write_through(file) == 0);
 }
 
 TEST_CASE("file memory: the view and the page cache follow what is written past them") {

@@ -90,6 +90,14 @@ std::vector<Executed> ordered(std::vector<Executed> executed) {
 
 }  // namespace
 
+TEST_CASE("the best flush is one that keeps the line, else one that overlaps with others") {
+  const bool keeps = cpu_has(FlushInstruction::clwb);
+  const bool overlaps = cpu_has(FlushInstruction::clflushopt);
+  CHECK(best_flush() == (keeps      ? FlushInstruction::clwb
+                         : overlaps ? FlushInstruction::clflushopt
+                                    : FlushInstruction::clflush));
+}
+
 TEST_CASE("every line of a range is flushed, and fenced, by the instructions that were chosen") {
   SP3_NEEDS_STEPS();
   const auto flush = GENERATE(from_range(available(

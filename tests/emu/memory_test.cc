@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -255,6 +256,17 @@ TEST_CASE("models fence and yield charge at least one latency and the lines' ban
   }
 }
 
+TEST_CASE("the lines' bandwidth is charged per fence with model line, too") {
+  const ScratchFile file;
+  const auto memory =
+      file.map(emulated(FlushInstruction::automatic, {LatencyModel::line, 0, 5000}));
+  FlushCounts counts;
+  memory->flush(0, std::size_t{8} * 64, counts);
+  const std::uint64_t start = ticks();
+  REQUIRE(memory->fence(counts).ok());
+  CHECK(ticks() - start >= ticks_from_nanoseconds(8 * 5000) - 8);
+}
+
 TEST_CASE("streamed lines are charged and counted as flushed lines are") {
   const ScratchFile file;
   const auto memory =
@@ -325,6 +337,54 @@ TEST_CASE("a file that ends too early and a log region outside it are refused") 
   options.log_offset = 64;
   options.log_length = 4096;
   CHECK(code(ScratchFile::kSize) == ErrorCode::invalid_argument);
+  options.log_offset = 4096;
+  options.log_length = 4096 + 64;
+  CHECK(code(ScratchFile::kSize) == ErrorCode::invalid_argument);
+  // Their sum is 0.
+  options.log_length = ~options.log_offset + 1;
+  CHECK(code(ScratchFile::kSize) == ErrorCode::invalid_argument);
+  options.log_offset = ScratchFile::kSize + 4096;
+  options.log_length = 0;
+  CHECK(code(ScratchFile::kSize) == ErrorCode::invalid_argument);
+}
+
+TEST_CASE("a file that may not be mapped is an error of permissions") {
+  const ScratchFile file;
+  const int write_only = open(file.path().c_str(), O_WRONLY | O_CLOEXEC);
+  REQUIRE(write_only >= 0);
+  const base::ScopeExit leave([&] { close(write_only); });
+  MemoryOptions options;
+  options.kind = MemoryKind::emulated;
+  const auto error = test::error_of(
+      [&] { return Memory::map(write_only, file.path(), ScratchFile::kSize, options); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::permission_denied);
+  CHECK(error->facts().path == file.path());
+}
+
+namespace {
+
+int mappings_of(const ScratchFile& file) {
+  std::ifstream maps("/proc/self/maps");
+  int found = 0;
+  for (std::string line; std::getline(maps, line);) found += line.ends_with(file.path()) ? 1 : 0;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a memory that goes away leaves no mapping of its file") {
+  const ScratchFile file;
+  for (const auto kind : {MemoryKind::automatic, MemoryKind::file, MemoryKind::emulated}) {
+    INFO(to_string(kind));
+    auto memory = file.map(kind);
+    CHECK(mappings_of(file) >= 2);
+    memory.reset();
+    CHECK(mappings_of(file) == 0);
+  }
+  if (std::getenv("PMEM_IS_PMEM_FORCE") != nullptr) return;
+  CHECK(test::code_of([&] { return file.map(MemoryKind::dax); }) == "unsupported");
+  CHECK(mappings_of(file) == 0);
 }
 
 TEST_CASE("automatic is file where libpmem sees no persistent memory") {
@@ -369,7 +429,9 @@ TEST_CASE("a descriptor for reading gives a view", "[emu]") {
   }
   const int fd = open(file.path().c_str(), O_RDONLY | O_CLOEXEC);
   REQUIRE(fd >= 0);
-  for (const auto kind : {MemoryKind::automatic, MemoryKind::file, MemoryKind::emulated}) {
+  // Of whatever kind: nothing is ever flushed.
+  for (const auto kind :
+       {MemoryKind::automatic, MemoryKind::file, MemoryKind::emulated, MemoryKind::dax}) {
     MemoryOptions options;
     options.kind = kind;
     const auto memory = Memory::map(fd, file.path(), ScratchFile::kSize, options);

@@ -31,6 +31,8 @@ int syncs = 0;
 int writes = 0;
 int interruptions = 0;   // of so many calls to come, each ends with EINTR
 bool cut_short = false;  // each write writes a part
+bool stuck = false;      // each write writes nothing
+int sync_error = 0;      // the errno of each sync, 0 for none
 
 bool is_interrupted() {
   if (interruptions == 0) return false;
@@ -43,7 +45,8 @@ struct Watch {
   explicit Watch(int fd) {
     watched = fd;
     syncs = writes = interruptions = 0;
-    cut_short = false;
+    cut_short = stuck = false;
+    sync_error = 0;
   }
   ~Watch() { watched = -1; }
   Watch(const Watch&) = delete;
@@ -58,7 +61,8 @@ long dirty_kilobytes(const std::string& path) {
   for (std::string line; std::getline(maps, line);) {
     if (line.find('-') < line.find(' ') && line.find(':') > line.find(' ')) {
       wanted = line.find(" rw-s ") != std::string::npos && line.ends_with(path);
-    } else if (wanted && line.find("_Dirty:") != std::string::npos) {
+    } else if (wanted &&
+               (line.starts_with("Shared_Dirty:") || line.starts_with("Private_Dirty:"))) {
       dirty += std::stol(line.substr(line.find(':') + 1));
     }
   }
@@ -74,6 +78,10 @@ int fdatasync(int fd) {
   if (fd == watched) {
     ++syncs;
     if (is_interrupted()) return -1;
+    if (sync_error != 0) {
+      errno = sync_error;
+      return -1;
+    }
   }
   return static_cast<int>(::syscall(SYS_fdatasync, fd));
 }
@@ -82,6 +90,7 @@ ssize_t pwrite(int fd, const void* from, std::size_t bytes, off_t offset) {
   if (fd == watched) {
     ++writes;
     if (is_interrupted()) return -1;
+    if (stuck) return 0;
     if (cut_short) bytes = std::min<std::size_t>(bytes, kFileBlock);
   }
   return ::syscall(SYS_pwrite64, fd, from, bytes, offset);
@@ -105,6 +114,24 @@ TEST_CASE("file memory: a fence is one fdatasync of the pool's file, however oft
   CHECK(syncs == 4);
 }
 
+TEST_CASE("file memory: what was not synced because of an error stays so") {
+  const ScratchFile file;
+  const auto memory = file.map(MemoryKind::file);
+  FlushCounts counts;
+  const Watch watch(file.fd());
+  const std::uint64_t word = 1;
+  memory->store(0, &word, sizeof word);
+  memory->flush(0, sizeof word, counts);
+  sync_error = EIO;
+  CHECK(memory->fence(counts).error == EIO);
+  CHECK(counts.fences == 0);
+  sync_error = 0;
+  // Nothing was flushed since: whoever tries again must not be told that it is durable now.
+  CHECK(memory->fence(counts).error == EIO);
+  CHECK(counts.fences == 0);
+  CHECK(syncs == 1);
+}
+
 TEST_CASE("a block writer goes on where a write ended early or was interrupted") {
   const ScratchFile file;
   const auto data = pattern(4 * kFileBlock, 2);
@@ -115,6 +142,16 @@ TEST_CASE("a block writer goes on where a write ended early or was interrupted")
   CHECK(writer.write(data.data(), data.size(), kLog) == 0);
   CHECK(writes == 5);
   CHECK(file.read(kLog, data.size()) == data);
+}
+
+TEST_CASE("a block writer that gets no further gives up") {
+  const ScratchFile file;
+  const auto data = pattern(kFileBlock, 3);
+  const BlockWriter writer(file.fd(), kLog, kFileBlock, /*through=*/false);
+  const Watch watch(file.fd());
+  stuck = true;
+  CHECK(writer.write(data.data(), data.size(), kLog) == EIO);
+  CHECK(writes == 1);
 }
 
 // A page whose writing failed for an earlier process counts as written, and no sync would write it.
