@@ -167,6 +167,26 @@ TEST_CASE("a range that found no slot is found when the slots are free again") {
   }
 }
 
+// Of its two buckets either may be the one that has to tell.
+TEST_CASE("a range that found no slot is found by one that lies in two buckets") {
+  const auto lock = make_lock<GridRangeLock>();
+  RangeOwner owner(1);
+  for (std::uint64_t granule = 1; granule <= 8; ++granule) {
+    const std::uint64_t begin = 16 * granule;
+    std::vector<RangeHandle> in_slots;
+    for (std::uint64_t at = 0; at < kSlots; ++at) {
+      in_slots.push_back(lock->lock(owner, begin + at, begin + at + 1));
+    }
+    RangeHandle overflowed = lock->lock(owner, begin + 5, begin + 12);
+    lock->unlock_all(in_slots);
+    CHECK_FALSE(is_free(*lock, begin - 1, begin + 6));
+    CHECK_FALSE(is_free(*lock, begin + 11, begin + 17));
+    CHECK(is_free(*lock, begin - 1, begin + 5));
+    CHECK(is_free(*lock, begin + 12, begin + 17));
+    lock->unlock(overflowed);
+  }
+}
+
 TEST_CASE("who runs out of memory inside a bucket leaves it") {
   const Stop stop(rangelock::Hook::before_refill);  // stops nobody, since nobody is armed
   for (const std::uint64_t end : {5U, 20U}) {       // in one bucket, and in two

@@ -188,6 +188,29 @@ TEMPLATE_TEST_CASE("shared ranges overlap each other and no exclusive one", "",
   }
 }
 
+// They could not both be had if one were exclusive.
+TEMPLATE_TEST_CASE("what is asked for as shared is had as shared, whoever asks", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeOwner owner(1);
+  RangeHandle held = lock->lock_shared(0, 10);
+  const auto soon = BlockingRangeLock::Clock::now() + std::chrono::milliseconds(5);
+  const auto is_had = [&](RangeHandle handle) {
+    REQUIRE(handle);
+    CHECK(handle.mode() == RangeMode::shared);
+    lock->unlock(handle);
+  };
+  is_had(lock->try_lock_shared(owner, 5, 15));
+  is_had(lock->lock_shared(owner, 5, 15));
+  is_had(lock->try_lock_shared_until(owner, 5, 15, soon));
+  is_had(lock->try_lock_shared(5, 15));
+  is_had(lock->lock_shared(5, 15));
+  is_had(lock->try_lock_shared_until(5, 15, soon));
+  CHECK(RangeGuard(*lock, 20, 30, RangeMode::shared).handle().mode() == RangeMode::shared);
+  CHECK(RangeGuard(*lock, 20, 30).handle().mode() == RangeMode::exclusive);
+  lock->unlock(held);
+}
+
 TEMPLATE_TEST_CASE("shared ranges that begin together, at zero too, are all seen", "",
                    SP3_OUR_RANGE_LOCKS) {
   for (const std::uint64_t base : {0U, 1U, 512U}) {
@@ -202,6 +225,22 @@ TEMPLATE_TEST_CASE("shared ranges that begin together, at zero too, are all seen
     lock->unlock_all(readers);
     CHECK(is_free(*lock, base, base + 120));
   }
+}
+
+TEMPLATE_TEST_CASE(
+    "a shared range of more than half of all addresses is seen, whatever begins behind it", "",
+    SP3_OUR_RANGE_LOCKS) {
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
+  const auto lock = make_lock<TestType>();
+  RangeOwner owner(1);
+  std::vector<RangeHandle> readers;
+  readers.push_back(lock->try_lock_shared(owner, 1, kRangeMax));
+  readers.push_back(lock->try_lock_shared(owner, 2, kHalf + 10));
+  CHECK_FALSE(is_free(*lock, kRangeMax - 5, kRangeMax - 4));
+  lock->unlock(readers[0]);
+  CHECK(is_free(*lock, kRangeMax - 5, kRangeMax - 4));
+  CHECK_FALSE(is_free(*lock, kHalf + 9, kHalf + 10));
+  lock->unlock(readers[1]);
 }
 
 TEMPLATE_TEST_CASE("many shared ranges over one place outlast any number of slots", "",

@@ -129,7 +129,19 @@ TEMPLATE_TEST_CASE("an owner that holds ranges is not destroyed", "", SP3_OUR_RA
 TEMPLATE_TEST_CASE("an owner of another domain is refused", "", SP3_OUR_RANGE_LOCKS) {
   RangeLockDomain domain(4);
   const auto lock = make_lock<TestType>({.domain = &domain});
-  CHECK(code_of([&] { (void)lock->try_lock(1, 2); }) == ErrorCode::invalid_argument);
+  RangeOwner stranger(2);
+  const std::array ranges{Range{1, 2}, Range{3, 4}};
+  const auto at_once = BlockingRangeLock::Clock::now();
+  const auto is_refused = [](auto&& action) {
+    CHECK(code_of(action) == ErrorCode::invalid_argument);
+  };
+  is_refused([&] { (void)lock->try_lock(1, 2); });
+  is_refused([&] { (void)lock->lock_shared(stranger, 1, 2); });
+  is_refused([&] { (void)lock->try_lock_all(stranger, ranges); });
+  is_refused([&] { (void)lock->lock_all(stranger, ranges); });
+  is_refused([&] { (void)lock->try_lock_all_until(stranger, ranges, at_once); });
+  CHECK(stranger.held() == 0);
+  CHECK(lock->holders().empty());
   RangeOwner owner(1, domain);
   lock->unlock(lock->try_lock(owner, 1, 2));
 }

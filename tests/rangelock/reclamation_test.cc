@@ -128,6 +128,7 @@ TEMPLATE_TEST_CASE("ranges locked in descending order use the same nodes again",
 }
 
 TEMPLATE_TEST_CASE("a lock that goes away gives its nodes to the next", "", SP3_OUR_RANGE_LOCKS) {
+  const auto mode = GENERATE(RangeMode::exclusive, RangeMode::shared);
   RangeLockDomain domain;
   std::uint64_t after_some = 0;
   for (unsigned i = 0; i < 200; ++i) {
@@ -135,7 +136,10 @@ TEMPLATE_TEST_CASE("a lock that goes away gives its nodes to the next", "", SP3_
     RangeOwner owner(1, domain);
     std::vector<RangeHandle> handles;
     for (std::uint64_t at = 0; at < 300; ++at) {
-      handles.push_back(lock->try_lock(owner, 100 * at, 100 * at + 60));
+      const std::uint64_t begin = 100 * at;
+      handles.push_back(mode == RangeMode::exclusive
+                            ? lock->try_lock(owner, begin, begin + 60)
+                            : lock->try_lock_shared(owner, begin, begin + 60));
     }
     lock->unlock_all(handles);
     if (i == 20) after_some = domain.statistics().node_bytes;

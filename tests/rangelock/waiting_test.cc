@@ -572,6 +572,7 @@ TEMPLATE_TEST_CASE("holders, waiters and counters tell what goes on", "", SP3_OU
   const RangeWaiter waiter = lock->waiters().front();
   CHECK(waiter.range == Range{39, 41});
   CHECK(waiter.token == 103);
+  CHECK(waiter.waited_ns > 0);
   alice.set_token(104);
   CHECK(alice.token() == 104);
   holders = lock->holders();

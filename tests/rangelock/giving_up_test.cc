@@ -1,0 +1,63 @@
+// Waits that come to nothing: each way to wait ends by its stop token or its deadline.
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <chrono>
+#include <stop_token>
+#include <vector>
+
+#include "tests/rangelock/support.h"
+
+using namespace sp3;
+using namespace sp3::tests;
+using namespace std::chrono_literals;
+using Clock = BlockingRangeLock::Clock;
+
+// Each asks for what is held when stop was requested already, and holds something else meanwhile:
+// were that not seen, the wait would end by an error or the deadline.
+TEMPLATE_TEST_CASE("any wait can be cancelled, a nested one too", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.nested_wait = 50ms});
+  RangeHandle held = lock->lock(0, 10);
+  RangeOwner owner(1);
+  RangeHandle own = lock->lock(owner, 100, 110);
+  RangeOwner& mine = RangeOwner::this_thread();
+  std::stop_source stop;
+  stop.request_stop();
+  const std::stop_token token = stop.get_token();
+  const auto far = Clock::now() + 20s;
+  const std::vector<Range> ranges{{20, 30}, {5, 15}};
+  for (RangeOwner* const by : {&owner, &mine}) {
+    CHECK_FALSE(lock->lock(*by, 5, 15, token));
+    CHECK_FALSE(lock->lock_shared(*by, 5, 15, token));
+    CHECK_FALSE(lock->try_lock_until(*by, 5, 15, far, token));
+    CHECK_FALSE(lock->try_lock_shared_until(*by, 5, 15, far, token));
+    CHECK(lock->lock_all(*by, ranges, RangeMode::exclusive, token).empty());
+    CHECK(lock->try_lock_all_until(*by, ranges, far, RangeMode::shared, token).empty());
+  }
+  CHECK_FALSE(lock->lock(5, 15, token));
+  CHECK_FALSE(lock->lock_shared(5, 15, token));
+  CHECK_FALSE(lock->try_lock_until(5, 15, far, token));
+  CHECK_FALSE(lock->try_lock_shared_until(5, 15, far, token));
+  CHECK(Clock::now() < far);
+  CHECK(owner.held() == 1);
+  CHECK(lock->waiters().empty());
+  CHECK(lock->holders().size() == 2);
+  lock->unlock(own);
+  lock->unlock(held);
+}
+
+TEMPLATE_TEST_CASE("a nested wait that has a deadline ends by it, and not in an error", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.nested_wait = 0ms});
+  RangeHandle held = lock->lock(20, 30);
+  RangeOwner owner(1);
+  RangeHandle own = lock->lock(owner, 100, 110);
+  CHECK_FALSE(lock->try_lock_until(owner, 20, 30, Clock::now() + 1ms));
+  CHECK(owner.counters().contended == 1);
+  const std::array ranges{Range{0, 10}, Range{20, 30}};
+  CHECK(lock->try_lock_all_until(owner, ranges, Clock::now() + 1ms).empty());
+  CHECK(owner.counters().contended == 2);
+  CHECK(owner.held() == 1);
+  lock->unlock(own);
+  lock->unlock(held);
+}
