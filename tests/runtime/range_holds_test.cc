@@ -175,6 +175,40 @@ TEST_CASE("views that are closed leave their numbers to others") {
   }
 }
 
+TEST_CASE("a view that was closed is none of its object, whatever views there are behind it") {
+  RangedLocks locks(RangeLockKind::skiplist, 4);
+  RangeHolds holds(locks, 1);
+  const RangedSpace space = locks.space_of(100);
+  const RangedSpace another = locks.space_of(200);
+  const auto first = holds.take_view(*space.lock, space.at(0, 1), 100);
+  const auto second = holds.take_view(*another.lock, another.at(0, 1), 200);
+  holds.release_view(*first);
+  CHECK_FALSE(holds.is_viewed(100));
+  CHECK(holds.is_viewed(200));
+  holds.release_view(*second);
+}
+
+// More than are looked at one by one.
+TEST_CASE("views in the places of closed ones let go for a write, too") {
+  RangedLocks locks(RangeLockKind::skiplist, 4);
+  RangeHolds holds(locks, 1);
+  const RangedSpace space = locks.space_of(100);
+  const auto open = [&](std::uint64_t first) {
+    std::vector<std::uint32_t> numbers;
+    for (std::uint64_t at = first; at < first + 40; ++at) {
+      numbers.push_back(*holds.take_view(*space.lock, space.at(at, 1), 100));
+    }
+    return numbers;
+  };
+  const std::vector<std::uint32_t> numbers = open(0);
+  REQUIRE(holds.take(*space.lock, space.at(500, 1)));
+  for (const std::uint32_t number : numbers) holds.release_view(number);
+  open(100);
+  for (std::uint64_t at = 100; at < 140; ++at) {
+    CHECK(holds.take(*space.lock, space.at(at, 1)));
+  }
+}
+
 TEST_CASE("there are range locks for as many sessions as a pool can have") {
   for (const RangeLockKind kind : {RangeLockKind::skiplist, RangeLockKind::grid}) {
     RangedLocks locks(kind, 16384);

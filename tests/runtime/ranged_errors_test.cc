@@ -1,5 +1,7 @@
 // What ranged objects refuse: ranges that are none, and chunk tables that no transaction has
 // written.
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -32,6 +34,8 @@ TEST_CASE("bad ranges, lengths and chunk sizes are errors that name the facts") 
   CHECK(code([&](Transaction& tx) { object.lock(tx, 0, ~std::uint64_t{0}); }) == "beyond_end");
   CHECK(code([&](Transaction& tx) { object.resize(tx, std::uint64_t{1} << 44); }) ==
         "invalid_argument");
+  CHECK(code([&](Transaction& tx) { RangedObject::create(tx, std::uint64_t{1} << 44); }) ==
+        "invalid_argument");
   CHECK(code([&](Transaction& tx) { RangedObject::create(tx, 8, 300); }) == "invalid_argument");
   CHECK(code([&](Transaction& tx) { RangedObject::create(tx, 8, 128); }) == "invalid_argument");
   CHECK(code([&](Transaction& tx) { RangedObject::create(tx, 8, 4096).fill(tx, 0, 8); }) ==
@@ -46,6 +50,83 @@ TEST_CASE("bad ranges, lengths and chunk sizes are errors that name the facts") 
   CHECK(error->facts().wanted == "at most 1024 bytes");
   CHECK(error->facts().found == "[1017, 1025)");
   CHECK(error->facts().offset == object.header().offset());
+}
+
+TEST_CASE("positions of elements are checked in elements, however large") {
+  OnePool one;
+  const auto object = one.session.run([](Transaction& tx) {
+    const auto made = Ranged<double>::create(tx, 100, kChunk);
+    made.fill(tx, 0, 100);
+    return made;
+  });
+  const auto code = [&](const auto& body) {
+    return one.code([&](Transaction& tx) {
+      body(tx);
+      return 0;
+    });
+  };
+  constexpr std::uint64_t kWraps = std::uint64_t{1} << 61;  // as many bytes as fit into no word
+  CHECK(code([&](Transaction& tx) { static_cast<void>(object.get(tx, kWraps)); }) == "beyond_end");
+  CHECK(code([&](Transaction& tx) { object.set(tx, kWraps + 1, 1.0); }) == "beyond_end");
+  CHECK(code([&](Transaction& tx) { object.resize(tx, kWraps); }) == "invalid_argument");
+  CHECK(code([&](Transaction& tx) { object.lock(tx, 99, 100); }) == "no error");
+  CHECK(code([&](Transaction& tx) { object.lock(tx, 99, 101); }) == "beyond_end");
+  CHECK(code([&](Transaction& tx) { object.fill(tx, 99, 101); }) == "beyond_end");
+  CHECK(code([&](Transaction& tx) { static_cast<void>(object.view(tx, 99, 101)); }) ==
+        "beyond_end");
+}
+
+TEST_CASE("a header that contradicts itself is an error") {
+  OneObject one;
+  const auto code_after = [&](const auto& damage) {
+    return one.code([&](Transaction& tx) {
+      damage(tx.write(one.object.header()));
+      return one.object.size(tx);
+    });
+  };
+  using Header = detail::RangedHeader;
+  CHECK(code_after([](Header&) {}) == "no error");
+  CHECK(code_after([](Header& header) { ++header.levels; }) == "damaged_metadata");
+  CHECK(code_after([](Header& header) { header.length = 1000 * kChunk; }) == "damaged_metadata");
+  CHECK(code_after([](Header& header) { header.chunk_bytes = 300; }) == "damaged_metadata");
+  CHECK(code_after([](Header& header) {
+          header.length = (std::uint64_t{1} << 44) + 1;
+          header.levels = 6;  // as many as that length needs
+        }) == "damaged_metadata");
+}
+
+TEST_CASE("what is wrong in a chunk table is reported") {
+  OneObject one;
+  const auto reported_after = [&](const auto& damage) {
+    std::string report;
+    CHECK_THROWS_AS(one.session.run([&](Transaction& tx) {
+      REQUIRE(one.object.check_invariants(tx) == "");
+      const auto top = Ptr<detail::RangedNode>::from_offset(tx.read(one.object.header()).top);
+      damage(tx, top);
+      report = one.object.check_invariants(tx);
+      tx.cancel();
+    }),
+                    Cancelled);
+    return report;
+  };
+  using Node = Ptr<detail::RangedNode>;
+  CHECK_THAT(reported_after([](Transaction& tx, Node top) {
+               auto& cells = tx.write(top).cells;
+               cells[1] = cells[0];
+             }),
+             Catch::Contains("occurs twice in the chunk table"));
+  CHECK_THAT(reported_after([](Transaction& tx, Node top) {
+               auto& cells = tx.write(top).cells;
+               std::swap(cells[3], cells[4]);
+             }),
+             Catch::Contains("There is a chunk 4 in an object of 4 chunks"));
+  one.session.run([&](Transaction& tx) { one.object.resize(tx, 4 * kChunk - 1); });
+  CHECK_THAT(reported_after([](Transaction& tx, Node top) {
+               const auto last =
+                   Ptr<detail::RangedChunk<kChunk>>::from_offset(tx.read(top).cells[3]);
+               reinterpret_cast<std::byte*>(&tx.write(last))[kChunk - 1] = std::byte{1};
+             }),
+             Catch::Contains("The byte 1023 behind the object's end is not zero"));
 }
 
 TEST_CASE("a table that leads astray is an error where the transaction writes there itself too") {
@@ -79,6 +160,10 @@ TEST_CASE("a table that leads astray is an error where the transaction writes th
             static_cast<void>(tx.write(object.header()));
             static_cast<void>(object.view(tx, 0, kLarge));
           }) == "wrong_type");
+    CHECK(code([&](Transaction& tx) {
+            CHECK_THROWS_AS(object.view(tx, 0, kLarge), Error);
+            object.resize(tx, 2 * kLarge);  // there is no view
+          }) == "no error");
   }
   {
     INFO("a chunk twice");

@@ -252,6 +252,7 @@ TEST_CASE("an object does not change its size under a view of the same transacti
   }) == "view_open");
   CHECK(one.code([&](Transaction& tx) {
     RangedView view = one.object.view(tx, 0, 10);
+    view = one.object.view(tx, 100, 110);  // the first one lets go
     view.close();
     one.object.resize(tx, 5);
     return 0;
@@ -368,6 +369,32 @@ TEST_CASE("write skew is excluded, within one chunk and across chunks") {
     CHECK(found[0] == std::byte{0});
     CHECK(found[distance] == std::byte{1});
   }
+}
+
+TEST_CASE("write skew is excluded where one of the chunks is yet to be made") {
+  OneObject one(0);
+  one.session.run([&](Transaction& tx) {
+    one.object.resize(tx, 4 * kChunk);
+    one.object.fill(tx, 0, kChunk);
+  });
+  Session other = one.pool.session();
+  int attempts = 0;
+  one.session.run([&](Transaction& tx) {
+    one.object.write(tx, 8, bytes_of(1, 7));  // finds its chunk without having read the table
+    const bool is_free = read(tx, one.object, 2 * kChunk, 1)[0] == std::byte{0};
+    if (++attempts == 1) {
+      other.run([&](Transaction& second) {
+        if (read(second, one.object, 0, 1)[0] == std::byte{0}) {
+          one.object.write(second, 2 * kChunk, bytes_of(1, 1));
+        }
+      });
+    }
+    if (is_free) one.object.write(tx, 0, bytes_of(1, 1));
+  });
+  CHECK(attempts == 2);
+  const Bytes found = one.contents();
+  CHECK(found[0] == std::byte{0});
+  CHECK(found[2 * kChunk] == std::byte{1});
 }
 
 TEST_CASE("what is read under a locked range is not disturbed by neighbours in the chunk") {
