@@ -155,6 +155,37 @@ TEST_CASE("A destroyed array leaves no memory behind") {
   }
 }
 
+TEST_CASE("A destroyed array takes its directory with it") {
+  World world(tiny_shape());
+  using Numbers = Array<std::uint64_t>;
+  const auto array = world.run([](Transaction& tx) { return Numbers::create(tx, 200, 7); });
+  const auto root = world.run([&](Transaction& tx) { return tx.read(array.header()).root; });
+  world.run([&](Transaction& tx) { array.destroy(tx); });
+  CHECK_THROWS_AS(world.run([&](Transaction& tx) { static_cast<void>(tx.read(root)); }), Error);
+}
+
+TEST_CASE("An array's entries may be too large to be put whole") {
+  struct Large {
+    std::array<std::uint64_t, 200> words{};
+  };
+  static_assert(!sp3::detail::put_whole<Large>);
+  World world(default_shape());
+  const auto array = world.run([](Transaction& tx) { return Array<Large>::create(tx, 2); });
+  world.run([&](Transaction& tx) { array.set(tx, 1, Large{{3, 2}}); });
+  CHECK(world.run([&](Transaction& tx) { return array.get(tx, 1).words; }) == Large{{3, 2}}.words);
+}
+
+TEST_CASE("A visitor of an array can end the walk") {
+  World world(tiny_shape());
+  const auto array =
+      world.run([](Transaction& tx) { return Array<std::uint64_t>::create(tx, 10, 7); });
+  world.run([&](Transaction& tx) {
+    unsigned seen = 0;
+    array.for_each(tx, [&](std::uint64_t) { return ++seen < 3; });
+    CHECK(seen == 3);
+  });
+}
+
 TEST_CASE("Damage to an array is reported") {
   World world(tiny_shape());
   using Numbers = Array<std::uint64_t>;
@@ -193,6 +224,19 @@ TEST_CASE("Damage to an array is reported") {
                                 offsets[3] = array.header().offset();
                               }),
                Catch::Contains("A pointer is wrong: ") && Catch::Contains("has another type"));
+}
+
+TEST_CASE("A handle that an array's header has left behind is reported") {
+  World world(tiny_shape());
+  const auto array =
+      world.run([](Transaction& tx) { return Array<std::uint64_t>::create(tx, 200); });
+  world.run([&](Transaction& tx) {
+    tx.write(array.header()).length = 199;
+    CHECK_THAT(array.check_invariants(tx), Catch::Contains("199 entries, the handle 200"));
+    tx.write(array.header()).length = 200;
+    tx.write(array.header()).root = nullptr;
+    CHECK_THAT(array.check_invariants(tx), Catch::Contains("root is 0 in an array of length 200"));
+  });
 }
 
 TEST_CASE("A damaged header leads no operation of an array beyond its directory") {

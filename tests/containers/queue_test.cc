@@ -151,6 +151,41 @@ TEST_CASE("Pushes and pops of one transaction see each other") {
   });
 }
 
+TEST_CASE("A queue is drained by no more than is asked for, and destroyed with its ends") {
+  World world(tiny_shape());
+  using Numbers = Queue<std::uint64_t>;
+  const auto queue = world.run([](Transaction& tx) {
+    const auto created = Numbers::create(tx);
+    for (std::uint64_t i = 0; i < 5; ++i) created.push(tx, i);
+    return created;
+  });
+  const auto header = world.run([&](Transaction& tx) { return tx.read(queue.header()); });
+  world.run([&](Transaction& tx) {
+    unsigned seen = 0;
+    queue.for_each(tx, [&](std::uint64_t) { return ++seen < 3; });
+    CHECK(seen == 3);
+    CHECK_FALSE(queue.drain(tx, 2));
+    CHECK(queue.size(tx) == 3);
+    CHECK(queue.front(tx) == 2U);
+  });
+  world.run([&](Transaction& tx) { queue.destroy(tx); });
+  CHECK_THROWS_AS(world.run([&](Transaction& tx) { static_cast<void>(tx.read(header.first)); }),
+                  Error);
+  CHECK_THROWS_AS(world.run([&](Transaction& tx) { static_cast<void>(tx.read(header.last)); }),
+                  Error);
+}
+
+TEST_CASE("A handle that a queue's header has left behind is reported") {
+  World world(tiny_shape());
+  using Numbers = Queue<std::uint64_t>;
+  const auto queue = world.run([](Transaction& tx) { return Numbers::create(tx); });
+  world.run([&](Transaction& tx) {
+    REQUIRE(queue.check_invariants(tx) == "");
+    tx.write(queue.header()).first = tx.make<Numbers::First>();
+    CHECK_THAT(queue.check_invariants(tx), Catch::Contains("The header names the ends"));
+  });
+}
+
 TEST_CASE("Damage to a queue is reported") {
   World world(tiny_shape());
   const auto queue = world.run([](Transaction& tx) {
