@@ -161,9 +161,7 @@ TEST_CASE("roots are bound, rebound and unbound by transactions") {
     tx.set_root("two", b);
     tx.set_root("three", a);
   });
-  const auto names = [&] {
-    return p.session.run([](Transaction& tx) { return tx.root_names(); });
-  };
+  const auto names = [&] { return p.session.run([](Transaction& tx) { return tx.root_names(); }); };
   CHECK(names() == std::vector<std::string>{"one", "three", "two"});
   p.reopen();
   p.session.run([&](Transaction& tx) {
