@@ -157,8 +157,11 @@ TEST_CASE("a commit without memory for another log segment leaves the log as it 
       for (auto& cell : cells) cell = tx.make<Cell>();
       tx.set_root("first", cells[0]);
     });
+    const auto used = [&] { return p->pool.statistics().log_bytes_used; };
     int refused = 0;
+    bool lost = false;  // a segment
     for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      const std::uint64_t before = used();
       try {
         p->session.run([&](Transaction& tx) {
           for (auto& cell : cells) tx.write(cell).value = 1000 + round;
@@ -166,11 +169,12 @@ TEST_CASE("a commit without memory for another log segment leaves the log as it 
         });
       } catch (const std::bad_alloc&) {
         ++refused;
+        lost = lost || used() != before;
       }
       no_memory_for_runs = false;
       p->session.run([&](Transaction& tx) { tx.write(cells[0]).value = round; });
     }
-    return refused > 0 ? 0 : 1;
+    return lost ? 2 : refused == 0 ? 1 : 0;
   });
   CHECK(code == 0);
   CHECK(Pool::check(path.path()).sound());
