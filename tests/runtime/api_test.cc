@@ -198,6 +198,23 @@ TEST_CASE("a root knows its type") {
   CHECK(error->facts().found.find("0x") == 0);
 }
 
+TEST_CASE("a name that is unbound leaves nothing behind") {
+  OnePool p;
+  const auto account = p.session.run([](Transaction& tx) { return tx.make<Account>(); });
+  const auto objects = [&] {
+    p.pool.checkpoint();
+    return p.pool.info().objects;
+  };
+  const std::uint64_t before = objects();
+  const auto bind = [&](Ptr<Account> object) {
+    p.session.run([&](Transaction& tx) { tx.set_root("account", object); });
+  };
+  bind(account);
+  CHECK(objects() == before + 1);
+  bind({});
+  CHECK(objects() == before);
+}
+
 TEST_CASE("a root may be bound to an object of another type") {
   OnePool p;
   const auto padded = p.session.run([](Transaction& tx) {
