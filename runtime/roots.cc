@@ -41,67 +41,70 @@ void check_name(std::string_view name, const std::string& path) {
 
 }  // namespace
 
-void SessionCore::fail_on_cycle(std::uint64_t offset) {
-  fail(ErrorCode::damaged_metadata, "the list of roots does not end", offset, "an end", "a cycle");
+// Calls visit(previous, at, node) for each node that has a name, until it returns false.
+template <class F>
+void SessionCore::walk_roots(F&& visit) {
+  auto previous = Ptr<RootNode>::from_offset(pool_->root_offset());
+  std::uint32_t steps = 1;
+  for (auto at = transaction_.read(previous).next; at;) {
+    const RootNode& node = transaction_.read(at);
+    const Ptr<RootNode> next = node.next;
+    if (++steps > kMostRoots) {
+      fail(ErrorCode::damaged_metadata, "the list of roots does not end", at.offset(), "an end",
+           "a cycle");
+    }
+    if (!visit(previous, at, node)) return;
+    previous = at;
+    at = next;
+  }
 }
 
 std::vector<std::string> SessionCore::root_names() {
   std::vector<std::string> names;
-  const auto first = Ptr<RootNode>::from_offset(pool_->root_offset());
-  for (auto at = transaction_.read(first).next; at;) {
-    const RootNode& node = transaction_.read(at);
-    if (names.size() == kMostRoots) fail_on_cycle(at.offset());
+  walk_roots([&](Ptr<RootNode>, Ptr<RootNode>, const RootNode& node) {
     names.emplace_back(name_of(node));
-    at = node.next;
-  }
+    return true;
+  });
   std::sort(names.begin(), names.end());
   return names;
 }
 
 std::uint64_t SessionCore::root(std::string_view name, const detail::TypeInfo& type) {
   check_name(name, pool_->path());
-  std::uint32_t steps = 0;
-  for (auto at = Ptr<RootNode>::from_offset(pool_->root_offset()); at;) {
-    const RootNode& node = transaction_.read(at);
-    if (++steps > kMostRoots) fail_on_cycle(at.offset());
-    if (name == name_of(node)) {
-      if (node.type != type.fingerprint) {
-        fail(ErrorCode::wrong_type, "the root is bound to an object of another type", node.target,
-             describe_type(type), fmt::format("{:#x}", node.type));
-      }
-      return node.target;
+  std::uint64_t target = 0;
+  walk_roots([&](Ptr<RootNode>, Ptr<RootNode>, const RootNode& node) {
+    if (name != name_of(node)) return true;
+    if (node.type != type.fingerprint) {
+      fail(ErrorCode::wrong_type, "the root is bound to an object of another type", node.target,
+           describe_type(type), fmt::format("{:#x}", node.type));
     }
-    at = node.next;
-  }
-  return 0;
+    target = node.target;
+    return false;
+  });
+  return target;
 }
 
 void SessionCore::set_root(std::string_view name, std::uint64_t offset,
                            const detail::TypeInfo& type) {
   check_name(name, pool_->path());
   if (offset != 0) read(offset, type);  // a root that cannot be followed is an error now, not later
-  const auto first = Ptr<RootNode>::from_offset(pool_->root_offset());
-  auto previous = first;
-  std::uint32_t steps = 0;
-  for (auto at = transaction_.read(first).next; at;) {
-    const RootNode& node = transaction_.read(at);
-    const Ptr<RootNode> next = node.next;
-    if (++steps > kMostRoots) fail_on_cycle(at.offset());
-    if (name == name_of(node)) {
-      if (offset != 0) {
-        RootNode& bound = transaction_.write(at);
-        bound.target = offset;
-        bound.type = type.fingerprint;
-      } else {
-        transaction_.write(previous).next = next;
-        transaction_.destroy(at);
-      }
-      return;
+  bool is_bound = false;
+  walk_roots([&](Ptr<RootNode> previous, Ptr<RootNode> at, const RootNode& node) {
+    if (name != name_of(node)) return true;
+    is_bound = true;
+    if (offset != 0) {
+      RootNode& bound = transaction_.write(at);
+      bound.target = offset;
+      bound.type = type.fingerprint;
+    } else {
+      const Ptr<RootNode> next = node.next;
+      transaction_.write(previous).next = next;
+      transaction_.destroy(at);
     }
-    previous = at;
-    at = next;
-  }
-  if (offset == 0) return;
+    return false;
+  });
+  if (is_bound || offset == 0) return;
+  const auto first = Ptr<RootNode>::from_offset(pool_->root_offset());
   const auto added = transaction_.make<RootNode>();
   RootNode& node = transaction_.write(added);
   std::memcpy(node.name, name.data(), name.size());

@@ -204,7 +204,8 @@ class SessionCore {
   [[noreturn]] void conflict(Conflict reason);
   [[noreturn]] void fail(ErrorCode code, const char* message, std::uint64_t offset,
                          const std::string& wanted, const std::string& found);
-  [[noreturn]] void fail_on_cycle(std::uint64_t offset);
+  template <class F>
+  void walk_roots(F&& visit);
   [[noreturn]] void fail_to_locate(index::Place place, std::uint64_t offset,
                                    const detail::TypeInfo& type);
   [[noreturn]] void fail_on_free_slot(index::Entry& entry, index::Seen seen, std::uint64_t offset);

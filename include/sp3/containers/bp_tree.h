@@ -166,49 +166,40 @@ class BpTree {
   // false ends the walk. It must not change the tree.
   template <class F>
   void range(Transaction& tx, const K& from, const K& to, F&& visit) const {
-    walk(tx, descend(tx, from), &from, [&](const K& key, Ptr<V> value) {
-      return key < to && detail::visit_goes_on(visit, key, tx.read(value));
-    });
+    const auto show = shown_to(visit, tx);
+    walk(tx, descend(tx, from), &from,
+         [&](const K& key, Ptr<V> value) { return key < to && show(key, value); });
   }
 
   // As range(), for every key k with from <= k: the greatest there can be is below no `to`.
   template <class F>
   void range(Transaction& tx, const K& from, F&& visit) const {
-    walk(tx, descend(tx, from), &from, [&](const K& key, Ptr<V> value) {
-      return detail::visit_goes_on(visit, key, tx.read(value));
-    });
+    walk(tx, descend(tx, from), &from, shown_to(visit, tx));
   }
 
   // As range(), for all keys.
   template <class F>
   void for_each(Transaction& tx, F&& visit) const {
-    walk(tx, first_leaf(tx), nullptr, [&](const K& key, Ptr<V> value) {
-      return detail::visit_goes_on(visit, key, tx.read(value));
-    });
+    walk(tx, first_leaf(tx), nullptr, shown_to(visit, tx));
   }
 
   // As range(), from the greatest key down: every key k with from >= k > to.
   template <class F>
   void range_down(Transaction& tx, const K& from, const K& to, F&& visit) const {
-    walk_down(tx, &from, [&](const K& key, Ptr<V> value) {
-      return to < key && detail::visit_goes_on(visit, key, tx.read(value));
-    });
+    const auto show = shown_to(visit, tx);
+    walk_down(tx, &from, [&](const K& key, Ptr<V> value) { return to < key && show(key, value); });
   }
 
   // As range_down(), for every key k with from >= k: the least there can be is above no `to`.
   template <class F>
   void range_down(Transaction& tx, const K& from, F&& visit) const {
-    walk_down(tx, &from, [&](const K& key, Ptr<V> value) {
-      return detail::visit_goes_on(visit, key, tx.read(value));
-    });
+    walk_down(tx, &from, shown_to(visit, tx));
   }
 
   // As range_down(), for all keys.
   template <class F>
   void for_each_down(Transaction& tx, F&& visit) const {
-    walk_down(tx, nullptr, [&](const K& key, Ptr<V> value) {
-      return detail::visit_goes_on(visit, key, tx.read(value));
-    });
+    walk_down(tx, nullptr, shown_to(visit, tx));
   }
 
   // The number of keys, by walking the leaves: a counter would be written by all.
@@ -379,6 +370,14 @@ class BpTree {
       const std::uint64_t before = tx.read(path.node()).children[path.index()];
       leaf = last_leaf(tx, before, header.height - path.size(), path);
     }
+  }
+
+  // A visitor that shows each entry to the user's. Both must outlive it.
+  template <class F>
+  static auto shown_to(F& visit, Transaction& tx) {
+    return [&](const K& key, Ptr<V> value) {
+      return detail::visit_goes_on(visit, key, tx.read(value));
+    };
   }
 
   // A visitor that keeps the first entry it is shown.

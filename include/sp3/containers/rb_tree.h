@@ -118,49 +118,39 @@ class RbTree {
   // false ends the walk. It must not change the tree.
   template <class F>
   void range(Transaction& tx, const K& from, const K& to, F&& visit) const {
-    walk<left>(tx, &from, [&](const Node& node) {
-      return node.key < to && detail::visit_goes_on(visit, node.key, tx.read(node.value));
-    });
+    const auto show = shown_to(visit, tx);
+    walk<left>(tx, &from, [&](const Node& node) { return node.key < to && show(node); });
   }
 
   // As range(), for every key k with from <= k: the greatest there can be is below no `to`.
   template <class F>
   void range(Transaction& tx, const K& from, F&& visit) const {
-    walk<left>(tx, &from, [&](const Node& node) {
-      return detail::visit_goes_on(visit, node.key, tx.read(node.value));
-    });
+    walk<left>(tx, &from, shown_to(visit, tx));
   }
 
   // As range(), for all keys.
   template <class F>
   void for_each(Transaction& tx, F&& visit) const {
-    walk<left>(tx, nullptr, [&](const Node& node) {
-      return detail::visit_goes_on(visit, node.key, tx.read(node.value));
-    });
+    walk<left>(tx, nullptr, shown_to(visit, tx));
   }
 
   // As range(), from the greatest key down: every key k with from >= k > to.
   template <class F>
   void range_down(Transaction& tx, const K& from, const K& to, F&& visit) const {
-    walk<right>(tx, &from, [&](const Node& node) {
-      return to < node.key && detail::visit_goes_on(visit, node.key, tx.read(node.value));
-    });
+    const auto show = shown_to(visit, tx);
+    walk<right>(tx, &from, [&](const Node& node) { return to < node.key && show(node); });
   }
 
   // As range_down(), for every key k with from >= k: the least there can be is above no `to`.
   template <class F>
   void range_down(Transaction& tx, const K& from, F&& visit) const {
-    walk<right>(tx, &from, [&](const Node& node) {
-      return detail::visit_goes_on(visit, node.key, tx.read(node.value));
-    });
+    walk<right>(tx, &from, shown_to(visit, tx));
   }
 
   // As range_down(), for all keys.
   template <class F>
   void for_each_down(Transaction& tx, F&& visit) const {
-    walk<right>(tx, nullptr, [&](const Node& node) {
-      return detail::visit_goes_on(visit, node.key, tx.read(node.value));
-    });
+    walk<right>(tx, nullptr, shown_to(visit, tx));
   }
 
   // The number of keys, by walking: a counter would be written by all.
@@ -306,6 +296,14 @@ class RbTree {
       if (!visit(node)) return;
       descend(node.child[far]);
     }
+  }
+
+  // A visitor of nodes that shows each entry to the user's. Both must outlive it.
+  template <class F>
+  static auto shown_to(F& visit, Transaction& tx) {
+    return [&](const Node& node) {
+      return detail::visit_goes_on(visit, node.key, tx.read(node.value));
+    };
   }
 
   // The entry at which walk() begins.
