@@ -18,6 +18,7 @@
 #include <sp3/containers/array.h>
 #include <sp3/sp3.h>
 
+#include "workloads/scratch_directory.h"
 #include "workloads/unused_path.h"
 
 namespace {
@@ -28,7 +29,7 @@ constexpr std::uint64_t kData = 4 << 20;
 
 // An empty pool in DRAM, gone with the benchmark.
 struct Store {
-  std::filesystem::path path = workloads::unused_path("/dev/shm", "sp3-ranged");
+  std::filesystem::path path = workloads::unused_path(workloads::scratch_directory(), "sp3-ranged");
   Pool pool;
   Session session;
   explicit Store(const Options& options)
@@ -114,7 +115,7 @@ struct Shared {
   static constexpr std::uint64_t kPool = 512 << 20;
   static constexpr std::uint64_t kLog = kPool / 2;
 
-  std::filesystem::path path = workloads::unused_path("/dev/shm", "sp3-ranged");
+  std::filesystem::path path = workloads::unused_path(workloads::scratch_directory(), "sp3-ranged");
   Pool pool;
   RangedObject object;
 

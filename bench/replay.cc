@@ -38,6 +38,7 @@
 #include "recovery/replay.h"
 #include "workloads/pool_remover.h"
 #include "workloads/process_usage.h"
+#include "workloads/scratch_directory.h"
 #include "workloads/unused_path.h"
 
 namespace {
@@ -79,14 +80,6 @@ double memcpy_bandwidth(int repeats, Clock now) {
     rates.push_back(static_cast<double>(bytes) / (now() - start));
   }
   return median(rates);
-}
-
-// For the pool, in memory where there is such a place.
-std::filesystem::path pool_name() {
-  const std::filesystem::path memory = "/dev/shm";
-  const auto directory =
-      std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path();
-  return workloads::unused_path(directory, "sp3-replay-bench");
 }
 
 // A session needs a segment, and segments are of one MiB. The bench writes logs itself and uses the
@@ -319,7 +312,8 @@ class Bench {
 
   const Setup setup_;
   Options options_;
-  const std::filesystem::path path_ = pool_name();
+  const std::filesystem::path path_ =
+      workloads::unused_path(workloads::scratch_directory(), "sp3-replay-bench");
   const workloads::PoolRemover remover_{path_};
   pool::SuperblockImage image_;
   std::uint64_t writes_ = 0;

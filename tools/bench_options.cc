@@ -16,13 +16,15 @@ namespace sp3::tools {
 
 namespace {
 
-// What the store was on; null where it was no file of a disk.
-nlohmann::json file_system(const workloads::SystemOptions& options) {
-  if (options.pool.memory == MemoryKind::emulated) return {};
-  // The store itself is gone by now.
+std::string file_system(const workloads::SystemOptions& options) {
+  // The store itself may be gone by now.
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(options.path, error);
   return file_system_of(std::filesystem::weakly_canonical(path.parent_path(), error));
+}
+
+bool is_emulated_in_memory(const workloads::SystemOptions& options) {
+  return options.pool.memory == MemoryKind::emulated && file_system(options).starts_with("tmpfs ");
 }
 
 }  // namespace
@@ -31,7 +33,8 @@ void add_memory_options(CLI::App& command, StoreArguments& a) {
   command.add_option("--memory", a.memory, "emulated, file or dax")->capture_default_str();
   command.add_option(
       "--path", a.path,
-      "the pool file, made and removed (default: one in /dev/shm for emulated, here else)");
+      "the pool file, made and removed (default: here; for emulated in /dev/shm, or where there is "
+      "room)");
   command.add_option("--latency-ns", a.latency_ns, "what emulated memory adds")
       ->capture_default_str();
   command.add_option("--line-ns", a.line_ns, "added per line at a fence")->capture_default_str();
@@ -133,6 +136,11 @@ void require_usable(const std::filesystem::path& path) {
                                directory.string()));
 }
 
+std::string describe_memory(const workloads::SystemOptions& options) {
+  const std::string kind = fmt::format("{} memory", to_string(options.pool.memory));
+  return is_emulated_in_memory(options) ? kind : kind + ", on " + file_system(options);
+}
+
 std::string describe(const Latency& latency) {
   std::string text = fmt::format("+{} ns ({})", latency.nanoseconds, to_string(latency.model));
   if (latency.per_line_nanoseconds != 0) {
@@ -156,7 +164,8 @@ nlohmann::json to_json(const workloads::SystemOptions& o, FlushInstruction flush
           {"group", o.pool.async.group_records},
           {"checkpoint_ms", o.pool.checkpoint.interval_ms},
           {"checkpoint_threads", o.pool.checkpoint.threads},
-          {"file_system", file_system(o)}};
+          {"file_system",
+           is_emulated_in_memory(o) ? nlohmann::json() : nlohmann::json(file_system(o))}};
 }
 
 nlohmann::json to_json(const workloads::Machine& m) {

@@ -48,6 +48,9 @@ workloads::SystemOptions system_options(const StoreArguments& arguments);
 // Throws UsageError if there is a file that a benchmark would overwrite, or no directory for it.
 void require_usable(const std::filesystem::path& path);
 
+// For headings: "emulated memory", and what holds it if that is not memory.
+std::string describe_memory(const workloads::SystemOptions& options);
+
 // For headings: "+500 ns (fence)", and what each line adds, if it does.
 std::string describe(const Latency& latency);
 

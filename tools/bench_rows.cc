@@ -347,8 +347,8 @@ void print_rows(std::FILE* out, const nlohmann::json& rows) {
 
 void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
   const Cell& any = plan.cells.front();
-  print_to(out, "{}; {} memory, {} flush, {}\n", describe_size(telling_spec(plan)),
-           to_string(any.options.pool.memory), to_string(flush.instruction),
+  print_to(out, "{}; {}, {} flush, {}\n", describe_size(telling_spec(plan)),
+           describe_memory(any.options), to_string(flush.instruction),
            describe(any.options.pool.latency));
   print_to(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n",
            flush.nanoseconds, any.spec.seed, any.results.size());

@@ -19,6 +19,7 @@
 
 #include "pool/format.h"
 #include "tools/print_to.h"
+#include "workloads/scratch_directory.h"
 #include "workloads/workload.h"
 
 namespace sp3::tools {
@@ -285,10 +286,7 @@ std::vector<unsigned> parse_thread_list(const std::string& text, const std::stri
 }
 
 std::string default_directory(MemoryKind memory) {
-  std::error_code ignored;
-  if (memory == MemoryKind::emulated && std::filesystem::is_directory("/dev/shm", ignored)) {
-    return "/dev/shm";
-  }
+  if (memory == MemoryKind::emulated) return workloads::scratch_directory();
   // A temporary directory is often in memory too; where a disk is meant, the current one is safer.
   return ".";
 }

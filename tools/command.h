@@ -97,7 +97,8 @@ inline RecoveryStrategy parse_strategy(const std::string& name) {
   return parse_enum("--strategy", name, RecoveryStrategy::dag);
 }
 
-// Where a pool of this kind goes unless the user says: memory for emulated, a disk for the others.
+// Where a pool of this kind goes unless the user says: memory for emulated, if that has room, and
+// a disk for the others.
 std::string default_directory(MemoryKind memory);
 
 // An option that names a file to write to, or - for stdout. A file that cannot be written, or is a

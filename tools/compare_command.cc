@@ -186,6 +186,8 @@ void print(const ComparePlan& plan, const CompareResults& results) {
     }
     title += fmt::format(", +{} ns ({})", row.at("latency_ns").get<unsigned>(),
                          row.at("latency_model").get<std::string>());
+    const auto where = row.find("file_system");
+    if (where != row.end() && where->is_string()) title += ", on " + where->get<std::string>();
     const auto same = [&](const auto& table) { return table.first == title; };
     auto found = std::find_if(tables.begin(), tables.end(), same);
     if (found == tables.end()) found = tables.insert(found, {title, nlohmann::json::array()});

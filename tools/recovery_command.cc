@@ -250,8 +250,8 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::j
 void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
   const LogPlan& plan = log.plan;
   const RecoveryReport& report = median_of_sorted(log.cells.front().runs).report;
-  print_to(out, "{}, {}; {} memory, {}; seed {}\n", workloads::to_string(plan.spec.kind),
-           describe_size(plan.spec), to_string(plan.system.pool.memory),
+  print_to(out, "{}, {}; {}, {}; seed {}\n", workloads::to_string(plan.spec.kind),
+           describe_size(plan.spec), describe_memory(plan.system),
            describe(plan.system.pool.latency), plan.spec.seed);
   print_to(
       out, "{} threads wrote {} of log in {:.2f} s{}; {} records, {} dropped, {} dependencies\n",

@@ -7,19 +7,20 @@
 #include <string>
 #include <system_error>
 
-#include <sys/statvfs.h>
 #include <unistd.h>
+
+#include "workloads/scratch_directory.h"
 
 namespace sp3::test {
 
-// Names a file that does not exist yet, in memory (/dev/shm) where that has room for the tests'
-// pools. The file or directory, if the test made it, is removed at destruction.
+// Names a file that does not exist yet, in memory where that has room for the tests' pools. The
+// file or directory, if the test made it, is removed at destruction.
 class TempPath {
  public:
   explicit TempPath(const std::string& name = "test") {
     // Process numbers come round, and a test that was killed leaves its files.
     do {
-      path_ = directory() / unique(name);
+      path_ = workloads::scratch_directory() / unique(name);
     } while (std::filesystem::exists(std::filesystem::symlink_status(path_)));
   }
   ~TempPath() {
@@ -33,16 +34,6 @@ class TempPath {
   [[nodiscard]] std::string string() const { return path_.string(); }
 
  private:
-  static std::filesystem::path directory() {
-    return has_room("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
-  }
-  // Containers often have a small one, of 64 MiB. tests/tools/command_line.py asks for as much.
-  static bool has_room(const char* place) {
-    constexpr std::uint64_t kEnough = std::uint64_t{1} << 30;
-    struct ::statvfs found {};
-    return ::statvfs(place, &found) == 0 && ::access(place, W_OK | X_OK) == 0 &&
-           std::uint64_t{found.f_bavail} * found.f_frsize >= kEnough;
-  }
   static std::string unique(const std::string& name) {
     // relaxed: only uniqueness matters.
     static std::atomic<std::uint64_t> next{0};

@@ -13,6 +13,11 @@ import sys
 from command_line import ERROR, OK, USAGE, CommandTest, main
 
 
+def kind_of_file_system(directory):
+    return subprocess.run(["stat", "--file-system", "--format", "%T", directory], capture_output=True,
+                          text=True, check=True).stdout.strip()
+
+
 class BenchTest(CommandTest):
     def test_what_would_do_nothing_or_something_else_is_a_mistake(self):
         for arguments, said in (
@@ -319,8 +324,35 @@ class BenchTest(CommandTest):
         row = json.loads(self.sp3("bench", "--workload", "sps", "--seconds", "0.3", "--warmup", "0.01",
                                   "--entries", "100", "--repeat", "1", "--system", "sp3", "--json",
                                   "-").stdout)[0]
-        self.assertEqual((row["warmup_seconds"], row["file_system"]), (0.01, None))
+        self.assertEqual(row["warmup_seconds"], 0.01)
         self.assertGreaterEqual(row["pool_size"], 256 << 20)
+
+    def test_rows_and_tables_tell_where_emulated_memory_is_not_in_memory(self):
+        tiny = ["bench", "--workload", "sps", "--operations", "50", "--entries", "100", "--repeat", "1",
+                "--system", "sp3", "--pool-size", "32M", "--json"]
+        for directory in ("/dev/shm", os.getcwd()):
+            path = os.path.join(directory, f"sp3-bench-test-{os.getpid()}.pool")
+            shown = self.sp3(*tiny, "rows.json", "--path", path).stdout
+            with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+                where = json.load(file)[0]["file_system"]
+            if kind_of_file_system(directory) == "tmpfs":
+                self.assertIsNone(where)
+                self.assertNotIn("; emulated memory, on ", shown)
+            else:
+                self.assertRegex(where, "^[^ ]+ on .+")
+                self.assertIn(f"; emulated memory, on {where}, ", shown)
+
+    def test_pools_go_elsewhere_where_memory_has_no_room_for_them(self):
+        small = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
+        may = subprocess.run(["unshare", "--mount", "sh", "-c", small, "sh", "true"],
+                             capture_output=True, check=False)
+        if may.returncode != 0:
+            self.skipTest("no right to mount a small /dev/shm")
+        result = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", small, "sh", self.SP3, "bench", "--workload", "sps",
+             "--operations", "50", "--entries", "100", "--repeat", "1", "--system", "sp3"],
+            capture_output=True, text=True, check=False, cwd=self.directory.name)
+        self.assertEqual(result.returncode, OK, result.stderr)
 
     def test_rows_tell_what_the_memory_flushes_with(self):
         tiny = ["--entries", "100", "--repeat", "1", "--json", "-"]

@@ -30,7 +30,7 @@ def process_state(pid):
 
 
 def has_room(place):
-    """As TempPath of tests/support/temp_path.h finds it: containers often have a /dev/shm of 64 MiB."""
+    """As workloads/scratch_directory.h finds it: containers often have a /dev/shm of 64 MiB."""
     try:
         found = os.statvfs(place)
     except OSError:
@@ -68,7 +68,8 @@ class CommandTest(unittest.TestCase):
 
         def pools(process):
             return [os.path.join(place, name)
-                    for place in (self.directory.name, "/dev/shm") if os.path.isdir(place)
+                    for place in {self.directory.name, "/dev/shm", tempfile.gettempdir()}
+                    if os.path.isdir(place)
                     for name in os.listdir(place) if re.search(f"-{process.pid}[-.].*pool", name)]
 
         with subprocess.Popen([self.SP3, *arguments], stdout=subprocess.DEVNULL,

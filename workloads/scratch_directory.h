@@ -1,0 +1,42 @@
+// scratch_directory: where pools that are made and removed go, if they are to be in memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace sp3::workloads {
+
+// Bytes of files that can be made there; 0 where none can.
+inline std::uint64_t room_in(const std::filesystem::path& directory) noexcept {
+  struct ::statvfs found {};
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) return 0;
+  if (::statvfs(directory.c_str(), &found) != 0) return 0;
+  return std::uint64_t{found.f_bavail} * found.f_frsize;
+}
+
+// The first that has so many bytes to spare; if none has, the first of those with most.
+// REQUIRES: there is one.
+inline std::filesystem::path directory_with_room(
+    const std::vector<std::filesystem::path>& directories, std::uint64_t enough) {
+  std::filesystem::path most = directories.front();
+  for (const std::filesystem::path& each : directories) {
+    if (room_in(each) >= enough) return each;
+    if (room_in(each) > room_in(most)) most = each;
+  }
+  return most;
+}
+
+// In memory if 1 GiB is to spare there, which the pools of a command or of a test want by default:
+// containers often have a /dev/shm of 64 MiB. tests/tools/command_line.py knows the rule too.
+inline std::filesystem::path scratch_directory() {
+  std::error_code none;
+  return directory_with_room({"/dev/shm", std::filesystem::temp_directory_path(none), "."},
+                             std::uint64_t{1} << 30);
+}
+
+}  // namespace sp3::workloads
