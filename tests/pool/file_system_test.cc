@@ -1,0 +1,138 @@
+// What file systems do not have, or do in parts.
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "pool/file_system.h"
+#include "tests/pool/support.h"
+
+namespace sp3::pool {
+namespace {
+
+// In front of the C library's, below.
+struct Lacks {
+  int unnamed_files = 0;  // what O_TMPFILE fails with, if it does
+  int kept_names = 0;     // and RENAME_NOREPLACE
+  std::size_t most_bytes_read = ~std::size_t{0};
+  int interrupted_reads = 0;
+};
+Lacks lacks;
+
+struct WithLacks {
+  explicit WithLacks(const Lacks& those) { lacks = those; }
+  ~WithLacks() { lacks = {}; }
+  WithLacks(const WithLacks&) = delete;
+  WithLacks& operator=(const WithLacks&) = delete;
+};
+
+using test::code_of;
+using test::kSmall;
+using test::small_options;
+using test::TempDirectory;
+
+TEST_CASE("pools are made, and no file replaced, where files must have names and links") {
+  const int unnamed_files = GENERATE(EOPNOTSUPP, EISDIR, EINVAL);
+  const int kept_names = GENERATE(0, EINVAL, ENOSYS);
+  CAPTURE(unnamed_files, kept_names);
+  const TempDirectory directory;
+  const WithLacks without({.unnamed_files = unnamed_files, .kept_names = kept_names});
+  const auto path = directory.path() / "pool";
+  { const auto pool = PoolFile::create(path, kSmall, small_options()); }
+  CHECK(directory.entries() == 1);
+  CHECK(test::check_file(path).sound());
+
+  const auto other = directory.path() / "other";
+  {
+    NewFile late(other);
+    late.reserve(4096);
+    std::ofstream(other) << "somebody else's";
+    CHECK(code_of([&] {
+            late.publish();
+            return 0;
+          }) == "already_exists");
+  }
+  CHECK(directory.entries() == 2);
+  CHECK(std::filesystem::file_size(other) == std::string_view("somebody else's").size());
+}
+
+TEST_CASE("a name that cannot be given is an error, and nothing is left") {
+  const TempDirectory directory;
+  const WithLacks without({.unnamed_files = EOPNOTSUPP, .kept_names = EACCES});
+  CHECK(code_of([&] {
+          PoolFile::create(directory.path() / "pool", kSmall, small_options());
+          return 0;
+        }) == "permission_denied");
+  CHECK(directory.entries() == 0);
+}
+
+TEST_CASE("what is read in parts, with interruptions, is read whole") {
+  const TempDirectory directory;
+  const auto path = directory.path() / "file";
+  std::string written(1000, 'x');
+  for (std::size_t i = 0; i < written.size(); ++i) written[i] = static_cast<char>('a' + i % 23);
+  std::ofstream(path) << written;
+  const Descriptor file = open_regular_file(path, false);
+  const WithLacks in_parts({.most_bytes_read = 7, .interrupted_reads = 5});
+  std::string read(written.size(), ' ');
+  read_prefix(file.get(), read.data(), read.size(), path);
+  CHECK(read == written);
+  CHECK(lacks.interrupted_reads == 0);
+
+  read.resize(written.size() + 1);
+  const auto error = test::error_of([&] {
+    read_prefix(file.get(), read.data(), read.size(), path);
+    return 0;
+  });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::wrong_size);
+  CHECK(error->facts().wanted == "1001 bytes");
+  CHECK(error->facts().found == "1000 bytes");
+}
+
+}  // namespace
+}  // namespace sp3::pool
+
+extern "C" {
+int openat(int directory, const char* name, int flags, ...) {
+  ::mode_t mode = 0;
+  if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode = va_arg(arguments, ::mode_t);
+    va_end(arguments);
+  }
+  if ((flags & O_TMPFILE) == O_TMPFILE && sp3::pool::lacks.unnamed_files != 0) {
+    errno = sp3::pool::lacks.unnamed_files;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_openat, directory, name, flags, mode));
+}
+
+int renameat2(int from, const char* old_name, int to, const char* name, unsigned flags) noexcept {
+  if (sp3::pool::lacks.kept_names != 0) {
+    errno = sp3::pool::lacks.kept_names;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_renameat2, from, old_name, to, name, flags));
+}
+
+ssize_t pread(int file, void* to, std::size_t bytes, off_t offset) {
+  if (sp3::pool::lacks.interrupted_reads > 0) {
+    --sp3::pool::lacks.interrupted_reads;
+    errno = EINTR;
+    return -1;
+  }
+  const std::size_t part = std::min(bytes, sp3::pool::lacks.most_bytes_read);
+  return ::syscall(SYS_pread64, file, to, part, offset);
+}
+}
