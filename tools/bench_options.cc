@@ -1,5 +1,7 @@
 #include "tools/bench_options.h"
 
+#include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -16,15 +18,14 @@ namespace sp3::tools {
 
 namespace {
 
-std::string file_system(const workloads::SystemOptions& options) {
+// What the store was on; nothing where it was emulated in memory.
+std::optional<std::string> file_system(const workloads::SystemOptions& options) {
   // The store itself may be gone by now.
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(options.path, error);
-  return file_system_of(std::filesystem::weakly_canonical(path.parent_path(), error));
-}
-
-bool is_emulated_in_memory(const workloads::SystemOptions& options) {
-  return options.pool.memory == MemoryKind::emulated && file_system(options).starts_with("tmpfs ");
+  std::string found = file_system_of(std::filesystem::weakly_canonical(path.parent_path(), error));
+  if (options.pool.memory == MemoryKind::emulated && found.starts_with("tmpfs ")) return {};
+  return found;
 }
 
 }  // namespace
@@ -137,8 +138,9 @@ void require_usable(const std::filesystem::path& path) {
 }
 
 std::string describe_memory(const workloads::SystemOptions& options) {
-  const std::string kind = fmt::format("{} memory", to_string(options.pool.memory));
-  return is_emulated_in_memory(options) ? kind : kind + ", on " + file_system(options);
+  std::string text = fmt::format("{} memory", to_string(options.pool.memory));
+  if (const auto where = file_system(options)) text += ", on " + *where;
+  return text;
 }
 
 std::string describe(const Latency& latency) {
@@ -154,6 +156,7 @@ void print_origin(std::FILE* out) {
 }
 
 nlohmann::json to_json(const workloads::SystemOptions& o, FlushInstruction flush) {
+  const auto where = file_system(o);
   return {{"memory", to_string(o.pool.memory)},
           {"latency_ns", o.pool.latency.nanoseconds},
           {"latency_line_ns", o.pool.latency.per_line_nanoseconds},
@@ -164,8 +167,7 @@ nlohmann::json to_json(const workloads::SystemOptions& o, FlushInstruction flush
           {"group", o.pool.async.group_records},
           {"checkpoint_ms", o.pool.checkpoint.interval_ms},
           {"checkpoint_threads", o.pool.checkpoint.threads},
-          {"file_system",
-           is_emulated_in_memory(o) ? nlohmann::json() : nlohmann::json(file_system(o))}};
+          {"file_system", where ? nlohmann::json(*where) : nlohmann::json()}};
 }
 
 nlohmann::json to_json(const workloads::Machine& m) {

@@ -1,34 +1,30 @@
 // scratch_directory: where pools that are made and removed go, if they are to be in memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <system_error>
 #include <vector>
 
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace sp3::workloads {
 
 // Bytes of files that can be made there; 0 where none can.
 inline std::uint64_t room_in(const std::filesystem::path& directory) noexcept {
-  struct ::statvfs found {};
-  if (::access(directory.c_str(), W_OK | X_OK) != 0) return 0;
-  if (::statvfs(directory.c_str(), &found) != 0) return 0;
-  return std::uint64_t{found.f_bavail} * found.f_frsize;
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(directory, error);
+  return error || ::access(directory.c_str(), W_OK | X_OK) != 0 ? 0 : space.available;
 }
 
 // The first that has so many bytes to spare; if none has, the first of those with most.
 // REQUIRES: there is one.
 inline std::filesystem::path directory_with_room(
     const std::vector<std::filesystem::path>& directories, std::uint64_t enough) {
-  std::filesystem::path most = directories.front();
-  for (const std::filesystem::path& each : directories) {
-    if (room_in(each) >= enough) return each;
-    if (room_in(each) > room_in(most)) most = each;
-  }
-  return most;
+  const auto first =
+      std::ranges::find_if(directories, [&](const auto& each) { return room_in(each) >= enough; });
+  return first != directories.end() ? *first : *std::ranges::max_element(directories, {}, room_in);
 }
 
 // In memory if 1 GiB is to spare there, which the pools of a command or of a test want by default:

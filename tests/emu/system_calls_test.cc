@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include <sys/syscall.h>
@@ -53,6 +54,22 @@ struct Watch {
   Watch& operator=(const Watch&) = delete;
 };
 
+// A word of file memory that was stored and flushed, but not fenced, in a file that is watched.
+struct FlushedWord {
+  ScratchFile file;
+  std::unique_ptr<Memory> memory = file.map(MemoryKind::file);
+  FlushCounts counts;
+  Watch watch{file.fd()};
+
+  FlushedWord() {
+    const std::uint64_t word = 1;
+    memory->store(0, &word, sizeof word);
+    flush();
+  }
+  void flush() { memory->flush(0, sizeof(std::uint64_t), counts); }
+  IoStatus fence() { return memory->fence(counts); }
+};
+
 // Of the mapping through which this process stores to the file, how much is to be written.
 long dirty_kilobytes(const std::string& path) {
   std::ifstream maps("/proc/self/smaps");
@@ -98,37 +115,25 @@ ssize_t pwrite(int fd, const void* from, std::size_t bytes, off_t offset) {
 }
 
 TEST_CASE("file memory: a fence is one fdatasync of the pool's file, however often interrupted") {
-  const ScratchFile file;
-  const auto memory = file.map(MemoryKind::file);
-  FlushCounts counts;
-  const Watch watch(file.fd());
-  const std::uint64_t word = 1;
-  memory->store(0, &word, sizeof word);
-  memory->flush(0, sizeof word, counts);
+  FlushedWord word;
   CHECK(syncs == 0);
-  REQUIRE(memory->fence(counts).ok());
+  REQUIRE(word.fence().ok());
   CHECK(syncs == 1);
-  memory->flush(0, sizeof word, counts);
+  word.flush();
   interruptions = 2;
-  REQUIRE(memory->fence(counts).ok());
+  REQUIRE(word.fence().ok());
   CHECK(syncs == 4);
 }
 
 TEST_CASE("file memory: what was not synced because of an error stays so") {
-  const ScratchFile file;
-  const auto memory = file.map(MemoryKind::file);
-  FlushCounts counts;
-  const Watch watch(file.fd());
-  const std::uint64_t word = 1;
-  memory->store(0, &word, sizeof word);
-  memory->flush(0, sizeof word, counts);
+  FlushedWord word;
   sync_error = EIO;
-  CHECK(memory->fence(counts).error == EIO);
-  CHECK(counts.fences == 0);
+  CHECK(word.fence().error == EIO);
+  CHECK(word.counts.fences == 0);
   sync_error = 0;
   // Nothing was flushed since: whoever tries again must not be told that it is durable now.
-  CHECK(memory->fence(counts).error == EIO);
-  CHECK(counts.fences == 0);
+  CHECK(word.fence().error == EIO);
+  CHECK(word.counts.fences == 0);
   CHECK(syncs == 1);
 }
 
