@@ -58,3 +58,17 @@ function(sp3_discover_tests name timeout labels)
   endif()
   catch_discover_tests(${name} TEST_PREFIX "${name}/" ${ARGN} PROPERTIES ${properties})
 endfunction()
+
+# sp3_add_script(<name> <script> <arguments>...): a Python test of built programs, labelled with its
+# folder's name. Sanitizers make these programs many times slower.
+function(sp3_add_script name script)
+  set(timeout 300)
+  if(NOT SP3_SANITIZE STREQUAL "none")
+    set(timeout 1800)
+  endif()
+  get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+  add_test(NAME "${name}"
+    COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN})
+  set_tests_properties("${name}" PROPERTIES
+    LABELS "quick;${folder}" TIMEOUT ${timeout} ENVIRONMENT "${sp3_test_environment}")
+endfunction()
