@@ -1,6 +1,11 @@
 // What a program may choose when it creates or opens a pool. Every member has a default that is
 // right for most programs. Impossible values of what they use are reported as
 // Error{invalid_argument} by create and open, with the option, the value wanted and the value found.
+//
+//     const sp3::Options options{.memory = sp3::MemoryKind::emulated, .recovery = {.threads = 1}};
+//
+// Every member has an initialiser, if an empty one: -Wextra warns of those that have none and are
+// not named.
 #pragma once
 
 #include <array>
@@ -116,25 +121,25 @@ struct RecoveryOptions {
   // Recover the largest dependency-closed set of a damaged log; leave damaged bitmaps that the log
   // does not change as they are.
   bool accept_loss = false;
-  std::function<void(const Progress&)> progress;
+  std::function<void(const Progress&)> progress{};
   // Called once when it is known what recovery will do, before it writes anything: damage and
   // dropped records are in the report, and are final soon after this returns; most times are not in
   // it yet. What it throws leaves `open`, with the pool as it was. For a pool that was closed
   // called only if something is given up.
-  std::function<void(const RecoveryReport&)> assessed;
+  std::function<void(const RecoveryReport&)> assessed{};
 };
 
 struct Options {
   MemoryKind memory = MemoryKind::automatic;
-  Latency latency;
+  Latency latency{};
   FlushInstruction flush = FlushInstruction::automatic;
   CommitPolicy policy = CommitPolicy::speculative;
   LockTiming locks = LockTiming::commit;
   RangeLockKind range_lock = RangeLockKind::skiplist;
-  Geometry geometry;  // for create; open takes the pool's own, and does not look at this
-  CheckpointOptions checkpoint;
-  AsyncOptions async;
-  RecoveryOptions recovery;
+  Geometry geometry{};  // for create; open takes the pool's own, and does not look at this
+  CheckpointOptions checkpoint{};
+  AsyncOptions async{};
+  RecoveryOptions recovery{};
   // how soon a log that is idle, or in a new run, is covered by a durable watermark; 0: never
   std::uint32_t watermark_ms = 10;
   // aborts of one transaction before it takes the serial gate
@@ -144,7 +149,7 @@ struct Options {
   // has to be asked as well. What is not reached is mapped as it is used. 0: nothing is.
   std::uint32_t prefault_ms = 20;
   std::uint32_t long_transaction_ms = 1000;  // a transaction pinned longer is counted in Statistics
-  std::optional<std::array<std::uint8_t, 16>> expect_uuid;  // open: only this very pool
+  std::optional<std::array<std::uint8_t, 16>> expect_uuid{};  // open: only this very pool
 };
 
 SP3_API const char* to_string(MemoryKind) noexcept;

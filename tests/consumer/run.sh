@@ -35,6 +35,10 @@ echo "== another C++ is refused by name"
   }
 done
 
+echo "== no warning, neither from the headers nor for what they ask of a program"
+"$cxx" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wold-style-cast \
+  -Werror -I "$prefix/include" "$program/main.cc"
+
 if [[ $linkage == hidden ]]; then
   echo "== nothing internal is exported"
   library=$(find "$prefix" -name libsp3.so)

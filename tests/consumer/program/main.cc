@@ -90,8 +90,7 @@ void use_errors(const std::filesystem::path& path, sp3::Session& session) {
 
 int main(int argc, char** argv) {
   const std::filesystem::path path = argc > 1 ? argv[1] : "consumer.pool";
-  sp3::Options options;
-  options.memory = sp3::MemoryKind::emulated;
+  const sp3::Options options{.memory = sp3::MemoryKind::emulated, .recovery = {.threads = 1}};
   auto pool = sp3::Pool::create(path, 4 << 20, options);
   auto session = pool.session();
   session.run([](sp3::Transaction& tx) { tx.set_root("counter", tx.make<Counter>(1u)); });
