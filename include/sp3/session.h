@@ -71,7 +71,9 @@ class SP3_API Session {
 
   // Runs `body(tx)` as a transaction whose effects are visible to others on return, and durable
   // when the ticket says so. After a crash it is there whole or not at all, and only if every
-  // transaction it depends on is. Errors: as run().
+  // transaction it depends on is. What a session writes becomes durable in the order in which it
+  // was run: who has waited for one ticket of a writing transaction, or has run() one, need not
+  // wait for those that the session gave before. Errors: as run().
   template <class F>
   requires TransactionBody<F> Ticket run_async(F&& body) {
     return run_async_erased(detail::body_of(body));

@@ -286,6 +286,22 @@ TEST_CASE("an open pool keeps nothing of what recovery was to call") {
   CHECK(captured.use_count() == mine);
 }
 
+TEST_CASE("what a session writes becomes durable in the order in which it was run") {
+  OnePool p;
+  const auto make = [](Transaction& tx) { static_cast<void>(tx.make<Account>()); };
+  Ticket first = p.session.run_async(make);
+  Ticket second = p.session.run_async(make);
+  CHECK_FALSE(first.ready());
+  second.wait();
+  CHECK(first.ready());
+  first.wait();
+
+  Ticket third = p.session.run_async(make);
+  CHECK_FALSE(third.ready());
+  p.session.run(make);
+  CHECK(third.ready());
+}
+
 TEST_CASE("objects of 1, 3, 8, 24 and 1000 bytes keep every byte") {
   check_blob<1>(quiet_options(), kTinyPool);
   check_blob<3>(quiet_options(), kTinyPool);
