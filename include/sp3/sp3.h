@@ -1,5 +1,6 @@
-// sp3: transactions on persistent memory. Include this to get the whole public API; see README.md
-// for a complete example.
+// sp3: transactions on persistent memory. Include this to get all of pools, transactions and ranged
+// objects; containers (sp3/containers/) and range locks (sp3/range_lock.h) are included by
+// themselves. See README.md for a complete example.
 #pragma once
 
 #include <sp3/error.h>
