@@ -16,6 +16,9 @@ inline constexpr std::uint64_t kMostCount = std::uint64_t{1} << 62;
 // What is written from there on is never out of what superblocks can say; but who begins right
 // below may come to what the next one refuses, which takes a pool that was made up for it.
 inline constexpr base::Stamp kMostStampToGoOnFrom = kMostStamp - (base::Stamp{1} << 58);
+// No reading of a clock is taken for later. A counter may jump there in a machine that is restored;
+// then stamps go on one by one, for which there is more room than anybody needs.
+inline constexpr base::Stamp kMostStampOfClock = kMostStampToGoOnFrom - (base::Stamp{1} << 57);
 inline constexpr std::uint64_t kMostCountToGoOnFrom = kMostCount - (std::uint64_t{1} << 40);
 
 }  // namespace sp3::pool

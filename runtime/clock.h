@@ -1,8 +1,12 @@
 // StampClock: TSC ticks since the pool was created, as stamps (design: base/tid.h).
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/tid.h"
 #include "emu/clock.h"
+#include "pool/limits.h"
 #include "runtime/session_shared.h"
 
 namespace sp3::runtime {
@@ -27,16 +31,22 @@ class StampClock {
   // since (a machine that was suspended or restored): what goes backwards together still agrees.
   // REQUIRES: is_synchronised().
   [[nodiscard]] base::Stamp snapshot_at(std::uint64_t ticks) const noexcept {
-    const base::Stamp stamp = ticks + shift_;
-    return stamp <= base::kMaxStamp ? stamp : 0;
+    return reading(ticks, /*least=*/0);
+  }
+  // Where counters disagree a core may read a moment from before the pool was opened, in a new pool
+  // even one from before the first stamp.
+  [[nodiscard]] base::Stamp stamp_at(std::uint64_t ticks) const noexcept {
+    return reading(ticks, /*least=*/kFirstStamp);
   }
 
  private:
-  // Where counters disagree a core may read a moment from before the pool was opened, in a new pool
-  // even one from before the first stamp, which would wrap around to a huge number.
-  [[nodiscard]] base::Stamp stamp_at(std::uint64_t ticks) const noexcept {
-    const base::Stamp stamp = ticks + shift_;
-    return stamp <= base::kMaxStamp ? stamp : kFirstStamp;
+  // Below zero, as from a counter that has started again, it is the least. A jump ahead must not
+  // use up the stamps that superblocks can say: from the most on the clock stands still, for stamps
+  // and snapshots alike, so that no later stamp is below an earlier snapshot.
+  [[nodiscard]] base::Stamp reading(std::uint64_t ticks, std::int64_t least) const noexcept {
+    constexpr auto kMost = static_cast<std::int64_t>(pool::kMostStampOfClock);
+    return static_cast<base::Stamp>(
+        std::clamp(static_cast<std::int64_t>(ticks + shift_), least, kMost));
   }
 
   std::uint64_t shift_;  // modulo 2^64

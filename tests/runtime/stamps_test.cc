@@ -7,7 +7,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "emu/clock.h"
 #include "emu/step.h"
+#include "pool/limits.h"
 #include "recovery/inspect_log.h"
 #include "runtime/clock.h"
 #include "tests/runtime/bank.h"
@@ -181,6 +183,21 @@ TEST_CASE("where the counter has started again there is no snapshot") {
   CHECK(clock.snapshot_at(0) == 0);
   const base::Stamp before = clock.now();
   CHECK(clock.snapshot_at(emu::ticks_before_loads()) + 1000 >= before);
+}
+
+TEST_CASE("a counter that jumps ahead does not use up the stamps that superblocks can say") {
+  const runtime::StampClock clock(/*largest_stamp=*/1'000'000);
+  const std::uint64_t ticks = emu::ticks();
+  base::Stamp before = 0;
+  for (const int bits : {40, 61, 62}) {
+    const std::uint64_t ahead = ticks + (std::uint64_t{1} << bits);
+    INFO("ahead by 2^" << bits);
+    CHECK(clock.stamp_at(ahead) < pool::kMostStampToGoOnFrom);
+    // Nor is a stamp ever below an earlier snapshot.
+    CHECK(clock.stamp_at(ahead) >= before);
+    before = clock.snapshot_at(ahead);
+    CHECK(before > 1'000'000);
+  }
 }
 
 TEST_CASE("a checkpoint's floor is above every stamp that was taken before it") {
