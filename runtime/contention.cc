@@ -50,14 +50,17 @@ void Contention::back_off() noexcept {
 // When the gate opens, if it is closed now; else 0. By the time since it was taken alone, so that
 // all who wait agree, as far as their cores' counters do: for one that is behind it is open.
 std::uint64_t Contention::closed_until(std::uint64_t taken_at, std::uint64_t now) noexcept {
+  if (now < taken_at) return 0;
   std::uint64_t closed = emu::ticks_from_nanoseconds(kGateClosedNs);
-  std::uint64_t begins = taken_at;
-  for (unsigned doublings = 0; now >= begins; ++doublings) {
-    if (now - begins < closed) return begins + closed;
-    begins += (1 + kOpenShare) * closed;
-    if (doublings < kMostDoublings) closed *= 2;
+  std::uint64_t since = now - taken_at;
+  for (unsigned doublings = 0; doublings < kMostDoublings; ++doublings) {
+    if (since < (1 + kOpenShare) * closed) break;
+    since -= (1 + kOpenShare) * closed;
+    closed *= 2;
   }
-  return 0;
+  // At once, however long ago: before the first holder there is none, and counters may jump ahead.
+  since %= (1 + kOpenShare) * closed;
+  return since < closed ? now - since + closed : 0;
 }
 
 Contention::Gate Contention::try_gate(std::uint64_t& opens_at) noexcept {
