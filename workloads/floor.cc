@@ -11,6 +11,7 @@
 #include "emu/clock.h"
 #include "emu/memory.h"
 #include "pool/file_system.h"
+#include "runtime/option_limits.h"
 #include "workloads/scratch_file.h"
 
 namespace sp3::workloads {
@@ -27,6 +28,12 @@ constexpr unsigned kSlices = 51;
 FloorResult measure_floor(const std::filesystem::path& beside, MemoryKind memory,
                           const Latency& latency, FlushInstruction flush, unsigned lines,
                           double seconds) {
+  // As whoever opens a pool with them is told: a latency of seconds would be measured for minutes.
+  Options asked;
+  asked.memory = memory;
+  asked.latency = latency;
+  asked.flush = flush;
+  runtime::check_options(asked, beside.string());
   const ScratchFile file(beside);
   const std::string path = file.path().string();
   const int error = ::posix_fallocate(file.descriptor(), 0, kBytes);

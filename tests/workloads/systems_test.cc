@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/errors.h"
 #include "tests/support/temp_path.h"
 #include "workloads/floor.h"
 #include "workloads/machine.h"
@@ -286,6 +287,12 @@ TEST_CASE("The floor and the machine can be told") {
   for (const auto& left : std::filesystem::directory_iterator(path.path().parent_path())) {
     CHECK_FALSE(left.path().string().starts_with(path.path().string()));
   }
+  // Nothing is measured with a latency that no pool can have.
+  const sp3::Latency latency{sp3::LatencyModel::fence, 100'000'001, 0};
+  CHECK(sp3::test::code_of([&] {
+          return measure_floor(path.path(), sp3::MemoryKind::emulated, latency,
+                               sp3::FlushInstruction::automatic, 1, 0.02);
+        }) == "invalid_argument");
   const Machine machine = describe_machine();
   CHECK(machine.cores >= 1);
   CHECK(machine.cpu != "");
