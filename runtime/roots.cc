@@ -19,9 +19,6 @@ namespace sp3::runtime {
 
 namespace {
 
-// A list longer than this is a cycle: bytes of a damaged pool.
-constexpr std::uint32_t kMostRoots = 1'000'000;
-
 std::string_view name_of(const RootNode& node) {
   return {node.name, strnlen(node.name, RootNode::kNameBytes)};
 }
@@ -45,11 +42,11 @@ void check_name(std::string_view name, const std::string& path) {
 template <class F>
 void SessionCore::walk_roots(F&& visit) {
   auto previous = Ptr<RootNode>::from_offset(pool_->root_offset());
-  std::uint32_t steps = 1;
+  CircleCheck circle;
   for (auto at = transaction_.read(previous).next; at;) {
     const RootNode& node = transaction_.read(at);
     const Ptr<RootNode> next = node.next;
-    if (++steps > kMostRoots) {
+    if (circle.comes_back_to(at.offset())) {
       fail(ErrorCode::damaged_metadata, "the list of roots does not end", at.offset(), "an end",
            "a cycle");
     }

@@ -6,11 +6,15 @@
 
 #include <catch2/catch.hpp>
 
+#include "pool/layout.h"
+#include "runtime/roots.h"
 #include "tests/runtime/one_pool.h"
 #include "tests/runtime/padded.h"
 
 namespace sp3::test {
 namespace {
+
+using runtime::RootNode;
 
 struct Account {
   std::int64_t balance = 0;
@@ -213,6 +217,54 @@ TEST_CASE("a name that is unbound leaves nothing behind") {
   CHECK(objects() == before + 1);
   bind({});
   CHECK(objects() == before);
+}
+
+TEST_CASE("a list of roots is damaged that goes round in a circle") {
+  OnePool p;
+  const auto account = p.session.run([](Transaction& tx) {
+    const auto made = tx.make<Account>();
+    for (const char* const name : {"one", "two", "three"}) tx.set_root(name, made);
+    return made;
+  });
+  pool::Superblock superblock;
+  const std::vector<char> bytes = read_bytes(p.path.path());
+  std::memcpy(&superblock, bytes.data(), sizeof superblock);
+  const pool::SlabShape shape = pool::slab_shape(superblock.slab_size, sizeof(RootNode));
+  const auto first = Ptr<RootNode>::from_offset(
+      pool::layout_of(superblock, p.path.string()).slab_offset(0) + shape.data);
+  p.session.run([&](Transaction& tx) {
+    const Ptr<RootNode> three = tx.read(first).next;
+    const Ptr<RootNode> two = tx.read(three).next;
+    tx.write(tx.read(two).next).next = two;
+  });
+  const auto look = [&](const char* name) {
+    return p.session.run([&](Transaction& tx) { return tx.root<Account>(name); });
+  };
+  CHECK(look("one") == account);
+  CHECK(code_of([&] { return look("none"); }) == "damaged_metadata");
+  CHECK(p.code([](Transaction& tx) { return tx.root_names().size(); }) == "damaged_metadata");
+}
+
+TEST_CASE("a list is no circle, however long it is, and a circle is found soon") {
+  runtime::CircleCheck straight;
+  bool comes_back = false;
+  for (std::uint64_t node = 1; node <= 3'000'000; ++node) {
+    comes_back = comes_back || straight.comes_back_to(node);
+  }
+  CHECK_FALSE(comes_back);
+  for (const std::uint64_t before : {0UL, 1UL, 7UL, 8UL, 1000UL}) {
+    for (const std::uint64_t round : {1UL, 2UL, 5UL, 64UL, 1000UL}) {
+      CAPTURE(before, round);
+      runtime::CircleCheck circle;
+      const auto node = [&](std::uint64_t step) {
+        return 1 + (step < before ? step : before + (step - before) % round);
+      };
+      std::uint64_t step = 0;
+      while (!circle.comes_back_to(node(step))) ++step;
+      CHECK(step >= before + round);
+      CHECK(step <= 3 * (before + round));
+    }
+  }
 }
 
 TEST_CASE("a root may be bound to an object of another type") {
