@@ -71,17 +71,16 @@ void SessionLog::forgo() noexcept {
 SessionLog::Appended SessionLog::append(const std::byte* record, std::uint32_t bytes, Stamp stamp,
                                         bool streaming) {
   SP3_ASSERT(bytes % kRecordAlignment == 0 && stamp > last_stamp_.load(std::memory_order_relaxed));
+  // 0 but in file memory, where block_lock_ is held, and there too before the header is stored
+  if (cursor_ < fresh_from_) cursor_ = fresh_from_;
+  SP3_CHECK(cursor_ + bytes <= run_end_);  // behind it is somebody else's log
   Appended appended;
+  appended.offset = cursor_;
   if (!header_stored_) {
     header_stored_ = true;
-    appended.offset = cursor_ - sizeof(SegmentHeader);
+    appended.offset -= sizeof header_;
     memory_.log_store(appended.offset, &header_, sizeof header_, streaming);
-  } else {
-    // 0 but in file memory, where block_lock_ is held
-    if (cursor_ < fresh_from_) cursor_ = fresh_from_;
-    appended.offset = cursor_;
   }
-  SP3_CHECK(cursor_ + bytes <= run_end_);  // behind it is somebody else's log
   memory_.log_store(cursor_, record, bytes, streaming);
   cursor_ += bytes;
   // The next record will want lines that left the cache when the log last came by here: ask for as
@@ -128,7 +127,6 @@ void SessionLog::recycle(Stamp floor, bool with_last) {
     release(runs_.front());
     runs_.pop_front();
     run_end_ = 0;
-    header_stored_ = true;
   }
 }
 
