@@ -209,7 +209,6 @@ void RangedAccess::destroy(std::uint64_t object) {
     shrink(object, 0);
     core_.destroy(object, ranged_header_type());
   });
-  cursor_ = {};
 }
 
 void RangedAccess::resize(std::uint64_t object, std::uint64_t length) {
