@@ -251,7 +251,6 @@ void Memory::flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts)
 }
 
 void Memory::flush_found(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept {
-  if (bytes == 0) return;
   if (writes_blocks_) {
     SP3_ASSERT(writable_ != nullptr && offset <= size_ && bytes <= size_ - offset);
     for (std::uint64_t at = base::round_down(offset, base::kPage); at < offset + bytes;
