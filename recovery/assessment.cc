@@ -1,7 +1,6 @@
 #include "recovery/assessment.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -48,14 +47,8 @@ void Assessment::cut() {
     preparation_ = prepare(selection(), plan_, shards_, executor_);
     preparation_ticks_ += emu::ticks() - start;
     if (preparation_.bad.empty()) return;
-    // Of each session only the first counts: the rest goes with it.
-    std::map<std::size_t, const BadRecord*> first;
-    for (const BadRecord& bad : preparation_.bad) {
-      const BadRecord*& known = first[bad.prefix];
-      if (known == nullptr || bad.record < known->record) known = &bad;
-    }
     // In the rounds beyond, a session loses all, and has nothing that a further one could find.
-    for (const auto& [prefix, bad] : first) end_at(*bad, round <= most ? bad->record : 0);
+    for (const BadRecord& bad : preparation_.bad) end_at(bad, round <= most ? bad.record : 0);
   }
 }
 

@@ -5,6 +5,9 @@
 #include "recovery/preparation.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,12 +28,24 @@ struct Carving {
 };
 
 struct Found {
-  std::vector<BadRecord> bad;  // at most one
+  std::optional<BadRecord> bad;  // the first
   std::vector<Carving> carvings;
   std::uint64_t transactions = 0;
   std::uint64_t writes = 0;
   std::uint64_t bytes = 0;
 };
+
+BadRecord bad_record(const Selection& selection, std::size_t prefix, std::uint64_t record,
+                     std::string_view why) {
+  const log::LogPrefix& log = selection.prefixes[prefix];
+  return {prefix, record, log.records[record].offset,
+          fmt::format("session {}, record {}: {}", log.session, log.first_lsn + record, why)};
+}
+
+// Whether one of the prefix was found before, which ends it. REQUIRES: prefixes come in order.
+bool has_ended(const std::vector<BadRecord>& bad, std::size_t prefix) {
+  return !bad.empty() && bad.back().prefix == prefix;
+}
 
 class Round {
  public:
@@ -68,11 +83,8 @@ class Round {
       if (allocates(write)) plan_.touch(write.slot);
     } else if (verdict == SlabPlan::Verdict::carves && !last_) {
       note(found.carvings, {write, record});
-    } else if (found.bad.empty()) {
-      const log::LogPrefix& prefix = selection_.prefixes[stretch.prefix];
-      found.bad.push_back({stretch.prefix, record, prefix.records[record].offset,
-                           fmt::format("session {}, record {}: {}", prefix.session,
-                                       prefix.first_lsn + record, plan_.explain(write))});
+    } else if (!found.bad) {
+      found.bad = bad_record(selection_, stretch.prefix, record, plan_.explain(write));
     }
   }
 
@@ -136,18 +148,17 @@ Preparation prepare(const Selection& selection, SlabPlan& plan, std::uint32_t sh
         carved = true;
         if (plan.carve(carving.write)) continue;
         const std::size_t prefix = result.stretches[i].prefix;
-        if (!clashes.empty() && clashes.back().prefix == prefix) continue;  // the first ends it
-        const log::LogPrefix& log = selection.prefixes[prefix];
+        if (has_ended(clashes, prefix)) continue;
         clashes.push_back(
-            {prefix, carving.record, log.records[carving.record].offset,
-             fmt::format("session {}, record {}: a make of a second class in one slab", log.session,
-                         log.first_lsn + carving.record)});
+            bad_record(selection, prefix, carving.record, "a make of a second class in one slab"));
       }
     }
     if (carved && clashes.empty()) continue;
     result.bad = std::move(clashes);
     for (Found& part : found) {
-      if (!carved) std::move(part.bad.begin(), part.bad.end(), std::back_inserter(result.bad));
+      if (!carved && part.bad && !has_ended(result.bad, part.bad->prefix)) {
+        result.bad.push_back(std::move(*part.bad));
+      }
       result.transactions += part.transactions;
       result.writes += part.writes;
       result.bytes += part.bytes;

@@ -48,7 +48,7 @@ struct Preparation {
   };
   std::uint32_t shards = 1;
   std::vector<Stretch> stretches;
-  std::vector<BadRecord> bad;  // the first of each stretch that has one
+  std::vector<BadRecord> bad;  // the first of each prefix that has one, in their order
   std::uint64_t transactions = 0;
   std::uint64_t writes = 0;
   std::uint64_t bytes = 0;  // of records
