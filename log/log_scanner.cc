@@ -85,7 +85,7 @@ class Scan {
   void judge(std::size_t index, Beyond& beyond);
   void join_all();
   void join(std::size_t index);
-  void note(const Beyond& beyond);
+  void note(Stamp largest_stamp, std::span<const Watermark> watermarks);
 
   const LogSource& source_;
   const Stamp floor_;
@@ -252,9 +252,9 @@ bool Scan::take_out_covered() {
   return changed;
 }
 
-void Scan::note(const Beyond& beyond) {
-  result_.largest_stamp = std::max(result_.largest_stamp, beyond.largest_stamp);
-  for (const Watermark& mark : beyond.watermarks) {
+void Scan::note(Stamp largest_stamp, std::span<const Watermark> watermarks) {
+  result_.largest_stamp = std::max(result_.largest_stamp, largest_stamp);
+  for (const Watermark& mark : watermarks) {
     if (mark.session < durable_.size())
       durable_[mark.session] = std::max(durable_[mark.session], mark.lsn);
   }
@@ -264,14 +264,12 @@ void Scan::note(const Beyond& beyond) {
 void Scan::judge_all() {
   durable_.assign(heads_.size(), 0);
   for (const Candidates& candidates : candidates_) {
-    for (const RunWalk* walk : candidates.walks) {
-      note({0, {}, walk->last_stamp, 0, walk->watermarks});
-    }
+    for (const RunWalk* walk : candidates.walks) note(walk->last_stamp, walk->watermarks);
   }
   std::vector<Beyond> beyond(candidates_.size());
   executor_.parallel_for(beyond.size(), [&](std::size_t i) { beyond[i] = look_beyond_end(i); });
   for (std::size_t i = 0; i < beyond.size(); ++i) {
-    note(beyond[i]);
+    note(beyond[i].largest_stamp, beyond[i].watermarks);
     Lsn& durable = durable_[result_.sessions[i].session];
     durable = std::max(durable, beyond[i].persisted_upto);
   }
