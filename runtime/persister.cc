@@ -95,6 +95,25 @@ Persister::Flushed Persister::flush_items(SessionShared& session, std::uint64_t 
   return flushed;
 }
 
+// File memory: what is sealed, and its owner appends no more to the last block of it. All up to
+// `from` is persisted.
+std::uint64_t Persister::take_blocks(SessionShared& session, std::uint64_t from) {
+  const std::lock_guard guard(session.log.block_lock());
+  const std::uint64_t sealed = session.sealed.load(std::memory_order_acquire);
+  for (std::uint64_t n = sealed; n > from; --n) {
+    const log::PendingItem last = session.ring.read(n);
+    // Persisted by somebody else meanwhile, who has closed its block: what we read may be a later
+    // item's.
+    if (session.persisted.load(std::memory_order_acquire) >= n) break;
+    if (last.bytes == 0) continue;
+    if (!mutant(Mutant::full_block_is_appended_to)) {
+      session.log.close_blocks(last.offset + last.bytes);
+    }
+    break;
+  }
+  return sealed;
+}
+
 void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
   if (is_poisoned()) return;
   // Pinned, no segment we are about to write can be recycled and reused; the owner's own flushes of
@@ -104,23 +123,9 @@ void Persister::flush(SessionShared& session, Actor& actor, bool owner) {
                    !mutant(Mutant::helper_flushes_unpinned);
   if (pin) epochs_.pin(actor.participant);
   const std::uint64_t from = session.persisted.load(std::memory_order_acquire);
-  std::uint64_t upto = 0;
-  if (memory_.writes_blocks()) {
-    const std::lock_guard guard(session.log.block_lock());
-    upto = session.sealed.load(std::memory_order_acquire);
-    for (std::uint64_t n = upto; n > from; --n) {
-      const log::PendingItem last = session.ring.read(n);
-      // Persisted by somebody else meanwhile, who has closed its block: what we read may be a later
-      // item's.
-      if (session.persisted.load(std::memory_order_acquire) >= n) break;
-      if (last.bytes == 0) continue;
-      if (mutant(Mutant::full_block_is_appended_to)) break;
-      session.log.close_blocks(last.offset + last.bytes);
-      break;
-    }
-  } else {
-    upto = session.sealed.load(std::memory_order_acquire);
-  }
+  const std::uint64_t upto = memory_.writes_blocks()
+                                 ? take_blocks(session, from)
+                                 : session.sealed.load(std::memory_order_acquire);
   session.flushing.exchange(true, std::memory_order_seq_cst);  // the locked RMW of the essay above
   emu::step(emu::Step::log_flush);
   const Flushed flushed = flush_items(session, from, upto, owner, actor);

@@ -109,6 +109,7 @@ class Persister {
     std::uint64_t upto;  // the last item that needs no more flushing
     base::Lsn lsn;       // of the last record among those flushed, 0 if there is none
   };
+  std::uint64_t take_blocks(SessionShared& session, std::uint64_t from);
   Flushed flush_items(SessionShared& session, std::uint64_t from, std::uint64_t upto, bool owner,
                       Actor& actor);
   struct Ahead {
