@@ -29,6 +29,29 @@ TEST_CASE("an asynchronous group is flushed at so many bytes") {
   for (const Ticket& ticket : tickets) CHECK(ticket.ready());
 }
 
+// The mark waits for another session, so that one item is not persisted when the next group begins.
+TEST_CASE("an asynchronous group begins with the first record after a flush, not with a mark") {
+  Options options = quiet_options();
+  options.async.group_records = 2;
+  Cells p(options);
+  Session other = p.pool.session();
+  const auto write = [&](Session& session, std::size_t cell) {
+    return session.run_async([&](Transaction& tx) { ++tx.write(p.cells[cell]).value; });
+  };
+  const auto fences = [&] { return p.session.statistics().fences; };
+  (void)write(p.session, 0);
+  (void)write(p.session, 0);
+  const std::uint64_t flushed = fences();
+  const Ticket predecessor = write(other, 1);
+  const Ticket mark = p.session.run_async([&](Transaction& tx) { (void)tx.read(p.cells[1]); });
+  CHECK_FALSE(predecessor.ready());
+  CHECK_FALSE(mark.ready());
+  (void)write(p.session, 0);
+  CHECK(fences() == flushed);
+  (void)write(p.session, 0);
+  CHECK(fences() == flushed + 1);
+}
+
 TEST_CASE("a checkpoint starts when so much of the log is in use") {
   Options options = quiet_options();
   options.checkpoint.background = true;
