@@ -27,7 +27,8 @@ Flusher::Flusher(PoolCore& pool)
     : pool_(pool),
       own_(pool.shared(PoolCore::kOwnSession)),
       owner_(own_),
-      looks_(pool.layout().max_sessions) {
+      looks_(pool.layout().max_sessions),
+      group_period_(std::chrono::microseconds(pool.options().async.group_microseconds)) {
   actor_.participant = PoolCore::kFlusherParticipant;
   pool_.epochs().admit(actor_.participant);
 }
@@ -56,7 +57,6 @@ void Flusher::wake() noexcept {
 }
 
 void Flusher::work() {
-  const auto group_period = std::chrono::microseconds(pool_.options().async.group_microseconds);
   const std::uint32_t watermark_ms =
       pool_.options().watermark_ms != 0 ? pool_.options().watermark_ms : kSlowTickMs;
   // As long as the shorter of two periods, or somewhat less: watermarks come with every so many.
@@ -66,12 +66,11 @@ void Flusher::work() {
       std::chrono::microseconds(std::chrono::milliseconds(watermark_ms)) / ticks_per_watermark;
   std::uint32_t ticks = 0;
   auto next_tick = emu::SteadyClock::now() + tick;
-  auto next_look = emu::SteadyClock::now() + group_period;  // for groups
-  int quiet = 0;
+  next_look_ = emu::SteadyClock::now() + group_period_;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const bool groups = group_expected_.load(std::memory_order_relaxed);
-    const auto until = groups ? std::min(next_tick, next_look) : next_tick;
+    const auto until = groups ? std::min(next_tick, next_look_) : next_tick;
     wake_up_.wait_until(lock, until, [&] {
       return stopping_ || (!groups && group_expected_.load(std::memory_order_relaxed));
     });
@@ -79,20 +78,7 @@ void Flusher::work() {
     lock.unlock();
     if (pool_.persister().is_poisoned()) return;
     try {
-      const auto now = emu::SteadyClock::now();
-      if (!groups) {
-        next_look = now + group_period;  // a group that just begins has all its time
-      } else if (now >= next_look) {
-        next_look = now + group_period;
-        quiet = flush_groups() ? 0 : quiet + 1;
-        if (quiet > base::scaled(16, 16, 1)) {  // without a group: time to slow down
-          quiet = 0;
-          group_expected_.store(false, std::memory_order_relaxed);
-          // Who sealed something before this fence may have seen the flag up, and is seen now.
-          base::heavy_fence();
-          if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
-        }
-      }
+      look_for_groups(groups);
       if (emu::SteadyClock::now() >= next_tick) {
         if (++ticks >= ticks_per_watermark) {
           if (pool_.options().watermark_ms != 0 && pool_.logs()) write_watermarks();
@@ -111,6 +97,21 @@ void Flusher::work() {
     fences_.raise_to(actor_.counts.fences);
     lock.lock();
   }
+}
+
+// Flushes groups if it is time to; `expected`: whether there were to be any when we fell asleep.
+void Flusher::look_for_groups(bool expected) {
+  const auto now = emu::SteadyClock::now();
+  if (expected && now < next_look_) return;
+  next_look_ = now + group_period_;
+  if (!expected) return;  // a group that just begins has all its time
+  quiet_looks_ = flush_groups() ? 0 : quiet_looks_ + 1;
+  if (quiet_looks_ <= base::scaled(16, 16, 1)) return;
+  quiet_looks_ = 0;  // without a group: time to slow down
+  group_expected_.store(false, std::memory_order_relaxed);
+  // Who sealed something before this fence may have seen the flag up, and is seen now.
+  base::heavy_fence();
+  if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
 }
 
 void Flusher::look_for_long_transactions() {

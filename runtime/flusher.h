@@ -37,7 +37,7 @@ class Flusher {
 
   // A session has sealed something it will not flush now.
   void expect_group() noexcept {
-    // Between what was sealed and the look at the flag: see work().
+    // Between what was sealed and the look at the flag: see look_for_groups().
     base::light_fence();
     if (!group_expected_.load(std::memory_order_relaxed)) [[unlikely]]
       wake();
@@ -68,6 +68,7 @@ class Flusher {
 
   void wake() noexcept;
   void work();
+  void look_for_groups(bool expected);
   bool flush_groups();
   [[nodiscard]] bool is_anything_in_flight();
   void write_watermarks();
@@ -81,6 +82,9 @@ class Flusher {
   log::RecordBuilder record_;
   std::vector<Look> looks_;
   std::uint64_t round_ = 1;  // so that the first one knows of none before
+  const emu::SteadyClock::duration group_period_;
+  emu::SteadyClock::time_point next_look_{};  // for groups
+  int quiet_looks_ = 0;                       // in a row, which have found none
   base::Counter lines_;
   base::Counter fences_;
   base::Counter log_bytes_;
