@@ -291,6 +291,14 @@ std::string default_directory(MemoryKind memory) {
   return ".";
 }
 
+void require_room(const char* what, const std::filesystem::path& directory, std::uint64_t wanted,
+                  std::uint64_t found) {
+  if (found >= wanted) return;
+  throw Error(
+      ErrorCode::no_space, what,
+      {.path = directory.string(), .wanted = format_size(wanted), .found = format_size(found)});
+}
+
 CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,
                                const std::string& description) {
   return app.add_option(name, file, description)->check(output_problem);

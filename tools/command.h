@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -100,6 +101,10 @@ inline RecoveryStrategy parse_strategy(const std::string& name) {
 // Where a pool of this kind goes unless the user says: memory for emulated, if that has room, and
 // a disk for the others.
 std::string default_directory(MemoryKind memory);
+
+// Errors: no_space, saying `what`, if fewer bytes were found than are wanted for what goes there.
+void require_room(const char* what, const std::filesystem::path& directory, std::uint64_t wanted,
+                  std::uint64_t found);
 
 // An option that names a file to write to, or - for stdout. A file that cannot be written, or is a
 // pool, is refused before anything is done.

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <sp3/error.h>
 #include <CLI/CLI.hpp>
 
 #include "tools/bench_rows.h"
@@ -147,13 +146,10 @@ std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
 }
 
 // Before anything is killed: nothing about the library follows from a full disk.
-void require_room(const std::filesystem::path& directory, std::size_t pools) {
-  const std::uint64_t wanted = pools * Arena::kFiles * Arena::kPoolSize;
-  const std::uint64_t found = std::filesystem::space(directory).available;
-  if (found >= wanted) return;
-  throw Error(
-      ErrorCode::no_space, "there is no room for the pools",
-      {.path = directory.string(), .wanted = format_size(wanted), .found = format_size(found)});
+void require_room_for(std::size_t pools, const std::filesystem::path& directory) {
+  require_room("there is no room for the pools", directory,
+               pools * Arena::kFiles * Arena::kPoolSize,
+               std::filesystem::space(directory).available);
 }
 
 RecoveryStrategy strategy_of(const CrashArguments& a, unsigned visit, std::size_t arena) {
@@ -179,7 +175,7 @@ class CrashTest {
  public:
   explicit CrashTest(const CrashArguments& a) : a_(a) {
     std::vector<crash::ArenaOptions> plan = plan_arenas(a);
-    require_room(plan.front().path.parent_path(), std::min<std::size_t>(plan.size(), a.rounds));
+    require_room_for(std::min<std::size_t>(plan.size(), a.rounds), plan.front().path.parent_path());
     for (crash::ArenaOptions& options : plan) {
       arenas_.push_back(std::make_unique<Arena>(std::move(options)));
       if (a.keep) arenas_.back()->keep_files();

@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 #include <linux/magic.h>
-#include <sp3/error.h>
 #include <sys/statfs.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -116,22 +115,14 @@ std::uint64_t memory_beside(const LogPlan& plan) {
 void require_space(const LogPlan& plan) {
   std::filesystem::path directory = plan.system.path.parent_path();
   if (directory.empty()) directory = ".";
+  require_room("there is no room for the pool", directory, plan.pool_size(),
+               std::filesystem::space(directory).available);
   struct statfs status {};
-  if (::statfs(directory.c_str(), &status) != 0) {
-    throw Error(ErrorCode::not_found, "the pool's directory cannot be looked at",
-                {.path = directory.string(), .wanted = {}, .found = {}});
-  }
-  const auto require = [&](const char* what, std::uint64_t wanted, std::uint64_t found) {
-    if (found >= wanted) return;
-    throw Error(
-        ErrorCode::no_space, what,
-        {.path = directory.string(), .wanted = format_size(wanted), .found = format_size(found)});
-  };
-  require("there is no room for the pool", plan.pool_size(),
-          status.f_bavail * static_cast<std::uint64_t>(status.f_bsize));
-  const bool in_memory = status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC;
-  require("there is too little memory for recovery",
-          memory_beside(plan) + (in_memory ? plan.pool_size() : 0), workloads::available_memory());
+  const bool in_memory = ::statfs(directory.c_str(), &status) == 0 &&
+                         (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
+  require_room("there is too little memory for recovery", directory,
+               memory_beside(plan) + (in_memory ? plan.pool_size() : 0),
+               workloads::available_memory());
 }
 
 void require_same(const Log& log, const RecoveryRun& run) {
