@@ -89,7 +89,7 @@ void SlabTable::mend(std::uint32_t number) {
               {.path = path_, .found = std::strerror(status.error)});
 }
 
-Slab* SlabTable::carve_locked(const detail::TypeInfo& type, std::uint64_t slot_size) {
+Slab* SlabTable::carve_locked(const detail::TypeInfo& type) {
   if (free_.empty()) {
     throw Error(ErrorCode::pool_full, "no slab is left for a new object",
                 {.path = path_,
@@ -98,9 +98,9 @@ Slab* SlabTable::carve_locked(const detail::TypeInfo& type, std::uint64_t slot_s
                           std::to_string(layout_.slab_size) + " bytes in use"});
   }
   const std::uint32_t number = free_.back();
-  const pool::SlabRecord record =
-      pool::record_of({type.fingerprint, type.size, static_cast<std::uint32_t>(slot_size)});
-  const pool::SlabShape shape = pool::slab_shape(layout_.slab_size, record.slot_size);
+  const auto slot_size = static_cast<std::uint32_t>(pool::slot_size_of(type.size));
+  const pool::SlabRecord record = pool::record_of({type.fingerprint, type.size, slot_size});
+  const pool::SlabShape shape = pool::slab_shape(layout_.slab_size, slot_size);
   auto slab = std::make_unique<Slab>(number, layout_.slab_offset(number), layout_.slab_size, record,
                                      pool::Bitmap(shape.bitmap_bytes / 8));
   newly_carved_.push_back(slab.get());
@@ -129,9 +129,27 @@ void SlabTable::require_room_for(const detail::TypeInfo& type) const {
                .found = "at most " + std::to_string(layout_.max_object()) + " bytes"});
 }
 
+// Claims free slots, up to `most`, and says how many. REQUIRES: `places` has room for them.
+std::size_t SlabTable::claim_locked(Slab& slab, std::size_t most, std::vector<Place>& places) {
+  std::size_t claimed = 0;
+  for (std::size_t word = slab.first_unclaimed; word < slab.claimed.size() && claimed < most;
+       ++word) {
+    slab.first_unclaimed = word;
+    while (slab.claimed[word] != ~std::uint64_t{0} && claimed < most) {
+      const auto bit = static_cast<std::uint32_t>(std::countr_one(slab.claimed[word]));
+      const auto slot = static_cast<std::uint32_t>(word * 64 + bit);
+      if (slot >= slab.slots) break;
+      slab.claimed[word] |= std::uint64_t{1} << bit;
+      ++claimed;
+      places.push_back({&slab, slot});
+    }
+  }
+  slab.claimed_count += static_cast<std::uint32_t>(claimed);
+  return claimed;
+}
+
 void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vector<Place>& places) {
   require_room_for(type);
-  const std::uint64_t slot_size = pool::slot_size_of(type.size);
   const std::lock_guard guard(mutex_);
   // What is claimed must not be lost for want of memory to say so.
   places.reserve(places.size() + count);
@@ -142,7 +160,7 @@ void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vecto
       if (places.size() > had)
         return;  // a slab's worth is enough; carve only when there is nothing
       partial.reserve(1);
-      Slab* fresh = carve_locked(type, slot_size);
+      Slab* fresh = carve_locked(type);
       fresh->listed = true;
       partial.push_back(fresh->number);
     }
@@ -157,19 +175,7 @@ void SlabTable::take(const detail::TypeInfo& type, std::size_t count, std::vecto
                    .wanted = std::to_string(type.size) + " bytes",
                    .found = std::to_string(slab->type_size) + " bytes"});
     }
-    for (std::size_t word = slab->first_unclaimed; word < slab->claimed.size() && wanted > 0;
-         ++word) {
-      slab->first_unclaimed = word;
-      while (slab->claimed[word] != ~std::uint64_t{0} && wanted > 0) {
-        const auto bit = static_cast<std::uint32_t>(std::countr_one(slab->claimed[word]));
-        const auto slot = static_cast<std::uint32_t>(word * 64 + bit);
-        if (slot >= slab->slots) break;
-        slab->claimed[word] |= std::uint64_t{1} << bit;
-        ++slab->claimed_count;
-        --wanted;
-        places.push_back({slab, slot});
-      }
-    }
+    wanted -= claim_locked(*slab, wanted, places);
     if (slab->claimed_count == slab->slots) {
       slab->listed = false;
       partial.pop_back();

@@ -123,7 +123,8 @@ class SlabTable {
   Slab* load_locked(std::uint32_t number);
   Slab* load_sound_locked(std::vector<std::uint32_t>& partial);
   void mend(std::uint32_t number);
-  Slab* carve_locked(const detail::TypeInfo& type, std::uint64_t slot_size);
+  Slab* carve_locked(const detail::TypeInfo& type);
+  static std::size_t claim_locked(Slab& slab, std::size_t most, std::vector<Place>& places);
   void list_locked(Slab& slab) noexcept;
   [[nodiscard]] std::vector<std::uint32_t> unclaimed_slabs() const;
   static bool is_quiet(Slab& slab, base::Stamp floor) noexcept;
