@@ -119,6 +119,11 @@ std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& ima
   return std::nullopt;
 }
 
+[[noreturn]] void refuse_version(const SuperblockCopy& copy, const std::string& path) {
+  throw Error(ErrorCode::wrong_version, "the pool has a format unknown to this library",
+              {.path = path, .offset = copy.offset, .wanted = copy.wanted, .found = copy.found});
+}
+
 // The remains of a pool whose size is not known to be right: which refusal is most specific?
 [[noreturn]] void refuse_without_intact_copy(const SuperblockCopy& a, const SuperblockCopy& b,
                                              std::uint64_t file_size, const std::string& path) {
@@ -136,8 +141,7 @@ std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& ima
     throw Error(ErrorCode::wrong_size, "the file ends inside its superblock", std::move(facts));
   }
   if (a.verdict == Verdict::unknown_version && b.verdict == Verdict::no_magic) {
-    throw Error(ErrorCode::wrong_version, "the pool has a format unknown to this library",
-                std::move(facts));
+    refuse_version(a, path);
   }
   throw Error(ErrorCode::damaged_superblock,
               fmt::format("both superblock copies are damaged: A: {}; B: {}", a.what, b.what),
@@ -145,17 +149,11 @@ std::optional<LayoutProblem> find_problem_of_counters(const SuperblockImage& ima
 }
 
 void require_known(const SuperblockCopy& copy, const std::string& path) {
-  ErrorFacts facts;
-  facts.path = path;
-  if (copy.sealed && copy.verdict == Verdict::unknown_version) {
-    facts.offset = copy.offset;
-    facts.wanted = copy.wanted;
-    facts.found = copy.found;
-    throw Error(ErrorCode::wrong_version, "the pool has a format unknown to this library",
-                std::move(facts));
-  }
+  if (copy.sealed && copy.verdict == Verdict::unknown_version) refuse_version(copy, path);
   const Superblock& s = copy.image.fixed;
   if (copy.verdict != Verdict::intact || !has_unknown_features(s)) return;
+  ErrorFacts facts;
+  facts.path = path;
   facts.offset = copy.offset + offsetof(Superblock, incompat);
   facts.wanted = fmt::format("incompatible features within {}", hex(kKnownIncompat));
   facts.found = hex(s.incompat);
