@@ -1,5 +1,6 @@
 #include "tools/bench_options.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -87,7 +88,7 @@ void add_store_options(CLI::App& command, StoreArguments& a) {
       ->capture_default_str();
 }
 
-workloads::SystemOptions system_options(const StoreArguments& a) {
+workloads::SystemOptions system_options(const StoreArguments& a, std::uint64_t room) {
   workloads::SystemOptions o;
   o.pool.memory = parse_memory(a.memory);
   if (o.pool.memory == MemoryKind::automatic) {
@@ -118,7 +119,8 @@ workloads::SystemOptions system_options(const StoreArguments& a) {
   if (!a.pool_size.empty()) o.pool_size = parse_size(a.pool_size);
   o.path = a.path;
   if (a.path.empty()) {
-    o.path = workloads::unused_path(default_directory(o.pool.memory), "sp3-bench");
+    o.path = workloads::unused_path(default_directory(o.pool.memory, std::max(room, o.pool_size)),
+                                    "sp3-bench");
   } else {
     require_usable(o.path);
   }

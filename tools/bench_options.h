@@ -42,8 +42,8 @@ std::vector<std::string> memory_arguments(const StoreArguments& arguments, const
 // The same options, and how large the pool is and when it is checkpointed.
 void add_store_options(CLI::App& command, StoreArguments& arguments);
 
-// Throws UsageError.
-workloads::SystemOptions system_options(const StoreArguments& arguments);
+// `room`: bytes of a pool that is made there whatever --pool-size says. Throws UsageError.
+workloads::SystemOptions system_options(const StoreArguments& arguments, std::uint64_t room = 0);
 
 // Throws UsageError if there is a file that a benchmark would overwrite, or no directory for it.
 void require_usable(const std::filesystem::path& path);

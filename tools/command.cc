@@ -285,8 +285,10 @@ std::vector<unsigned> parse_thread_list(const std::string& text, const std::stri
   return numbers;
 }
 
-std::string default_directory(MemoryKind memory) {
-  if (memory == MemoryKind::emulated) return workloads::scratch_directory();
+std::string default_directory(MemoryKind memory, std::uint64_t room) {
+  if (memory == MemoryKind::emulated) {
+    return workloads::scratch_directory(std::max(room, workloads::kUsualRoom));
+  }
   // A temporary directory is often in memory too; where a disk is meant, the current one is safer.
   return ".";
 }

@@ -98,9 +98,9 @@ inline RecoveryStrategy parse_strategy(const std::string& name) {
   return parse_enum("--strategy", name, RecoveryStrategy::dag);
 }
 
-// Where a pool of this kind goes unless the user says: memory for emulated, if that has room, and
-// a disk for the others.
-std::string default_directory(MemoryKind memory);
+// Where a pool of this kind goes unless the user says: memory for emulated, if that has the usual
+// room and so many bytes at least, and a disk for the others.
+std::string default_directory(MemoryKind memory, std::uint64_t room = 0);
 
 // Errors: no_space, saying `what`, if fewer bytes were found than are wanted for what goes there.
 void require_room(const char* what, const std::filesystem::path& directory, std::uint64_t wanted,

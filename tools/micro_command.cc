@@ -1,6 +1,7 @@
 // sp3 micro: the parts that a transaction's cost is made of.
 #include "tools/micro.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -76,6 +77,11 @@ void refuse_options_without_effect(const CLI::App& micro, const MicroArguments& 
   refuse("--checkpoint-ms", chosen.size() > 1 || !a.checkpoint);
 }
 
+// Of the largest pool that a chosen measurement makes whatever --pool-size says; 0: of none.
+std::uint64_t largest_pool(const MicroArguments& a) {
+  return std::max(a.checkpoint ? kCheckpointPool : 0, a.opening ? a.open.pool_size : 0);
+}
+
 int run(const CLI::App& micro, MicroArguments a) {
   check_repeat(a.repeat);
   check_seconds(a.seconds);
@@ -83,7 +89,7 @@ int run(const CLI::App& micro, MicroArguments a) {
   if (!any || a.all) a.floor = a.empty = a.read = a.checkpoint = true;
   if (a.all) a.opening = true;
   a.open.pool_size = parse_size(a.open_size);
-  const SystemOptions options = system_options(a.store);
+  const SystemOptions options = system_options(a.store, largest_pool(a));
   // A floor that fences each write says nothing of commits that are fenced in groups, and the other
   // rows do not wait for them.
   if (options.asynchronous) throw UsageError("--durability: micro measures sync only");

@@ -27,12 +27,14 @@ inline std::filesystem::path directory_with_room(
   return first != directories.end() ? *first : *std::ranges::max_element(directories, {}, room_in);
 }
 
-// In memory if 1 GiB is to spare there, which the pools of a command or of a test want by default:
-// containers often have a /dev/shm of 64 MiB. tests/tools/command_line.py knows the rule too.
-inline std::filesystem::path scratch_directory() {
+// What the pools of a command or of a test want by default, in bytes.
+inline constexpr std::uint64_t kUsualRoom = std::uint64_t{1} << 30;
+
+// In memory if there is enough room: containers often have a /dev/shm of 64 MiB.
+// tests/tools/command_line.py knows the rule too.
+inline std::filesystem::path scratch_directory(std::uint64_t enough = kUsualRoom) {
   std::error_code none;
-  return directory_with_room({"/dev/shm", std::filesystem::temp_directory_path(none), "."},
-                             std::uint64_t{1} << 30);
+  return directory_with_room({"/dev/shm", std::filesystem::temp_directory_path(none), "."}, enough);
 }
 
 }  // namespace sp3::workloads

@@ -398,6 +398,22 @@ class BenchTest(CommandTest):
                                        "--repeat", repeat, "--json", "-").stdout)
             self.assertIn("500 objects, 32 MiB, median of " + repeat, rows[0]["note"])
 
+    def test_a_pool_goes_where_there_is_room_for_it(self):
+        shm = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=1100m none /dev/shm && exec "$0" "$@"']
+        if subprocess.run([*shm, "true"], capture_output=True, check=False).returncode != OK:
+            self.skipTest("no file system can be mounted")
+        with tempfile.TemporaryDirectory(dir="/tmp") as there:
+            for command in (["micro", "--open", "--open-objects", "100", "--open-size", "1200M"],
+                            ["bench", "--workload", "sps", "--entries", "100", "--operations", "50",
+                             "--pool-size", "1200M"]):
+                with self.subTest(command=command):
+                    result = subprocess.run([*shm, self.SP3, *command, "--repeat", "1", "--json", "-"],
+                                            cwd=there, env=os.environ | {"TMPDIR": there},
+                                            capture_output=True, text=True, timeout=240, check=False)
+                    self.assertEqual(result.returncode, OK, result.stderr)
+                    self.assertNotIn(json.loads(result.stdout)[0]["file_system"], (None, "tmpfs on none"))
+            self.assertEqual(os.listdir(there), [])
+
     def test_lockbench_measures_every_lock_on_every_workload(self):
         fields = {"lock": str, "workload": str, "threads": int, "pairs_per_s": float,
                   "latency_p50_ns": float, "latency_p99_ns": float, "fairness": float, "held": int,
