@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/align.h"
 #include "base/crc32c.h"
 #include "base/mutant.h"
 #include "base/tid.h"

@@ -19,7 +19,6 @@
 #include <mutex>
 #include <vector>
 
-#include "base/assert.h"
 #include "base/counter.h"
 #include "base/hash.h"
 #include "rangelock/eras.h"

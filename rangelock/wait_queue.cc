@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/fence.h"
 
 namespace sp3::rangelock {

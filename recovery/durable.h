@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "emu/executor.h"
-#include "emu/flush.h"
 #include "pool/pool_file.h"
 
 namespace sp3::recovery {

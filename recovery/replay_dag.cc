@@ -22,7 +22,6 @@
 #include <array>
 #include <atomic>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "base/assert.h"

@@ -24,14 +24,11 @@
 #include <exception>
 #include <utility>
 
-#include <sp3/error.h>
 
 #include "base/fence.h"
 #include "base/mutant.h"
 #include "base/no_cancellation.h"
-#include "base/scaled.h"
 #include "base/scope_exit.h"
-#include "emu/clock.h"
 #include "emu/spin.h"
 #include "emu/step.h"
 #include "log/record_walker.h"

@@ -20,7 +20,6 @@
 #include "base/counter.h"
 #include "emu/threads.h"
 #include "index/slab_table.h"
-#include "pool/superblock.h"
 #include "runtime/home_carrier.h"
 #include "runtime/version_pool.h"
 

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <new>
 
-#include <sp3/error.h>
 
 #include "base/mutant.h"
 #include "base/scaled.h"

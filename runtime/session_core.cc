@@ -2,7 +2,6 @@
 #include "runtime/session_core.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include <sp3/error.h>
@@ -11,7 +10,6 @@
 #include "base/mutant.h"
 #include "base/replace.h"
 #include "base/scope_exit.h"
-#include "emu/touch.h"
 #include "runtime/pool_core.h"
 #include "runtime/ranged.h"
 

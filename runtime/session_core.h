@@ -13,7 +13,6 @@
 //      lock.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>

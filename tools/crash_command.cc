@@ -4,7 +4,6 @@
 // recovers, compares with what had been acknowledged, and the next one runs on over the same pool.
 // tools/crash/ has the parts: victim and process, arena (a pool and its rounds), oracle.
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <optional>
 

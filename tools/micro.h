@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <sp3/options.h>
 
 #include "emu/clock.h"
 #include "workloads/system.h"

@@ -18,7 +18,6 @@
 #include "tools/print_to.h"
 #include "tools/repeats.h"
 #include "workloads/machine.h"
-#include "workloads/runner.h"
 
 namespace sp3::tools {
 

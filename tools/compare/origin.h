@@ -7,7 +7,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "tools/file_system_of.h"
 
 namespace sp3::tools {
 

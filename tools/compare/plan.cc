@@ -9,6 +9,7 @@
 
 #include "tools/command.h"
 #include "tools/compare/origin.h"
+#include "tools/file_system_of.h"
 #include "tools/repeats.h"
 #include "tools/start_program.h"
 #include "workloads/unused_path.h"

@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "base/align.h"
-#include "base/assert.h"
 
 namespace sp3::workloads::mnemosyne {
 

@@ -14,7 +14,6 @@
 // re-implementation from the algorithm as published.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
