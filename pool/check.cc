@@ -145,11 +145,8 @@ CheckReport check(const PoolFile& file) {
 void require_metadata(const PoolFile& file) {
   SP3_ASSERT(file.is_clean());
   const SlabDirectory directory = file.directory();
-  const int copy = file.current_copy();
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
-    if (directory.record(slab).type == 0) continue;
-    (void)(file.shares_bitmaps() ? directory.load_either_bitmap(file.memory(), slab, copy)
-                                 : directory.load_bitmap(file.memory(), slab, copy));
+    if (directory.record(slab).type != 0) (void)file.bitmap(directory, slab);
   }
 }
 

@@ -133,6 +133,11 @@ SlabDirectory PoolFile::directory() const {
                       : SlabDirectory::load(*memory_, layout_, identity(), choice_.copy);
 }
 
+Bitmap PoolFile::bitmap(const SlabDirectory& directory, std::uint32_t slab) const {
+  return shares_bitmaps() ? directory.load_either_bitmap(*memory_, slab, choice_.copy)
+                          : directory.load_bitmap(*memory_, slab, choice_.copy);
+}
+
 PoolInfo PoolFile::info() const {
   PoolInfo info = description();
   const SlabDirectory directory = this->directory();

@@ -66,6 +66,9 @@ class PoolFile {
   // The directory to go by: the current copy's, damaged records taken from the other if both vouch.
   // Errors: damaged_metadata.
   [[nodiscard]] SlabDirectory directory() const;
+  // The bitmap to go by of a slab that is in use: what that directory's record seals in the current
+  // copy or, with shares_bitmaps(), in either. Errors: damaged_metadata.
+  [[nodiscard]] Bitmap bitmap(const SlabDirectory& directory, std::uint32_t slab) const;
   [[nodiscard]] SlabDirectory::Identity identity() const {
     return {superblock().fixed.uuid, path_};
   }

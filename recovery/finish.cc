@@ -30,12 +30,6 @@ void fence(pool::PoolFile& file, emu::FlushCounts& counts) {
                   "the pool's metadata could not be made durable");
 }
 
-pool::Bitmap load_bitmap(const pool::PoolFile& file, const pool::SlabDirectory& directory,
-                         std::uint32_t slab, int copy) {
-  return file.shares_bitmaps() ? directory.load_either_bitmap(file.memory(), slab, copy)
-                               : directory.load_bitmap(file.memory(), slab, copy);
-}
-
 enum class Mend : std::uint8_t { nothing, current, both };
 
 // What of the metadata is written, besides the superblocks.
@@ -48,26 +42,26 @@ struct Rewrite {
   [[nodiscard]] bool opens() const { return plan == nullptr; }
 };
 
-// Stores the description of every slab that recovery changed, and if `all_from` is a copy, of every
-// other too, as that copy has it.
+// Stores the description of every slab that recovery changed, and if `all`, of every other too, as
+// it was read.
 void store_metadata(pool::PoolFile& file, pool::SlabDirectory& directory, const Rewrite& what,
-                    int copy, std::optional<int> all_from, emu::FlushCounts& counts) {
+                    int copy, bool all, emu::FlushCounts& counts) {
   emu::step(copy == 0 ? emu::Step::recovery_metadata_a : emu::Step::recovery_metadata_b);
   const SlabPlan* const plan = what.plan;
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     if (plan != nullptr && plan->changed(slab)) {
       directory.store(file.memory(), copy, slab, plan->record(slab), plan->bitmap(slab), counts);
-    } else if (all_from && what.unreadable[slab]) {
+    } else if (all && what.unreadable[slab]) {
       directory.carry(file.memory(), copy, slab, counts);
-    } else if (all_from) {
+    } else if (all) {
       const pool::SlabRecord record = directory.record(slab);
       pool::Bitmap bitmap;
-      if (record.type != 0) bitmap = load_bitmap(file, directory, slab, *all_from);
+      if (record.type != 0) bitmap = file.bitmap(directory, slab);
       directory.store(file.memory(), copy, slab, record, bitmap, counts);
     }
   }
-  if (mutant(all_from ? Mutant::no_fence_recovered_metadata_first
-                      : Mutant::no_fence_recovered_metadata_second)) {
+  if (mutant(all ? Mutant::no_fence_recovered_metadata_first
+                 : Mutant::no_fence_recovered_metadata_second)) {
     return;
   }
   fence(file, counts);  // (P8, P10) a copy's metadata before the superblock that vouches for it
@@ -124,18 +118,17 @@ void mend(pool::PoolFile& file, const pool::SlabDirectory& directory, const Rewr
 // (P8) to (P13) of docs/RECOVERY.md. `directory` is that of the current copy.
 void write_both(pool::PoolFile& file, pool::SlabDirectory& directory, const Rewrite& what,
                 const pool::SuperblockImage& image) {
-  const int sound = file.current_copy();
   if (!(what.opens() && mutant(Mutant::opening_does_not_settle_superblocks)))
     settle(file, what.opens());
   mend(file, directory, what);
-  const int first = mutant(Mutant::recovery_overwrites_current_copy) ? sound : 1 - sound;
+  const int current = file.current_copy();
+  const int first = mutant(Mutant::recovery_overwrites_current_copy) ? current : 1 - current;
   for (const int copy : {first, 1 - first}) {
     emu::FlushCounts counts;
     // It is rewritten from what was read, slab by slab: replay may have written objects over the
     // old bitmaps of a slab carved anew.
-    const std::optional<int> all_from =
-        copy == first && what.whole ? std::optional<int>(sound) : std::nullopt;
-    if (all_from || !what.opens()) store_metadata(file, directory, what, copy, all_from, counts);
+    const bool all = copy == first && what.whole;
+    if (all || !what.opens()) store_metadata(file, directory, what, copy, all, counts);
     emu::step(copy == 0 ? emu::Step::recovery_superblock_a : emu::Step::recovery_superblock_b);
     pool::write_superblock(file.memory(), file.layout(), copy, image, counts);
     if (mutant(copy == first ? Mutant::no_fence_recovered_superblock_first
@@ -200,7 +193,7 @@ void require_bitmaps(const pool::PoolFile& file, const pool::SlabDirectory& dire
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     if (directory.record(slab).type == 0) continue;
     try {
-      (void)load_bitmap(file, directory, slab, file.current_copy());
+      (void)file.bitmap(directory, slab);
     } catch (const Error& error) {
       if (!accept_loss) throw;
       base::add_damage(report, {error.facts().offset.value_or(0), error.what()});
@@ -211,7 +204,7 @@ void require_bitmaps(const pool::PoolFile& file, const pool::SlabDirectory& dire
 
 // Without the root directory there is no pool: while nothing is written.
 void require_slab_of_roots(const pool::PoolFile& file, const pool::SlabDirectory& directory) {
-  if (directory.record(0).type != 0) (void)load_bitmap(file, directory, 0, file.current_copy());
+  if (directory.record(0).type != 0) (void)file.bitmap(directory, 0);
 }
 
 // A later log than the superblocks': what was acknowledged in it is given up, or else it is an

@@ -84,8 +84,7 @@ void Recovery::assess() {
   const std::uint64_t scanned = emu::ticks();
   assessment_.cut();
   std::vector<Damage> unreadable;
-  assessment_.plan().load_bitmaps(file_.memory(), file_.current_copy(), file_.shares_bitmaps(),
-                                  options_.accept_loss, unreadable);
+  assessment_.plan().load_bitmaps(file_, options_.accept_loss, unreadable);
   assessment_.describe(report);
   for (Damage& damage : unreadable) base::add_damage(report, std::move(damage));
   progress("cut", report.records, report.records);

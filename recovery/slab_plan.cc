@@ -112,18 +112,14 @@ std::vector<std::uint32_t> SlabPlan::written_slots() const {
   return slots;
 }
 
-void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy, bool either, bool accept_loss,
+void SlabPlan::load_bitmaps(const pool::PoolFile& file, bool accept_loss,
                             std::vector<Damage>& damage) {
-  const auto load = [&](std::uint32_t i) {
-    return either ? directory_.load_either_bitmap(memory, i, copy)
-                  : directory_.load_bitmap(memory, i, copy);
-  };
   bitmaps_.assign(slabs_.size(), {});
   for (std::uint32_t i = 0; i < slabs_.size(); ++i) {
     if (!changed(i)) {
       if (directory_.record(i).type == 0) continue;
       try {
-        (void)load(i);
+        (void)file.bitmap(directory_, i);
       } catch (const Error& error) {
         // Without slab 0, which holds the root directory, there is no pool.
         if (!accept_loss || i == 0 || error.code() != ErrorCode::damaged_metadata) throw;
@@ -135,7 +131,7 @@ void SlabPlan::load_bitmaps(const emu::Memory& memory, int copy, bool either, bo
           pool::slab_shape(layout_.slab_size, slabs_[i].objects.slot_size);
       bitmaps_[i].assign(shape.bitmap_bytes / 8, 0);
     } else {
-      bitmaps_[i] = load(i);
+      bitmaps_[i] = file.bitmap(directory_, i);
     }
   }
 }

@@ -17,6 +17,7 @@
 #include <sp3/report.h>
 
 #include "log/record_reader.h"
+#include "pool/pool_file.h"
 #include "pool/slab_directory.h"
 
 namespace sp3::recovery {
@@ -78,9 +79,7 @@ class SlabPlan {
   // them too, and what is wrong with one must be found while nothing has been written. Errors:
   // damaged_metadata; but with `accept_loss` not for slabs that the log leaves as they are, which
   // are told in `damage` and are unreadable().
-  // `either`: PoolFile::shares_bitmaps().
-  void load_bitmaps(const emu::Memory& memory, int copy, bool either, bool accept_loss,
-                    std::vector<Damage>& damage);
+  void load_bitmaps(const pool::PoolFile& file, bool accept_loss, std::vector<Damage>& damage);
 
   void set(std::uint64_t slot) {
     const Bit bit = bit_of(slot);
