@@ -82,6 +82,13 @@ std::string find_contradiction(const SlabRecord& record, std::uint32_t slab_size
   return "";
 }
 
+// Makes the bytes at `at` those that they should be, and flushes them in any case.
+void mend(emu::Memory& memory, std::uint64_t at, const void* wanted, std::size_t bytes,
+          emu::FlushCounts& counts) {
+  if (std::memcmp(memory.view() + at, wanted, bytes) != 0) memory.store(at, wanted, bytes);
+  if (!base::mutant(base::Mutant::no_flush_mended_metadata)) memory.flush_found(at, bytes, counts);
+}
+
 [[noreturn]] void throw_damage(const Damage& damage, const std::string& path) {
   ErrorFacts facts;
   facts.path = path;
@@ -265,24 +272,12 @@ void SlabDirectory::mend_bitmap(emu::Memory& memory, int copy, std::uint32_t sla
   const Bitmap bitmap = load_either_bitmap(memory, slab, copy);
   const SlabShape shape = slab_shape(layout_.slab_size, record.slot_size);
   const std::uint64_t at = layout_.slab_offset(slab) + shape.bitmap(copy);
-  if (std::memcmp(memory.view() + at, bitmap.data(), shape.bitmap_bytes) != 0) {
-    memory.store(at, bitmap.data(), shape.bitmap_bytes);
-  }
-  if (!base::mutant(base::Mutant::no_flush_mended_metadata)) {
-    memory.flush_found(at, shape.bitmap_bytes, counts);
-  }
+  mend(memory, at, bitmap.data(), shape.bitmap_bytes, counts);
 }
 
 void SlabDirectory::mend_record(emu::Memory& memory, int copy, std::uint32_t slab,
                                 emu::FlushCounts& counts) const {
-  const SlabRecord& record = records_[slab];
-  const std::uint64_t at = record_offset(slab, copy);
-  if (std::memcmp(memory.view() + at, &record, sizeof record) != 0) {
-    memory.store(at, &record, sizeof record);
-  }
-  if (!base::mutant(base::Mutant::no_flush_mended_metadata)) {
-    memory.flush_found(at, sizeof record, counts);
-  }
+  mend(memory, record_offset(slab, copy), &records_[slab], sizeof(SlabRecord), counts);
 }
 
 void SlabDirectory::carry(emu::Memory& memory, int copy, std::uint32_t slab,
