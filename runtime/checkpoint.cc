@@ -24,7 +24,6 @@
 #include <exception>
 #include <utility>
 
-
 #include "base/fence.h"
 #include "base/mutant.h"
 #include "base/no_cancellation.h"

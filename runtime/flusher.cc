@@ -4,7 +4,6 @@
 #include <chrono>
 #include <new>
 
-
 #include "base/mutant.h"
 #include "base/scaled.h"
 #include "base/scope_exit.h"

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-
 #include "emu/clock.h"
 #include "workloads/system.h"
 

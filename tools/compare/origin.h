@@ -7,7 +7,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-
 namespace sp3::tools {
 
 // The directory's one name: absolute, without symbolic links. Throws UsageError if there is none.
