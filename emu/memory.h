@@ -256,8 +256,10 @@ inline void Memory::fence_mapped(FlushCounts& counts) noexcept {
   ++counts.fences;
 }
 
-inline IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streamed,
-                                  FlushCounts& counts) noexcept {
+// Always inline, for a commit's sake: the compiler's own choice hangs on what is compiled beside it.
+[[gnu::always_inline]] inline IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes,
+                                                         bool streamed,
+                                                         FlushCounts& counts) noexcept {
   SP3_ASSERT(offset - log_offset_ + bytes <= log_length_);
   if (writes_blocks_ || error_armed()) [[unlikely]] {
     return log_flush_checked(offset, bytes, streamed, counts);
