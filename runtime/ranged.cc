@@ -27,6 +27,7 @@
 
 #include "base/mutant.h"
 #include "emu/touch.h"
+#include "runtime/describe_type.h"
 #include "runtime/pool_core.h"
 #include "runtime/session_core.h"
 
@@ -183,11 +184,11 @@ std::uint64_t RangedAccess::create(std::uint64_t length, std::uint32_t chunk_byt
   return object;
 }
 
-void RangedAccess::open(std::uint64_t object, std::uint64_t element) {
+void RangedAccess::open(std::uint64_t object, const detail::TypeInfo& element) {
   const std::uint64_t found = header(object).element;
-  if (found == element) return;
+  if (found == element.fingerprint) return;
   core_.fail(ErrorCode::wrong_type, "the ranged object has elements of another type", object,
-             fmt::format("{:#x}", element), fmt::format("{:#x}", found));
+             describe_type(element), fmt::format("{:#x}", found));
 }
 
 // An error half-way ends the attempt, whatever the body catches: cells would name what is gone.
@@ -436,7 +437,7 @@ std::uint64_t ranged_create(runtime::SessionCore& core, std::uint64_t length,
                             std::uint32_t chunk_bytes, std::uint64_t element) {
   return core.operate([&] { return core.ranged().create(length, chunk_bytes, element); });
 }
-void ranged_open(runtime::SessionCore& core, std::uint64_t object, std::uint64_t element) {
+void ranged_open(runtime::SessionCore& core, std::uint64_t object, const TypeInfo& element) {
   core.operate([&] { core.ranged().open(object, element); });
 }
 void ranged_destroy(runtime::SessionCore& core, std::uint64_t object) {

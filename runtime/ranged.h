@@ -49,7 +49,7 @@ class RangedAccess {
 
   // The operations of sp3/ranged.h, inside a body.
   std::uint64_t create(std::uint64_t length, std::uint32_t chunk_bytes, std::uint64_t element);
-  void open(std::uint64_t object, std::uint64_t element);
+  void open(std::uint64_t object, const detail::TypeInfo& element);
   void destroy(std::uint64_t object);
   std::uint64_t size(std::uint64_t object) { return header(object).length; }
   void read(std::uint64_t object, std::uint64_t offset, std::span<std::byte> to);

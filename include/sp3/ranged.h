@@ -133,7 +133,7 @@ class RangedObject {
   }
   // The object that `header` names. Errors: wrong_type if its elements are not bytes.
   static RangedObject open(Transaction& tx, Ptr<Header> header) {
-    return open_of(tx, header, detail::type_info<std::byte>.fingerprint);
+    return open_of(tx, header, detail::type_info<std::byte>);
   }
 
   [[nodiscard]] std::uint64_t size(Transaction& tx) const {
@@ -197,7 +197,8 @@ class RangedObject {
     return RangedObject(
         Ptr<Header>::from_offset(detail::ranged_create(tx.core_, length, chunk_bytes, element)));
   }
-  static RangedObject open_of(Transaction& tx, Ptr<Header> header, std::uint64_t element) {
+  static RangedObject open_of(Transaction& tx, Ptr<Header> header,
+                              const detail::TypeInfo& element) {
     detail::ranged_open(tx.core_, header.offset(), element);
     return RangedObject(header);
   }
@@ -235,7 +236,7 @@ class Ranged {
 
   static Ranged create(Transaction& tx, std::uint64_t length,
                        std::uint32_t chunk_bytes = RangedObject::default_chunk) {
-    return Ranged(RangedObject::create_of(tx, bytes(length), chunk_bytes, kElement));
+    return Ranged(RangedObject::create_of(tx, bytes(length), chunk_bytes, kElement.fingerprint));
   }
   // Errors: wrong_type if the elements are not T.
   static Ranged open(Transaction& tx, Ptr<Header> header) {
@@ -286,7 +287,7 @@ class Ranged {
   [[nodiscard]] Ptr<Header> header() const noexcept { return object_.header(); }
 
  private:
-  static constexpr std::uint64_t kElement = detail::type_info<T>.fingerprint;
+  static constexpr const detail::TypeInfo& kElement = detail::type_info<T>;
 
   // Too many to be counted are beyond every end.
   static constexpr std::uint64_t bytes(std::uint64_t elements) noexcept {

@@ -128,9 +128,12 @@ TEST_CASE("elements have types, and bytes of padding do not reach the pool") {
     floats.read(tx, 255, three);
     CHECK(three == std::array<float, 3>{127.5F, 128.0F, 128.5F});
   });
-  CHECK(one.code([&](Transaction& tx) {
-    return Ranged<double>::open(tx, floats.header()).size(tx);
-  }) == "wrong_type");
+  const auto wrong = one.error([&](Transaction& tx) { Ranged<double>::open(tx, floats.header()); });
+  REQUIRE(wrong);
+  CHECK(wrong->code() == ErrorCode::wrong_type);
+  CHECK(wrong->facts().offset == floats.header().offset());
+  CHECK(wrong->facts().wanted.starts_with("double, 0x"));
+  CHECK(wrong->facts().found.starts_with("0x"));
   CHECK(one.code([&](Transaction& tx) {
     return RangedObject::open(tx, floats.header()).size(tx);
   }) == "wrong_type");

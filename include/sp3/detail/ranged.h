@@ -59,7 +59,7 @@ struct RangedViewData {
 
 SP3_API std::uint64_t ranged_create(runtime::SessionCore& core, std::uint64_t length,
                                     std::uint32_t chunk_bytes, std::uint64_t element);
-SP3_API void ranged_open(runtime::SessionCore& core, std::uint64_t object, std::uint64_t element);
+SP3_API void ranged_open(runtime::SessionCore& core, std::uint64_t object, const TypeInfo& element);
 SP3_API void ranged_destroy(runtime::SessionCore& core, std::uint64_t object);
 SP3_API std::uint64_t ranged_size(runtime::SessionCore& core, std::uint64_t object);
 SP3_API void ranged_read(runtime::SessionCore& core, std::uint64_t object, std::uint64_t offset,
