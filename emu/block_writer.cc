@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/no_cancellation.h"
+#include "emu/above_standard.h"
 
 namespace sp3::emu {
 namespace {
@@ -22,7 +23,7 @@ int open_through(int fd) noexcept {
   std::array<char, 32> name{};
   char* const digits = std::copy(kPrefix.begin(), kPrefix.end(), name.begin());
   std::to_chars(digits, name.end() - 1, fd);
-  return ::open(name.data(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC);
+  return above_standard(::open(name.data(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC));
 }
 
 // A file system may let a file be opened so and then refuse: the block is larger than ours, say.

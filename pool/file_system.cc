@@ -30,6 +30,7 @@
 
 #include <sp3/error.h>
 
+#include "emu/above_standard.h"
 #include "emu/step.h"
 #include "pool/blocks.h"
 
@@ -163,7 +164,7 @@ Descriptor open_regular_file(const std::filesystem::path& path, bool writable) {
   if (::stat(name.c_str(), &status) != 0) throw_system_error(errno, "stat", name);
   require_regular(status, name);
   const int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-  Descriptor file(::open(name.c_str(), flags));
+  Descriptor file(emu::above_standard(::open(name.c_str(), flags)));
   if (file.get() < 0) throw_system_error(errno, "open", name);
   // And again: the name may have come to mean another thing in between.
   if (::fstat(file.get(), &status) != 0) throw_system_error(errno, "fstat", name);
@@ -288,27 +289,37 @@ NewFile::NewFile(const std::filesystem::path& path, Naming naming)
   if (errno != ENOENT) throw_system_error(errno, "stat", path_);
 
   if (naming == Naming::unnamed) {
-    file_ = Descriptor(::openat(directory_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, kMode));
+    file_ = Descriptor(emu::above_standard(
+        ::openat(directory_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, kMode)));
     if (file_.get() >= 0 && ::access(self_link(file_.get()).c_str(), F_OK) != 0) {
       file_ = Descriptor();
     }
   }
-  if (file_.get() < 0) open_temporary();
-  // Whatever the umask took away.
-  if (::fchmod(file_.get(), kMode) != 0) throw_system_error(errno, "fchmod", path_);
-  lock_file(file_.get(), true, path_);
+  try {
+    if (file_.get() < 0) open_temporary();
+    // Whatever the umask took away.
+    if (::fchmod(file_.get(), kMode) != 0) throw_system_error(errno, "fchmod", path_);
+    lock_file(file_.get(), true, path_);
+  } catch (...) {
+    remove_temporary();  // what is not constructed has no destructor
+    throw;
+  }
 }
 
-NewFile::~NewFile() {
+NewFile::~NewFile() { remove_temporary(); }
+
+void NewFile::remove_temporary() noexcept {
   if (!temporary_.empty()) ::unlinkat(directory_.get(), temporary_.c_str(), 0);
 }
 
 void NewFile::open_temporary() {
   const std::string name = random_name();
   const int flags = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-  file_ = Descriptor(::openat(directory_.get(), name.c_str(), flags, kMode));
-  if (file_.get() < 0) throw_system_error(errno, "create", path_);
+  const int created = ::openat(directory_.get(), name.c_str(), flags, kMode);
+  if (created < 0) throw_system_error(errno, "create", path_);
   temporary_ = name;
+  file_ = Descriptor(emu::above_standard(created));
+  if (file_.get() < 0) throw_system_error(errno, "fcntl", path_);
 }
 
 void NewFile::reserve(std::uint64_t size) {

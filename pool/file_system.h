@@ -98,6 +98,7 @@ class NewFile {
 
  private:
   void open_temporary();
+  void remove_temporary() noexcept;
   [[nodiscard]] int link_name() noexcept;  // 0 or errno
 
   std::string path_;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ namespace {
 struct Lacks {
   int unnamed_files = 0;  // what O_TMPFILE fails with, if it does
   int kept_names = 0;     // and RENAME_NOREPLACE
+  int locks = 0;          // and flock
   std::size_t most_bytes_read = ~std::size_t{0};
   int interrupted_reads = 0;
 };
@@ -75,6 +77,17 @@ TEST_CASE("a name that cannot be given is an error, and nothing is left") {
   CHECK(directory.entries() == 0);
 }
 
+// As NFS, whose locks are another service's.
+TEST_CASE("a new file that cannot be locked is an error, and nothing is left") {
+  const TempDirectory directory;
+  const WithLacks without({.unnamed_files = GENERATE(0, EOPNOTSUPP), .locks = ENOLCK});
+  CHECK(code_of([&] {
+          PoolFile::create(directory.path() / "pool", kSmall, small_options());
+          return 0;
+        }) == "io_error");
+  CHECK(directory.entries() == 0);
+}
+
 TEST_CASE("what is read in parts, with interruptions, is read whole") {
   const TempDirectory directory;
   const auto path = directory.path() / "file";
@@ -124,6 +137,14 @@ int renameat2(int from, const char* old_name, int to, const char* name, unsigned
     return -1;
   }
   return static_cast<int>(::syscall(SYS_renameat2, from, old_name, to, name, flags));
+}
+
+int flock(int file, int operation) noexcept {
+  if (sp3::pool::lacks.locks != 0) {
+    errno = sp3::pool::lacks.locks;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_flock, file, operation));
 }
 
 ssize_t pread(int file, void* to, std::size_t bytes, off_t offset) {

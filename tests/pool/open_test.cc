@@ -34,6 +34,27 @@ std::string code_at(const std::filesystem::path& path, Access access = Access::r
   return code_of([&] { return PoolFile::open(path, small_options(), access); });
 }
 
+// As a daemon, and whatever a library prints in it.
+TEST_CASE("where standard streams are closed nothing that is printed gets into a pool") {
+  const auto kind = GENERATE(MemoryKind::emulated, MemoryKind::file);
+  const TempPath at("streams");
+  CHECK(in_child([&] {
+          Options options = small_options();
+          options.memory = kind;
+          for (const int stream : {0, 1, 2}) ::close(stream);
+          const auto is_written = [] {
+            return ::write(0, "x", 1) > 0 || ::write(1, "x", 1) > 0 || ::write(2, "x", 1) > 0;
+          };
+          {
+            const auto made = PoolFile::create(at.path(), kSmall, options);
+            if (is_written()) return 1;
+          }
+          const auto opened = PoolFile::open(at.path(), options, Access::read_write);
+          return is_written() ? 2 : 0;
+        }) == 0);
+  CHECK(test::check_file(at.path()).sound());
+}
+
 TEST_CASE("what is not a regular file is refused, whatever it is") {
   namespace fs = std::filesystem;
   const TempDirectory directory;
