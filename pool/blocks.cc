@@ -86,13 +86,11 @@ bool has_as_many_blocks(int fd, std::uint64_t bytes) {
 
 // 0 or errno.
 int ask_for(int fd, int mode, const FilePart& part) {
-  const auto offset = static_cast<::off_t>(part.offset);
-  const auto bytes = static_cast<::off_t>(part.bytes);
   // Not posix_fallocate, which reads and writes each block where the file system cannot do it.
-  while (::fallocate(fd, mode, offset, bytes) != 0) {
-    if (errno != EINTR) return errno;
-  }
-  return 0;
+  return ask_in_pieces(part, [=](const FilePart& piece) {
+    const auto offset = static_cast<::off_t>(piece.offset);
+    return ::fallocate(fd, mode, offset, static_cast<::off_t>(piece.bytes)) == 0 ? 0 : errno;
+  });
 }
 
 bool is_no_space(int error) { return error == ENOSPC || error == EDQUOT; }

@@ -326,10 +326,10 @@ void NewFile::reserve(std::uint64_t size) {
   emu::step(emu::Step::pool_create);
   require_size_allowed(size, path_);
   store_in_place(file_.get());
-  int error = EINTR;
-  while (error == EINTR) {
-    error = ::posix_fallocate(file_.get(), 0, static_cast<::off_t>(size));
-  }
+  const int error = ask_in_pieces({0, size}, [this](const FilePart& piece) {
+    return ::posix_fallocate(file_.get(), static_cast<::off_t>(piece.offset),
+                             static_cast<::off_t>(piece.bytes));
+  });
   if (error == 0) return;
   throw Error(code_of(error), fmt::format("posix_fallocate: {}", std::strerror(error)),
               {.path = path_,
