@@ -22,13 +22,15 @@ bool register_membarrier() noexcept {
 
 }  // namespace
 
+// Both are there before the program's own global objects, one of which may be a pool with threads:
+// to change what light fences are under them would be a fence too few for a moment.
 namespace detail {
-std::atomic<bool> has_membarrier = register_membarrier();
+[[gnu::init_priority(201)]] std::atomic<bool> has_membarrier = register_membarrier();
 }
 
 namespace {
 // No light fence is under way that is none. From the start where the kernel has no membarrier.
-std::atomic<bool> all_are_full = !detail::has_membarrier.load();
+[[gnu::init_priority(202)]] std::atomic<bool> all_are_full = !detail::has_membarrier.load();
 }  // namespace
 
 void heavy_fence() noexcept {

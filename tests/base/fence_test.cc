@@ -33,7 +33,14 @@ bool refuse_membarrier() {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+// As a program's global object finds it, which is made before those of a static library.
+const bool had_membarrier = sp3::base::detail::has_membarrier.load();
+
 }  // namespace
+
+TEST_CASE("a program's global objects find the fences as they stay") {
+  CHECK(had_membarrier == sp3::base::detail::has_membarrier.load());
+}
 
 TEST_CASE("when the kernel refuses the heavy fence, light ones become full") {
   using sp3::base::detail::has_membarrier;
