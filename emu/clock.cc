@@ -12,6 +12,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/no_signals.h"
+
 namespace sp3::emu {
 namespace {
 
@@ -86,6 +88,7 @@ class PingPong {
 
   // Shown: at least kEnough turns passed in time and none went backwards.
   Agreement compare(int core_a, int core_b) {
+    const base::NoSignals blocked;
     std::jthread other([this, core_b] {  // joined also if there is no second thread to be had
       pin_to(core_b);
       play(1);

@@ -20,6 +20,8 @@
 #include <oneapi/tbb/parallel_for_each.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include "base/no_signals.h"
+
 namespace sp3::emu {
 
 namespace tbb = oneapi::tbb;
@@ -43,6 +45,7 @@ std::vector<std::jthread> start_helpers(std::size_t count, const Work& work) noe
   std::vector<std::jthread> helpers;
   try {
     helpers.reserve(count);
+    const base::NoSignals blocked;
     while (helpers.size() < count) helpers.emplace_back(work);
   } catch (const std::exception&) {
   }
@@ -107,6 +110,8 @@ void Executor::parallel_feed(
   if (threads_ > at_once_) {
     more_workers.emplace(tbb::global_control::max_allowed_parallelism, threads_);
   }
+  // oneTBB keeps its workers, and each is started by the caller or by another of them.
+  const base::NoSignals blocked;
   tbb::task_arena arena(static_cast<int>(threads_));
   arena.execute([&] {
     tbb::parallel_for_each(initial, initial + count,

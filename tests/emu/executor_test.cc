@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -33,6 +34,25 @@ TEST_CASE("parallel_for calls the body once for every index") {
       for (const auto& n : calls) REQUIRE(n == 1);
     }
   }
+}
+
+TEST_CASE("the threads of an executor take no signals of the process, and the caller does again") {
+  const auto takes_signals = [] {
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    return ::sigismember(&blocked, SIGTERM) == 0 || ::sigismember(&blocked, SIGALRM) == 0;
+  };
+  const auto caller = std::this_thread::get_id();
+  std::atomic<int> taking{0};
+  const auto look = [&] {
+    if (std::this_thread::get_id() != caller && takes_signals()) ++taking;
+  };
+  Executor executor(4);
+  executor.parallel_for(1000, [&](std::size_t) { look(); });
+  const std::vector<std::uint32_t> items(1000, 7);
+  executor.parallel_feed(items.data(), items.size(), [&](std::uint32_t, const auto&) { look(); });
+  CHECK(taking == 0);
+  CHECK(takes_signals());
 }
 
 TEST_CASE("parallel_for rethrows what a body throws") {

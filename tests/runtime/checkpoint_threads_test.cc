@@ -1,13 +1,18 @@
 // Checkpoints whose objects several threads bring home.
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <thread>
 #include <vector>
+
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include "emu/memory.h"
+#include "tests/support/errors.h"
 #include "tests/support/pools.h"
 
 namespace sp3::test {
@@ -230,5 +235,27 @@ TEST_CASE("a fence that fails in one of several threads fails the checkpoint") {
     }
   }
 }
+
+#ifndef __SANITIZE_THREAD__  // which starts none in a child
+TEST_CASE("a program that waits for a signal which it blocked after it opened a pool gets it") {
+  const TempPath path;
+  CHECK(in_child([&] {
+          Options options;
+          options.checkpoint.interval_ms = 1;
+          Pool pool = Pool::create(path.path(), kPool, options);
+          Session session = pool.session();
+          const Ticket ticket = session.run_async([](Transaction& tx) { tx.make<Small>(1U); });
+          // The flusher's work, and the checkpointer's: both have begun.
+          while (!ticket.ready() || pool.statistics().checkpoints == 0) std::this_thread::yield();
+          sigset_t wanted;
+          ::sigemptyset(&wanted);
+          ::sigaddset(&wanted, SIGTERM);
+          ::pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+          ::kill(::getpid(), SIGTERM);  // ends the process if any thread takes it
+          int found = 0;
+          return ::sigwait(&wanted, &found) == 0 && found == SIGTERM ? 0 : 1;
+        }) == 0);
+}
+#endif
 
 }  // namespace sp3::test
