@@ -89,7 +89,8 @@ void Flusher::work() {
         next_tick = emu::SteadyClock::now() + tick;
       }
     } catch (const std::bad_alloc&) {
-      // There may be memory for the next round.
+      // There may be memory at the next tick. Until then the core is for those who give some back.
+      next_tick = emu::SteadyClock::now() + tick;
     }
     lines_.raise_to(actor_.counts.lines);
     fences_.raise_to(actor_.counts.fences);

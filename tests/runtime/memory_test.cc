@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <new>
 #include <span>
@@ -529,6 +530,25 @@ TEST_CASE("the background checkpointer goes on once there is memory to look for 
   p.session.run([&](Transaction& tx) { tx.write(cell).value = 1; });
   for (int ms = 0; ms < 10'000 && p.pool.statistics().checkpoints == before; ++ms) ::usleep(1000);
   CHECK(p.pool.statistics().checkpoints > before);
+}
+
+// It looked again at once, and kept a core busy.
+TEST_CASE("the flusher without memory tries again once a tick, and not all the time") {
+  is_here = true;
+  Options options = quiet_options();
+  options.watermark_ms = 5;
+  const OnePool p(options);
+  const auto start = std::chrono::steady_clock::now();
+  const auto ticks = [&] {
+    return (std::chrono::steady_clock::now() - start) / std::chrono::milliseconds(5);
+  };
+  refused_elsewhere = 0;
+  no_memory_elsewhere = true;
+  while (refused_elsewhere == 0 || ticks() < 10) {
+  }
+  no_memory_elsewhere = false;
+  is_here = false;
+  CHECK(refused_elsewhere <= ticks() + 2);
 }
 
 }  // namespace sp3::test
