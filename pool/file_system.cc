@@ -272,7 +272,6 @@ void random_bytes(void* to, std::size_t bytes, const std::string& path) {
 NewFile::NewFile(const std::filesystem::path& path, Naming naming)
     : path_(path.string()), name_(path.filename().string()) {
   require_possible(path);
-  if (path_.empty()) throw_system_error(ENOENT, "create", path_);
   if (name_.empty() || name_ == "." || name_ == "..") throw_system_error(EISDIR, "create", path_);
   const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
   // Readable, because its new entry has to be synced.
