@@ -135,11 +135,9 @@ std::uint64_t choose_sessions(std::uint64_t segments, const Geometry& geometry) 
   if (layout.log_bytes == least_log && geometry.segment_size != 0) {
     refuse("segment_size", at_most(rest + slab_size, kMinSegments), geometry.segment_size);
   }
-  if (geometry.slab_size != 0) {
-    refuse("slab_size", at_most(rest + layout.log_bytes, 1), geometry.slab_size);
-  }
-  refuse("size", fmt::format("at least {} bytes", rest + layout.log_bytes + slab_size),
-         layout.size);
+  // The smallest slabs fit beside the log that would be chosen, in a pool of any size.
+  SP3_ASSERT(geometry.slab_size != 0);
+  refuse("slab_size", at_most(rest + layout.log_bytes, 1), geometry.slab_size);
 }
 
 void place(Layout& layout) {
