@@ -201,6 +201,12 @@ TEST_CASE("Damage to an array is reported") {
                               }),
                Catch::Contains("Entry 5 shares the object"));
   REQUIRE_THAT(reported_after(world, array,
+                              [&](Transaction& tx) {
+                                auto& chunks = tx.write(tx.read(array.header()).root).offsets;
+                                chunks[1] = chunks[0];
+                              }),
+               Catch::Contains("Chunk") && Catch::Contains("occurs twice in the directory"));
+  REQUIRE_THAT(reported_after(world, array,
                               [&](Transaction& tx) { tx.write(chunk(tx, 1)).offsets[71] = 0; }),
                Catch::Contains("The cell of entry 199 at level 0 holds 0"));
   REQUIRE_THAT(

@@ -12,6 +12,11 @@ struct PoorHash {
   std::uint64_t operator()(std::uint64_t key) const { return key % 5; }
 };
 
+// One that tells a hundred keys from the next hundred, late, and those of a hundred not at all.
+struct CoarseHash {
+  std::uint64_t operator()(std::uint64_t key) const { return key / 100 << 50; }
+};
+
 struct Name {
   std::array<char, 16> text{};
   bool operator==(const Name&) const = default;
@@ -71,6 +76,38 @@ TEST_CASE("A hash table agrees with its model for every order of keys") {
 TEST_CASE("A hash table with a poor hash function is slow but right") {
   run_random(tiny_shape(), MapSubject<PoorMap>(Order::random, 300), 3000);
   fill_then_erase_all<PoorMap>(tiny_shape(), 200);
+}
+
+TEST_CASE("A chain of equal hashes is split whole when another hash comes, drained and destroyed") {
+  using CoarseMap = HashTable<std::uint64_t, Payload, CoarseHash>;
+  const std::uint64_t chain = GENERATE(0, 1);  // which of the two is there first
+  World world(tiny_shape());
+  const CoarseMap map = world.run([](Transaction& tx) { return CoarseMap::create(tx); });
+  const auto insert = [&](std::uint64_t first) {
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      REQUIRE(world.run(
+          [&](Transaction& tx) { return map.insert_or_assign(tx, first + i, Payload(i)); }));
+    }
+  };
+  const auto check = [&](std::uint64_t size) {
+    world.run([&](Transaction& tx) {
+      REQUIRE(map.check_invariants(tx) == "");
+      REQUIRE(map.size(tx) == size);
+    });
+  };
+  insert(chain * 100);
+  check(40);
+  insert((1 - chain) * 100);  // the first of them splits what is there, again and again
+  check(80);
+  SECTION("drained") {
+    while (!world.run([&](Transaction& tx) { return map.drain(tx, 10); })) {
+    }
+    check(0);
+  }
+  SECTION("as it is") {}
+  world.run([&](Transaction& tx) { map.destroy(tx); });
+  world.close();
+  CHECK(Pool::check(world.path()).objects == 1);  // the root directory
 }
 
 TEST_CASE("A hash table can be emptied and filled again") {
@@ -190,6 +227,19 @@ TEST_CASE("Damage to a hash table is reported") {
   REQUIRE_THAT(
       reported_after(world, map, [&](Transaction& tx) { ++tx.write(bucket(tx, 9)).depth; }),
       Catch::Contains("is named by cells"));
+  REQUIRE_THAT(
+      reported_after(world, map, [&](Transaction& tx) { tx.write(bucket(tx, 9)).depth = 8; }),
+      Catch::Contains("has depth 8 in a directory of level 0"));
+  REQUIRE_THAT(reported_after(world, map,
+                              [&](Transaction& tx) {
+                                auto at = root(tx);
+                                for (unsigned level = 1; level <= 9; ++level) {
+                                  const auto below = tx.make<Map::Directory>();
+                                  tx.write(at).cells[0] = below.offset() | 1;
+                                  at = below;
+                                }
+                              }),
+               Catch::Contains("The trie is deeper than the hash"));
   REQUIRE_THAT(reported_after(world, map,
                               [&](Transaction& tx) {
                                 auto& cells = tx.write(root(tx)).cells;

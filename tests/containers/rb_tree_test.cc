@@ -128,6 +128,23 @@ TEST_CASE("Damage to a red-black tree is reported") {
                               }),
                Catch::Contains("as another has"));
   REQUIRE_THAT(
+      reported_after(world, map, [&](Transaction& tx) { tx.write(outermost(tx, 0)).red = 2; }),
+      Catch::Contains("has colour 2"));
+  // In order, and black all the way down.
+  REQUIRE_THAT(reported_after(world, map,
+                              [&](Transaction& tx) {
+                                auto last = outermost(tx, 1);
+                                tx.write(last).red = 0;
+                                for (std::uint64_t key = 100; key < 230; ++key) {
+                                  const auto next = tx.make<Map::Node>(
+                                      key, std::array<Ptr<Map::Node>, 2>{}, std::uint64_t{0},
+                                      tx.make<Payload>(Payload(key)));
+                                  tx.write(last).child[1] = next;
+                                  last = next;
+                                }
+                              }),
+               Catch::Contains("is 129 levels deep"));
+  REQUIRE_THAT(
       reported_after(world, map, [&](Transaction& tx) { tx.destroy(tx.read(root(tx)).value); }),
       Catch::Contains("A pointer is wrong: ") && Catch::Contains("was destroyed"));
 }
