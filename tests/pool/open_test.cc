@@ -1,4 +1,5 @@
 #include <chrono>
+#include <csignal>
 #include <string>
 #include <thread>
 
@@ -10,6 +11,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "pool/file_system.h"
 #include "tests/pool/support.h"
 #include "tests/support/skip.h"
 
@@ -164,6 +166,24 @@ TEST_CASE("a sparse copy on a full file system is no_space and not touched") {
   });
   if (code == 77) SP3_SKIP("not privileged to mount a file system");
   CHECK(code == 0);
+}
+
+// As file servers do, for as long as a client keeps what it has read or written to itself.
+TEST_CASE("a pool of which another process has a lease is in use") {
+  const TempPath at("leased");
+  make_small(at).reset();
+  const int code = in_child([&] {
+    ::signal(SIGIO, SIG_IGN);  // which asks the holder for it
+    const Descriptor holder(::open(at.path().c_str(), O_RDWR | O_CLOEXEC));
+    if (::fcntl(holder.get(), F_SETLEASE, F_WRLCK) != 0) return 77;
+    for (const Access access : {Access::read_only, Access::read_write}) {
+      if (code_of([&] { return open_small(at, access); }) != "pool_in_use") return 1;
+    }
+    return 0;
+  });
+  if (code == 77) SP3_SKIP("no file system for leases");
+  CHECK(code == 0);
+  open_small(at, Access::read_write).reset();
 }
 
 // A write behind the limit is a signal, in the middle of a commit.

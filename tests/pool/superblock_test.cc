@@ -205,6 +205,17 @@ TEST_CASE("another version and unknown incompatible features are refused and nam
   // Other features are none of this function's business.
   CHECK(choose(edited([](Superblock& s) { s.compat = s.ro_compat = 0xFF; }, false)).both_equal);
 
+  // One whose format seals and places copies in its own way.
+  Bytes foreign = edited([](Superblock& s) { s.version = 3; }, true);
+  std::memset(foreign.data() + two.copy_bytes, 0, two.copy_bytes);
+  foreign[two.copy_bytes - 1] ^= std::byte{1};
+  const auto other = error_of([&] { return choose(foreign); });
+  REQUIRE(other);
+  CHECK(other->code() == ErrorCode::wrong_version);
+  CHECK(other->facts().offset == offsetof(Superblock, version));
+  CHECK(other->facts().wanted == "format version 1");
+  CHECK(other->facts().found == "3");
+
   // A version that only damage explains does not hide the other copy.
   Bytes flipped = two.before;
   flipped[offsetof(Superblock, version)] ^= std::byte{4};
