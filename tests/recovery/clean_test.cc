@@ -332,4 +332,40 @@ TEST_CASE("a closed pool without the slab of its roots is refused and not touche
   }
 }
 
+TEST_CASE(
+    "a pool whose list of roots has lost its beginning is refused, however often it is opened") {
+  TempPath path;
+  const Options options = quiet_options();
+  {
+    Pool pool = Pool::create(path.path(), kTinyPool, options);
+    Session session = pool.session();
+    // More than fit into the slab where it begins.
+    session.run([](Transaction& tx) {
+      const auto cell = tx.make<std::uint64_t>(1U);
+      for (int i = 0; i < 100; ++i) tx.set_root("root " + std::to_string(i), cell);
+    });
+    session.close();
+    pool.close();
+  }
+  std::uint64_t begin = 0;
+  {
+    const auto file =
+        pool::PoolFile::open(path.path(), options, pool::PoolFile::Access::read_write);
+    auto directory = file->directory();
+    const pool::Layout& layout = file->layout();
+    begin = layout.slab_offset(0) +
+            pool::slab_shape(layout.slab_size, directory.record(0).slot_size).data;
+    emu::FlushCounts counts;
+    for (const int copy : {0, 1}) directory.store(file->memory(), copy, 0, {}, {}, counts);
+  }
+  for (int time = 0; time < 2; ++time) {
+    const auto error = error_of([&] { return Pool::open(path.path(), options); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::damaged_metadata);
+    CHECK_THAT(error->what(), Catch::Contains("the root directory is missing"));
+    CHECK(error->facts().path == path.string());
+    CHECK(error->facts().offset == begin);
+  }
+}
+
 }  // namespace sp3::test
