@@ -80,7 +80,7 @@ TEST_CASE("A hash table with a poor hash function is slow but right") {
 
 TEST_CASE("A chain of equal hashes is split whole when another hash comes, drained and destroyed") {
   using CoarseMap = HashTable<std::uint64_t, Payload, CoarseHash>;
-  const std::uint64_t chain = GENERATE(0, 1);  // which of the two is there first
+  const std::uint64_t chain = GENERATE(0U, 1U);  // which of the two is there first
   World world(tiny_shape());
   const CoarseMap map = world.run([](Transaction& tx) { return CoarseMap::create(tx); });
   const auto insert = [&](std::uint64_t first) {

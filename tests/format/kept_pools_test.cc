@@ -52,7 +52,7 @@ TEST_CASE("a pool that was kept as a crash had left it is recovered") {
   options.recovery.strategy = GENERATE(RecoveryStrategy::stamp, RecoveryStrategy::dag);
   {
     const Pool pool = Pool::open(path.path(), options);
-    const RecoveryReport report = pool.recovery_report();
+    const RecoveryReport& report = pool.recovery_report();
     CHECK(report.replayed == 5);
     CHECK(report.dropped == 1);
     CHECK(report.damage.empty());

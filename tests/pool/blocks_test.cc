@@ -238,7 +238,7 @@ TEST_CASE("where a timer's signals end long requests for blocks shorter ones com
   const TempPath at("timer");
   InPlace files;
   files.tells_extents = GENERATE(false, true);
-  files.most_bytes = GENERATE(1, 5) * kMegabyte;
+  files.most_bytes = GENERATE(1U, 5U) * kMegabyte;
   files.error = EINTR;
   if (files.tells_extents) {
     CHECK(code_of_owning(kBytes) == "no error");
