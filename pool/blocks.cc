@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::uint32_t kExtentsAtOnce = 128;
 constexpr std::uint64_t kMostUnsharedAtOnce = std::uint64_t{64} << 20;
-constexpr std::uint64_t kFewestUnsharedAtOnce = std::uint64_t{1} << 20;
+constexpr std::uint64_t kFewestAtOnce = std::uint64_t{1} << 20;
 
 // Each in the order of offsets. Neighbours are one part.
 struct Extents {
@@ -84,13 +84,12 @@ bool has_as_many_blocks(int fd, std::uint64_t bytes) {
   return ::fstat(fd, &status) == 0 && static_cast<std::uint64_t>(status.st_blocks) * kUnit >= bytes;
 }
 
-// 0 or errno.
-int ask_for(int fd, int mode, const FilePart& part) {
-  // Not posix_fallocate, which reads and writes each block where the file system cannot do it.
-  return ask_in_pieces(part, [=](const FilePart& piece) {
+// Not posix_fallocate, which reads and writes each block where the file system cannot do it.
+auto allocation(int fd, int mode) {
+  return [=](const FilePart& piece) {
     const auto offset = static_cast<::off_t>(piece.offset);
     return ::fallocate(fd, mode, offset, static_cast<::off_t>(piece.bytes)) == 0 ? 0 : errno;
-  });
+  };
 }
 
 bool is_no_space(int error) { return error == ENOSPC || error == EDQUOT; }
@@ -102,7 +101,8 @@ void throw_if_failed(int error, const std::string& path) {
 
 void fill(int fd, const std::vector<FilePart>& holes, const std::string& path) {
   for (const FilePart& hole : holes) {
-    const int error = ask_for(fd, 0, hole);
+    std::uint64_t most = hole.bytes;
+    const int error = ask_in_pieces(hole, most, allocation(fd, 0));
     throw_if_failed(error, path);
     if (error != 0) return;
   }
@@ -134,30 +134,39 @@ void unshare(int fd, const std::vector<FilePart>& parts, const std::string& path
   for (const FilePart& part : parts) bytes += part.bytes;
   if (bytes == 0) return;
   // Whether the file system can do it at all comes first.
-  const FilePart first{parts.front().offset, std::min(kFewestUnsharedAtOnce, parts.front().bytes)};
-  if (const int error = ask_for(fd, kMode, first)) {
+  std::uint64_t most = kFewestAtOnce;
+  const FilePart first{parts.front().offset, std::min(most, parts.front().bytes)};
+  if (const int error = ask_in_pieces(first, most, allocation(fd, kMode))) {
     throw_if_failed(error, path);
     return;
   }
   require_room(fd, bytes - first.bytes, path);
-  std::uint64_t most = kMostUnsharedAtOnce;
+  most = kMostUnsharedAtOnce;
   for (const FilePart& part : parts) {
-    for (std::uint64_t done = 0; done < part.bytes;) {
-      const FilePart piece{part.offset + done, std::min(most, part.bytes - done)};
-      const int error = ask_for(fd, kMode, piece);
-      if (error == 0) {
-        done += piece.bytes;
-      } else if (is_no_space(error) && most > kFewestUnsharedAtOnce) {
-        most /= 2;
-      } else {
-        throw_if_failed(error, path);
-        return;
-      }
+    if (const int error = ask_in_pieces(part, most, allocation(fd, kMode), /*thrifty=*/true)) {
+      throw_if_failed(error, path);
+      return;
     }
   }
 }
 
 }  // namespace
+
+int ask_in_pieces(const FilePart& whole, std::uint64_t& most,
+                  const std::function<int(const FilePart& piece)>& ask, bool thrifty) {
+  for (std::uint64_t done = 0; done < whole.bytes;) {
+    const FilePart piece{whole.offset + done, std::min(most, whole.bytes - done)};
+    const int error = ask(piece);
+    if (error == 0) {
+      done += piece.bytes;
+    } else if (error == EINTR || (thrifty && is_no_space(error) && most > kFewestAtOnce)) {
+      most = std::max(most / 2 / kFewestAtOnce, std::uint64_t{1}) * kFewestAtOnce;
+    } else {
+      return error;
+    }
+  }
+  return 0;
+}
 
 std::vector<FilePart> holes_between(std::span<const FilePart> extents, std::uint64_t bytes) {
   std::vector<FilePart> holes;

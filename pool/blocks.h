@@ -4,9 +4,8 @@
 // Thread safety: functions without state.
 #pragma once
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,26 +18,13 @@ struct FilePart {
   friend bool operator==(const FilePart&, const FilePart&) = default;
 };
 
-// Has ask(piece), which returns 0 or errno, done for all of `whole`; returns 0 or its error. What a
-// signal ends may have done nothing (tmpfs takes back all it had reserved, before Linux 6.18), and
-// with a timer's next one comes before the end again. So each one halves what is asked for at once.
-template <class Ask>
-int ask_in_pieces(const FilePart& whole, const Ask& ask) {
-  constexpr std::uint64_t kFewest = std::uint64_t{1} << 20;
-  std::uint64_t most = whole.bytes;
-  for (std::uint64_t done = 0; done < whole.bytes;) {
-    const FilePart piece{whole.offset + done, std::min(most, whole.bytes - done)};
-    const int error = ask(piece);
-    if (error == 0) {
-      done += piece.bytes;
-    } else if (error == EINTR) {
-      most = std::max(most / 2 / kFewest, std::uint64_t{1}) * kFewest;
-    } else {
-      return error;
-    }
-  }
-  return 0;
-}
+// Has all of `whole` asked for, in pieces of up to `most` bytes. Returns 0 or the error of a piece;
+// `ask` returns 0 or errno. A signal that ends a request halves `most`, down to 1 MiB: what it ends
+// may have done nothing (tmpfs takes back all it had reserved, before Linux 6.18), and with a
+// timer's next one comes before the end again. With `thrifty` so does a lack of space that 1 MiB
+// may not find.
+int ask_in_pieces(const FilePart& whole, std::uint64_t& most,
+                  const std::function<int(const FilePart& piece)>& ask, bool thrifty = false);
 
 // What of the first `bytes` bytes none of the extents covers.
 // REQUIRES: extents in the order of their offsets.

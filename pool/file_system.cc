@@ -325,7 +325,8 @@ void NewFile::reserve(std::uint64_t size) {
   emu::step(emu::Step::pool_create);
   require_size_allowed(size, path_);
   store_in_place(file_.get());
-  const int error = ask_in_pieces({0, size}, [this](const FilePart& piece) {
+  std::uint64_t most = size;
+  const int error = ask_in_pieces({0, size}, most, [this](const FilePart& piece) {
     return ::posix_fallocate(file_.get(), static_cast<::off_t>(piece.offset),
                              static_cast<::off_t>(piece.bytes));
   });
