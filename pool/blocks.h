@@ -21,8 +21,8 @@ struct FilePart {
 // Has all of `whole` asked for, in pieces of up to `most` bytes. Returns 0 or the error of a piece;
 // `ask` returns 0 or errno. A signal that ends a request halves `most`, down to 1 MiB: what it ends
 // may have done nothing (tmpfs takes back all it had reserved, before Linux 6.18), and with a
-// timer's next one comes before the end again. With `thrifty` so does a lack of space that 1 MiB
-// may not find.
+// timer's next one comes before the end again. If `thrifty`, a lack of space does so too, as long as
+// more than 1 MiB was asked for.
 int ask_in_pieces(const FilePart& whole, std::uint64_t& most,
                   const std::function<int(const FilePart& piece)>& ask, bool thrifty = false);
 

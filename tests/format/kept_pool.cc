@@ -1,13 +1,13 @@
 #include "tests/format/kept_pool.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <span>
-#include <stdexcept>
+#include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <catch2/catch.hpp>

@@ -18,7 +18,7 @@ IMAGE, DELTA, MAKE, DESTROY = 1, 2, 3, 4
 Superblock = namedtuple("Superblock", "copy uuid number generation checkpoint_number floor "
                         "largest_stamp state segment_size slab_size extents heads")
 Slab = namedtuple("Slab", "type type_size slot_size")
-Run = namedtuple("Run", "session first_lsn begin end checkpoint_number")
+Run = namedtuple("Run", "session first_lsn begin end")
 Record = namedtuple("Record", "begin end session lsn stamp kind persisted_upto writes dependencies")
 Write = namedtuple("Write", "slot kind payload")
 FREE = Slab(0, 0, 0)
@@ -214,7 +214,7 @@ class Pool:
             expect(checkpoint_number <= self.superblock.checkpoint_number, at, "a later checkpoint")
             expect(segments >= 1 and at + segments * size <= self._log.stop, at, "segments of a run")
             runs.setdefault(session, []).append(
-                Run(session, first_lsn, at + LINE, at + segments * size, checkpoint_number))
+                Run(session, first_lsn, at + LINE, at + segments * size))
         return {session: sorted(found, key=lambda run: run.first_lsn)
                 for session, found in runs.items()}
 

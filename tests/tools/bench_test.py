@@ -346,16 +346,10 @@ class BenchTest(CommandTest):
                 self.assertIn(f"; emulated memory, on {where}, ", shown)
 
     def test_pools_go_elsewhere_where_memory_has_no_room_for_them(self):
-        def run(*command):
-            small = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
-            return subprocess.run(["unshare", "--mount", "sh", "-c", small, "sh", *command],
-                                  capture_output=True, text=True, check=False,
-                                  cwd=self.directory.name)
-
-        if run("true").returncode != 0:
-            self.skipTest("no right to mount a small /dev/shm")
-        result = run(self.SP3, "bench", "--workload", "sps", "--operations", "50", "--entries", "100",
-                     "--repeat", "1", "--system", "sp3")
+        with tempfile.TemporaryDirectory() as there:  # our own is in what the mount hides
+            result = self.on_tmpfs("/dev/shm", "64m", self.SP3, "bench", "--workload", "sps",
+                                   "--operations", "50", "--entries", "100", "--repeat", "1",
+                                   "--system", "sp3", cwd=there)
         self.assertEqual(result.returncode, OK, result.stderr)
         if kind_of_file_system(tempfile.gettempdir()) != "tmpfs":
             self.assertIn("; emulated memory, on ", result.stdout)
@@ -399,17 +393,13 @@ class BenchTest(CommandTest):
             self.assertIn("500 objects, 32 MiB, median of " + repeat, rows[0]["note"])
 
     def test_a_pool_goes_where_there_is_room_for_it(self):
-        shm = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=1100m none /dev/shm && exec "$0" "$@"']
-        if subprocess.run([*shm, "true"], capture_output=True, check=False).returncode != OK:
-            self.skipTest("no file system can be mounted")
         with tempfile.TemporaryDirectory(dir="/tmp") as there:
             for command in (["micro", "--open", "--open-objects", "100", "--open-size", "1200M"],
                             ["bench", "--workload", "sps", "--entries", "100", "--operations", "50",
                              "--pool-size", "1200M"]):
                 with self.subTest(command=command):
-                    result = subprocess.run([*shm, self.SP3, *command, "--repeat", "1", "--json", "-"],
-                                            cwd=there, env=os.environ | {"TMPDIR": there},
-                                            capture_output=True, text=True, timeout=240, check=False)
+                    result = self.on_tmpfs("/dev/shm", "1100m", self.SP3, *command, "--repeat", "1",
+                                           "--json", "-", cwd=there, env=os.environ | {"TMPDIR": there})
                     self.assertEqual(result.returncode, OK, result.stderr)
                     self.assertNotIn(json.loads(result.stdout)[0]["file_system"], (None, "tmpfs on none"))
             self.assertEqual(os.listdir(there), [])

@@ -63,6 +63,17 @@ class CommandTest(unittest.TestCase):
                               capture_output=True, text=True, timeout=240, check=False,
                               cwd=self.directory.name)
 
+    def on_tmpfs(self, place, size, *command, **where):
+        """Runs a command that finds a file system of that size at `place`, where one can be mounted.
+        `where`: as for subprocess.run; by default, in an empty directory."""
+        mount = f'mount -t tmpfs -o size={size} none "$0" && cd "$PWD" && exec "$@"'
+        prefix = ["unshare", "-rm", "sh", "-c", mount, place]
+        where = {"cwd": self.directory.name, "capture_output": True, "text": True, "timeout": 240,
+                 "check": False} | where
+        if subprocess.run([*prefix, "true"], **where).returncode != OK:
+            self.skipTest("no file system can be mounted")
+        return subprocess.run([*prefix, *command], **where)
+
     def end_while_it_has_a_pool(self, signal_number, *arguments):
         """Ends a command by a signal once it has made a pool; what it leaves of its pools."""
 

@@ -76,12 +76,8 @@ class CrashTest(CommandTest):
         self.assertNotIn("VIOLATION", said.stdout)
 
     def test_a_crash_test_without_room_kills_nobody(self):
-        small = ["unshare", "-rm", "sh", "-c",
-                 'mount -t tmpfs -o size=20m none "$PWD" && cd "$PWD" && exec "$0" "$@"']
-        where = {"cwd": self.directory.name, "capture_output": True, "text": True, "check": False}
-        if subprocess.run([*small, "true"], **where).returncode != OK:
-            self.skipTest("no file system can be mounted")
-        result = subprocess.run([*small, self.SP3, "crash-test", "--rounds", "1", "--path", "."], **where)
+        result = self.on_tmpfs(self.directory.name, "20m", self.SP3, "crash-test", "--rounds", "1",
+                               "--path", ".")
         self.assertEqual(result.returncode, ERROR, result.stdout)
         self.assertRegex(result.stderr, "^sp3: there is no room .*, wanted 32 MiB, found 20 MiB\n$")
         self.assertNotIn("round", result.stdout)
