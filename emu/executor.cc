@@ -14,13 +14,12 @@
 #include <thread>
 #include <vector>
 
-#include <unistd.h>
-
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for_each.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include "base/no_signals.h"
+#include "base/process.h"
 
 namespace sp3::emu {
 
@@ -31,9 +30,9 @@ namespace {
 // Neither oneTBB's workers nor its locks, which may have been held, survive a fork: in a child of a
 // process that has had an executor of several threads everything is done by the caller's.
 bool may_have_several() noexcept {
-  static std::atomic<pid_t> user{0};
-  const pid_t self = ::getpid();
-  pid_t found = 0;
+  static std::atomic<base::Process> user{};
+  const base::Process self = base::Process::current();
+  base::Process found;
   // relaxed: a child has what its parent stored before it forked.
   return user.compare_exchange_strong(found, self, std::memory_order_relaxed) || found == self;
 }

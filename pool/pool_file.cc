@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include <sp3/error.h>
@@ -52,10 +50,10 @@ void require_uuid(const Superblock& superblock, const Options& options, const st
 
 }  // namespace
 
-PoolFile::PoolFile() : owner_(::getpid()) {}
+PoolFile::PoolFile() : owner_(base::Process::current()) {}
 
 PoolFile::~PoolFile() {
-  const bool inherited = ::getpid() != owner_;
+  const bool inherited = !owner_.is_this();
   if (inherited) {
     // A child made by fork() has no mappings of ours (MADV_DONTFORK); others may be in their place
     // now.

@@ -12,11 +12,10 @@
 #include <memory>
 #include <string>
 
-#include <sys/types.h>
-
 #include <sp3/options.h>
 #include <sp3/report.h>
 
+#include "base/process.h"
 #include "emu/memory.h"
 #include "pool/layout.h"
 #include "pool/slab_directory.h"
@@ -84,7 +83,7 @@ class PoolFile {
   PoolFile();
   static emu::MemoryOptions memory_options(const Layout& layout, const Options& options);
 
-  pid_t owner_;  // the process that may unlock
+  base::Process owner_;  // that may unlock
   int fd_ = -1;
   std::string path_;
   Layout layout_;

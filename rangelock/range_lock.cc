@@ -21,9 +21,9 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include "base/assert.h"
+#include "base/process.h"
 #include "base/scope_exit.h"
 #include "emu/spin.h"
 #include "rangelock/domain.h"
@@ -102,7 +102,7 @@ namespace {
 struct DefaultOwner {
   alignas(RangeOwner) std::byte bytes[sizeof(RangeOwner)];
   bool exists;
-  pid_t process;  // that made it
+  base::Process process;  // that made it
 
   [[nodiscard]] RangeOwner& owner() noexcept {
     return *std::launder(reinterpret_cast<RangeOwner*>(bytes));
@@ -115,7 +115,7 @@ struct DefaultOwner {
       std::destroy_at(made);
       throw std::bad_alloc();
     }
-    process = ::getpid();
+    process = base::Process::current();
     exists = true;
   }
 
@@ -129,7 +129,7 @@ struct DefaultOwner {
   // leaves its parent's: another thread may have held the domain's mutex.
   static void end(void* of_this_thread) {
     auto& self = *static_cast<DefaultOwner*>(of_this_thread);
-    if (self.owner().held() != 0 || self.process != ::getpid()) return;
+    if (self.owner().held() != 0 || !self.process.is_this()) return;
     self.exists = false;
     std::destroy_at(&self.owner());
   }

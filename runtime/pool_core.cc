@@ -5,8 +5,6 @@
 #include <system_error>
 #include <utility>
 
-#include <pthread.h>
-
 #include <sp3/error.h>
 #include <sp3/session.h>
 
@@ -39,14 +37,6 @@ Options without_callbacks(Options options) {
   options.recovery.progress = nullptr;
   options.recovery.assessed = nullptr;
   return options;
-}
-
-void count_forks() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    pthread_atfork(nullptr, nullptr,
-                   [] { fork_count::forks.fetch_add(1, std::memory_order_relaxed); });
-  });
 }
 
 }  // namespace
@@ -102,7 +92,7 @@ PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
       options_(without_callbacks(options)),
       file_(std::move(file)),
       recovery_(std::move(recovery)),
-      fork_generation_(fork_generation()),
+      fork_generation_(base::fork_generation()),
       checkpoint_threads_(runtime::checkpoint_threads(options)),
       epochs_(participant_of_carrier(checkpoint_threads_) + layout().max_sessions),
       clock_(std::max(superblock.fixed.largest_stamp, superblock.fixed.floor)),
@@ -114,7 +104,6 @@ PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
       superblock_(std::move(superblock)),
       shared_(layout().max_sessions),
       session_open_(layout().max_sessions, false) {
-  count_forks();
   const pool::SlabShape shape = pool::slab_shape(
       layout().slab_size, static_cast<std::uint32_t>(pool::slot_size_of(sizeof(RootNode))));
   root_offset_ = layout().slab_offset(0) + shape.data;

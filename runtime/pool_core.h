@@ -16,6 +16,7 @@
 #include <sp3/statistics.h>
 
 #include "base/epoch.h"
+#include "base/process.h"
 #include "emu/threads.h"
 #include "index/slab_table.h"
 #include "log/segment_pool.h"
@@ -30,16 +31,6 @@
 #include "runtime/version_pool.h"
 
 namespace sp3::runtime {
-
-namespace fork_count {
-inline std::atomic<int> forks{0};  // counted from the first pool on
-}
-
-// Tells handles whether they were inherited.
-inline int fork_generation() noexcept {
-  // relaxed: a child begins with one thread
-  return fork_count::forks.load(std::memory_order_relaxed);
-}
 
 class Checkpointer;
 class Flusher;
@@ -70,7 +61,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   }
   // Whether this process got the pool through fork(): it may look at nothing but this.
   [[nodiscard]] bool was_inherited() const noexcept {
-    return fork_generation() != fork_generation_;
+    return base::fork_generation() != fork_generation_;
   }
 
   // Returns when segments may be free: makes or awaits a checkpoint. REQUIRES: not pinned, nothing

@@ -2,10 +2,13 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+
+#include <sched.h>
 
 #include <catch2/catch.hpp>
 
@@ -223,6 +226,31 @@ TEST_CASE("an inherited pool does not keep the parent's file locked") {
   ::close(stop[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
+}
+
+// As the first process of a container, and what it starts in another.
+TEST_CASE("a child with the parent's process ID leaves the file locked") {
+  const TempPath path;
+  const auto first_of_its_own = [](const std::function<int()>& body) {
+    return ::unshare(CLONE_NEWPID) == 0 ? in_child(body) : 99;
+  };
+  CHECK(in_child([&] {
+          const bool may = ::unshare(::geteuid() == 0 ? 0 : CLONE_NEWUSER) == 0;
+          if (!may || ::unshare(CLONE_NEWPID) != 0) return 0;  // not let
+          return in_child([&] {
+            auto file = pool::PoolFile::create(path.path(), kTinyPool, quiet_options());
+            const int child = first_of_its_own([&] {
+              file.reset();
+              return ::getpid() == 1 ? 0 : 1;
+            });
+            if (child != 0) return child;
+            const std::string found = code_of([&] {
+              (void)pool::PoolFile::open(path.path(), quiet_options(),
+                                         pool::PoolFile::Access::read_write);
+            });
+            return found == "pool_in_use" ? 0 : 2;
+          });
+        }) == 0);
 }
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // which hang themselves
