@@ -1,4 +1,6 @@
-// How the runtime waits for another core: a bounded spin that then offers its core.
+// How the runtime waits for another core: a bounded spin that then offers its core, and in the end
+// sleeps. An offer reaches none but threads of the same priority: a real-time thread that had taken
+// the core from the one it waits for would offer it for ever.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@
 namespace sp3::emu {
 
 // One wait. pause() costs a few nanoseconds at first, and gives up the core once the wait is longer
-// than a lock is ever held by a running thread.
+// than a lock is ever held by a running thread; some milliseconds later it sleeps.
 class Spin {
  public:
   // `rounds` of them, with nothing to look at in between.
@@ -33,7 +35,7 @@ class Spin {
       if (++rounds_ < kSpins) {
         _mm_pause();
       } else {
-        offer();
+        offer_or_sleep();
       }
     }
 #endif
@@ -51,7 +53,7 @@ class Spin {
 #ifndef SP3_SIMULATED
     if (rounds_ >= rounds) {
       rounds_ += kSpins / 16;  // about what it lasts
-      return offer();
+      return offer_or_sleep();
     }
 #endif
     pause();
@@ -73,8 +75,14 @@ class Spin {
     sched_yield();
 #endif
   }
+  // For one who waits in attempts of which each is short: as a wait that has lasted too long.
+  static void let_all_run() noexcept {
 #ifndef SP3_SIMULATED
-  // Lets somebody else have the core, for 50 us and what the kernel adds.
+    sleep();
+#endif
+  }
+#ifndef SP3_SIMULATED
+  // Lets somebody else have the core, whatever its priority, for 50 us and what the kernel adds.
   static void sleep() noexcept {
     const base::NoCancellation whole;
     const timespec length{.tv_sec = 0, .tv_nsec = 50'000};
@@ -94,8 +102,20 @@ class Spin {
 
   // From here on a round is long.
   static constexpr std::uint32_t kSpins = 256;
+  // Offers have not helped: from here on a round sleeps. Far beyond what it takes threads of the
+  // same priority to run.
+  static constexpr std::uint32_t kOffers = 1 << 15;
 
  private:
+#ifndef SP3_SIMULATED
+  void offer_or_sleep() const noexcept {
+    if (rounds_ < kOffers) {
+      offer();
+    } else {
+      sleep();
+    }
+  }
+#endif
   std::uint32_t rounds_ = 0;
 };
 

@@ -105,6 +105,7 @@ base::Stamp SessionCore::run(detail::Body body, Durability durability) {
     if (contention_.failures() % kManyFailures == 0) [[unlikely]] {
       pool_->throw_if_inside_body(
           this, "a transaction inside the body of another wants what that one has");
+      emu::Spin::let_all_run();
     }
     if (doomed_ && doom_ == Conflict::pool_full) {
       free_empty_slabs();

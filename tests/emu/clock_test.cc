@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 
 #include "emu/latency.h"
@@ -62,4 +64,20 @@ TEST_CASE("a spin is long after it has offered its core") {
   CHECK(spin.rounds() >= 100);
   spin.pause();
   CHECK(spin.is_long());
+}
+
+// Its offers do not reach who has a lower priority, and may be what it waits for.
+TEST_CASE("a spin that has offered its core in vain sleeps") {
+  Spin spin;
+  while (spin.rounds() < Spin::kOffers) spin.pause_or_offer(0);
+  const auto sleeps = [] {
+    rusage usage{};
+    REQUIRE(::getrusage(RUSAGE_THREAD, &usage) == 0);
+    return usage.ru_nvcsw;  // who only offers its core is still ready to run
+  };
+  const long before = sleeps();
+  spin.pause();
+  CHECK(sleeps() > before);
+  spin.pause_or_offer(0);
+  CHECK(sleeps() > before + 1);
 }

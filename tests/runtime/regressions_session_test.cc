@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 
 #include "tests/runtime/one_pool.h"
@@ -138,6 +140,32 @@ TEST_CASE("a body within another's body takes no conflict of that for its own") 
     CHECK(inners == 2);
     CHECK(inner.run([&](Transaction& tx) { return tx.read(copy).value; }) == 10);
   }
+}
+
+// A real-time thread that has taken the core from who holds the object would offer it for ever to
+// none but its equals.
+TEST_CASE("a transaction that fails again and again lets all others run") {
+  Options options = quiet_options();
+  options.locks = LockTiming::encounter;
+  OnePool p(options);
+  const auto cell = p.session.run([](Transaction& tx) { return tx.make<Cell>(); });
+  Session other = p.pool.session();
+  std::atomic<bool> held{false};
+  std::thread holder([&] {
+    other.run([&](Transaction& tx) {
+      tx.write(cell).value = 1;
+      held = true;
+      while (p.pool.statistics().sessions.aborts < 200) std::this_thread::yield();
+    });
+  });
+  while (!held) std::this_thread::yield();
+  rusage before{};
+  rusage after{};
+  REQUIRE(::getrusage(RUSAGE_THREAD, &before) == 0);
+  p.session.run([&](Transaction& tx) { tx.write(cell).value = 2; });
+  REQUIRE(::getrusage(RUSAGE_THREAD, &after) == 0);
+  holder.join();
+  CHECK(after.ru_nvcsw - before.ru_nvcsw >= 200 / 64);  // sleeps; offers do not count
 }
 
 // Who ran the session before was taken for the one that runs it now.
