@@ -1,6 +1,9 @@
 // Transaction: what the function given to Session::run works with.
 //
-// Thread safety: a Transaction belongs to the thread that runs it.
+// Thread safety: a Transaction belongs to the thread that runs it. A function that gives up its
+//   thread on the way (a fiber) is resumed on the same one: on another, what would wait for the
+//   function itself does so for ever. What else the thread runs meanwhile counts as inside the
+//   function (nested_transaction).
 // Lifetime: to the end of the function. Who keeps it gets transaction_over as long as the session
 //   is open, or, while that runs its next function, the transaction of that one. References
 //   returned by read() and write() stay valid to the end of the attempt, and must not escape the
