@@ -51,6 +51,19 @@ std::vector<std::jthread> start_helpers(std::size_t count, const Work& work) noe
   return helpers;
 }
 
+// Whether oneTBB may be asked for so many workers: where one of them cannot be started it ends the
+// process. Twice as many are tried: threads count towards a limit for a moment after they were
+// joined, and those tried here do when oneTBB starts its own.
+bool can_have(std::size_t workers) noexcept {
+  std::atomic<bool> all_started{false};
+  // relaxed, twice: nothing else is handed over.
+  const auto helpers = start_helpers(
+      2 * workers, [&]() noexcept { all_started.wait(false, std::memory_order_relaxed); });
+  all_started.store(true, std::memory_order_relaxed);
+  all_started.notify_all();
+  return helpers.size() == 2 * workers;
+}
+
 }  // namespace
 
 Executor::Executor(std::uint32_t threads) noexcept {
@@ -92,7 +105,7 @@ void Executor::parallel_feed(
     const std::uint32_t* initial, std::size_t count,
     const std::function<void(std::uint32_t item, const std::function<void(std::uint32_t)>& ready)>&
         body) {
-  if (threads_ == 1) {
+  if (threads_ == 1 || !can_have(threads_ - 1)) {
     std::deque<std::uint32_t> left(initial, initial + count);
     const std::function<void(std::uint32_t)> ready = [&left](std::uint32_t item) {
       left.push_back(item);

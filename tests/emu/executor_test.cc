@@ -116,6 +116,22 @@ TEST_CASE("where no thread can be started parallel_for is done by the caller") {
           return calls == 1000 ? 0 : 2;
         }) == 0);
 }
+
+TEST_CASE("where too few threads can be started parallel_feed is done by the caller") {
+  for (const rlim_t threads : {0, 2}) {
+    CHECK(sp3::test::in_child([&] {
+            if (::geteuid() == 0 && ::setuid(65534) != 0) return 0;
+            const rlimit few{threads, threads};
+            if (::setrlimit(RLIMIT_NPROC, &few) != 0) return 1;
+            Executor executor(4);
+            const std::vector<std::uint32_t> items(64, 7);
+            std::atomic<std::size_t> calls{0};
+            executor.parallel_feed(items.data(), items.size(),
+                                   [&](std::uint32_t, const auto&) { ++calls; });
+            return calls == items.size() ? 0 : 2;
+          }) == 0);
+  }
+}
 #endif
 
 TEST_CASE("parallel_feed visits every item of a graph after its predecessors") {
