@@ -118,7 +118,7 @@ TEST_CASE("where no thread can be started parallel_for is done by the caller") {
 }
 
 TEST_CASE("where too few threads can be started parallel_feed is done by the caller") {
-  for (const rlim_t threads : {0, 2}) {
+  for (const rlim_t threads : {0U, 2U}) {
     CHECK(sp3::test::in_child([&] {
             if (::geteuid() == 0 && ::setuid(65534) != 0) return 0;
             const rlimit few{threads, threads};
