@@ -8,10 +8,12 @@ import html.parser
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 from report_rows import lock_row, recovery, row, some_rows
 
@@ -68,12 +70,14 @@ class PageTest(unittest.TestCase):
     def tearDown(self):
         self.directory.cleanup()
 
-    def report(self, content, code=0, title="results", out="out"):
+    def report(self, content, code=0, title="results", out="out", **where):
+        """`where`: as for subprocess.run."""
         (self.folder / "results.json").write_text(json.dumps(content))
+        where = {"stdout": subprocess.PIPE} | where
         result = subprocess.run(
             [PYTHON, "-B", REPORT, "results.json", "--out", out, "--title", title],
-            capture_output=True, text=True, timeout=240, cwd=self.folder, check=False,
-            env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"},
+            stderr=subprocess.PIPE, text=True, timeout=240, cwd=self.folder, check=False,
+            env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"}, **where,
         )  # fmt: skip
         self.assertEqual(result.returncode, code, result.stderr)
         return result
@@ -291,6 +295,35 @@ class PageTest(unittest.TestCase):
         (self.folder / "out" / "index.html").mkdir(parents=True)
         said = self.report(some_rows(), code=2).stderr
         self.assertRegex(said, "^report: out/index.html: .*\n$")
+
+    def test_a_report_without_space_leaves_the_one_before(self):
+        self.report(some_rows()[:1])
+        before = {path: path.read_bytes() for path in (self.folder / "out").iterdir()}
+        self.assertIn(self.folder / "out" / "index.html", before)
+        few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))}
+        self.assertEqual(self.report(some_rows()[:1], code=2, **few).stderr, "report: out: File too large\n")
+        self.assertEqual({path: path.read_bytes() for path in (self.folder / "out").iterdir()}, before)
+
+    def test_a_link_to_a_page_stays_one(self):
+        self.report(some_rows()[:1])
+        index, page = self.folder / "out" / "index.html", self.folder / "page.html"
+        index.rename(page)
+        index.symlink_to(page)
+        self.report(some_rows()[:1], title="another")
+        self.assertTrue(index.is_symlink())
+        self.assertIn("<h1>another</h1>", page.read_text(encoding="utf-8"))
+
+    def test_what_is_printed_and_lost_is_one_line(self):
+        for unbuffered in (True, False):
+            with open("/dev/full", "wb", buffering=0) as full, unittest.mock.patch.dict(os.environ):
+                os.environ.pop("PYTHONUNBUFFERED", None)
+                if unbuffered:
+                    os.environ["PYTHONUNBUFFERED"] = "1"
+                said = self.report(some_rows()[:1], code=3, stdout=full).stderr
+            self.assertEqual(said, "report: standard output could not be written\n")
+        closed = {"preexec_fn": lambda: os.close(1)}
+        said = self.report(some_rows()[:1], code=3, **closed).stderr
+        self.assertEqual(said, "report: standard output could not be written\n")
 
     def test_a_bad_file_is_one_line(self):
         result = self.report({"rows": [{}]}, code=2)

@@ -90,6 +90,18 @@ def pictures_before(index):
     return [index.with_name(f"{slug}.png") for slug in slugs]
 
 
+def replace(path, content):
+    """In the place of the file before, which stays as it is where this one cannot be written: what is
+    left of a page would pass for another's."""
+    path = pathlib.Path(os.path.realpath(path))  # a link stays one
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        fresh.write_bytes(content)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
 def write_report(results, directory, title):
     """Returns the paths written, the page first."""
     import page
@@ -106,7 +118,7 @@ def write_report(results, directory, title):
             figure.slug = unique(figure.slug, used)
             png = page.png_bytes(figure.plot)
             path = directory / f"{figure.slug}.png"
-            path.write_bytes(png)
+            replace(path, png)
             written.append(path)
             parts.append(page.figure_html(figure, png))
         parts += [page.table_html(table) for table in listed if table]
@@ -114,7 +126,7 @@ def write_report(results, directory, title):
     if results.skipped:
         items = "".join(f"<li>{page.escape(reason)}</li>" for reason in results.skipped)
         sections.append(("Not run", [f"<ul>{items}</ul>"]))
-    index.write_text(page.page_html(title, INTRODUCTION, sections), encoding="utf-8")
+    replace(index, page.page_html(title, INTRODUCTION, sections).encode("utf-8"))
     for picture in set(before) - set(written):
         picture.unlink(missing_ok=True)
     return [index] + written
@@ -147,6 +159,23 @@ def main(arguments):
     return 0
 
 
+def run(arguments):
+    """main(), and 3 where what it prints is lost, as the other commands have it."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, encoding="utf-8")  # takes nothing
+    try:
+        try:
+            code = main(arguments)
+        except SystemExit as end:  # argparse's: after the help, or for what it refuses
+            code = end.code
+        sys.stdout.flush()
+        return code
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest may go at the end
+        print("report: standard output could not be written", file=sys.stderr)
+        return 3
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # who reads no more ends it, without a word
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:]))
