@@ -75,7 +75,9 @@ RangeLockDomain::RangeLockDomain(std::size_t owners)
     : core_(std::make_unique<rangelock::Domain>(owners)) {}
 RangeLockDomain::~RangeLockDomain() = default;
 
-RangeLockDomain& RangeLockDomain::process() {
+// noinline, as this_thread(): of several shared libraries of a process that each contain sp3, all
+// use one's functions, but what a link-time optimiser inlined would use its own library's domain.
+[[gnu::noinline]] RangeLockDomain& RangeLockDomain::process() {
   // Never destroyed: threads that outlive main() may still hold owners.
   static auto* const domain = new RangeLockDomain();
   return *domain;
@@ -138,7 +140,7 @@ constinit thread_local DefaultOwner default_owner{};
 
 }  // namespace
 
-RangeOwner& RangeOwner::this_thread() {
+[[gnu::noinline]] RangeOwner& RangeOwner::this_thread() {
   if (!default_owner.exists) [[unlikely]]
     default_owner.make();
   return default_owner.owner();
