@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <unordered_set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -86,20 +86,18 @@ void check_superblocks(const PoolFile& file, CheckReport& report) {
   }
 }
 
-// Slabs of which a copy's record is damaged, which makes them free in what is read of that copy.
-using DamagedRecords = std::unordered_set<std::uint32_t>;
+// By slab: whether a copy's record is damaged, which makes it free in what is read of that copy.
+using DamagedRecords = std::vector<bool>;
 
 // Counts what copy `copy` describes; returns the sound part of its directory.
 SlabDirectory check_slabs(const PoolFile& file, int copy, CheckReport& report,
                           DamagedRecords& damaged, bool count) {
+  SlabDirectory directory = SlabDirectory::load_sound(file.memory(), file.layout(), file.identity(),
+                                                      copy, [&](std::uint32_t slab, Damage damage) {
+                                                        damaged[slab] = true;
+                                                        base::add_damage(report, std::move(damage));
+                                                      });
   std::vector<Damage> found;
-  SlabDirectory directory =
-      SlabDirectory::load_sound(file.memory(), file.layout(), file.identity(), copy, found);
-  for (Damage& damage : found) {
-    const std::uint64_t at = damage.offset - file.layout().directory_offset[copy];
-    damaged.insert(static_cast<std::uint32_t>(at / sizeof(SlabRecord)));
-    base::add_damage(report, std::move(damage));
-  }
   for (std::uint32_t slab = 0; slab < directory.size(); ++slab) {
     const SlabRecord& record = directory.record(slab);
     if (record.type == 0) continue;
@@ -120,7 +118,7 @@ void check_equal(const PoolFile& file, const SlabDirectory& current, const SlabD
     const SlabRecord& wanted = current.record(slab);
     const SlabRecord& found = other.record(slab);
     if (std::memcmp(&wanted, &found, sizeof wanted) == 0) continue;
-    if (reported.contains(slab)) continue;
+    if (reported[slab]) continue;
     base::add_damage(
         report, {directory + std::uint64_t{slab} * sizeof(SlabRecord),
                  fmt::format("the copies of the record of slab {} differ in a clean pool", slab)});
@@ -133,7 +131,7 @@ CheckReport check(const PoolFile& file) {
   CheckReport report;
   report.clean = file.is_clean();
   check_superblocks(file, report);
-  DamagedRecords damaged;
+  DamagedRecords damaged(file.layout().slabs);
   const SlabDirectory current = check_slabs(file, file.current_copy(), report, damaged, true);
   if (report.clean && file.copies_equal()) {
     const SlabDirectory other = check_slabs(file, 1 - file.current_copy(), report, damaged, false);

@@ -152,12 +152,12 @@ SlabDirectory SlabDirectory::load_either(const emu::Memory& memory, const Layout
 }
 
 SlabDirectory SlabDirectory::load_sound(const emu::Memory& memory, const Layout& layout,
-                                        Identity identity, int copy, std::vector<Damage>& damage) {
+                                        Identity identity, int copy, const TellDamage& tell) {
   SlabDirectory directory = read(memory, layout, std::move(identity), copy);
   for (std::uint32_t slab = 0; slab < layout.slabs; ++slab) {
     auto found = directory.find_damage(slab, copy);
     if (!found) continue;
-    damage.push_back(std::move(*found));
+    tell(slab, std::move(*found));
     directory.records_[slab] = free_record(directory.seed(slab));
   }
   return directory;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,9 +44,11 @@ class SlabDirectory {
   [[nodiscard]] const SlabRecord& record(std::uint32_t slab) const { return records_[slab]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(records_.size()); }
 
-  // Reads copy `copy` but leaves out damaged records, each reported to `damage` and taken as free.
+  // Reads copy `copy` but takes damaged records as free and tells of each, one by one: they may be
+  // as many as there are slabs.
+  using TellDamage = std::function<void(std::uint32_t slab, Damage damage)>;
   static SlabDirectory load_sound(const emu::Memory& memory, const Layout& layout,
-                                  Identity identity, int copy, std::vector<Damage>& damage);
+                                  Identity identity, int copy, const TellDamage& tell);
 
   // Reads and verifies one slab's bitmap, sized SlabShape::bitmap_bytes / 8 words, from copy
   // `copy`. All zero if the record says that the slab is empty. Errors: damaged_metadata. REQUIRES:

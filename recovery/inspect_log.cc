@@ -98,14 +98,15 @@ void check_log(pool::PoolFile& file, CheckReport& report) {
     if (auto later = find_later_log(file).damage) base::add_damage(report, std::move(*later));
     return;
   }
-  std::vector<Damage> in_directory;
+  bool is_whole = true;
   const auto directory = pool::SlabDirectory::load_sound(
-      file.memory(), file.layout(), file.identity(), file.current_copy(), in_directory);
+      file.memory(), file.layout(), file.identity(), file.current_copy(),
+      [&](std::uint32_t /*slab*/, const Damage& /*damage*/) { is_whole = false; });
   emu::Executor executor(0);
   Assessment assessment(file, directory, 1, executor);
   assessment.scan(no_progress);
   // Writes can only be judged by a directory that is whole; its own damage is reported elsewhere.
-  if (in_directory.empty()) assessment.cut();
+  if (is_whole) assessment.cut();
   report.records += assessment.transactions();
   base::add_all_damage(assessment.found(), report);
 }

@@ -492,6 +492,30 @@ TEST_CASE("without memory to free slabs none is, and for many it takes no more t
   CHECK(allocations < 20);
 }
 
+TEST_CASE("a check takes no memory by how many records of slabs are damaged") {
+  const TempPath path;
+  Options options = roomy_options();
+  options.geometry = {.log_size = std::uint64_t{1} << 20, .slab_size = pool::kMinSlabSize};
+  Pool::create(path.path(), std::uint64_t{120} << 20, options).close();
+  std::uint64_t slabs = 0;
+  {
+    const auto file =
+        pool::PoolFile::open(path.path(), quiet_options(), pool::PoolFile::Access::read_write);
+    slabs = file->layout().slabs;
+    const std::vector<std::byte> rubbish(slabs * sizeof(pool::SlabRecord), std::byte{0x11});
+    for (const int copy : {0, 1}) {
+      file->memory().store(file->layout().directory_offset[copy], rubbish.data(), rubbish.size());
+    }
+  }
+  // A list of so much damage takes more than a megabyte, the directory itself less.
+  REQUIRE(slabs * sizeof(Damage) > std::size_t{1} << 20);
+  REQUIRE(slabs * sizeof(pool::SlabRecord) < std::size_t{1} << 20);
+  no_next_megabyte = true;
+  const CheckReport report = Pool::check(path.path());
+  CHECK(no_next_megabyte.exchange(false));
+  CHECK(report.damage.size() + report.more_damage == 2 * slabs);
+}
+
 TEST_CASE("a thread of a checkpoint without memory for its copies ends it, and the others go on") {
   Options options = roomy_options();
   options.checkpoint.threads = 2;
