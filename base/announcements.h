@@ -6,20 +6,20 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "base/align.h"
 #include "base/assert.h"
+#include "base/atomic.h"
 
 namespace sp3::base {
 
 class Announcements {
  public:
   static constexpr std::uint64_t kNothing = 0;  // what a participant says that holds nothing
-  using Word = std::atomic<std::uint64_t>;
+  using Word = Atomic<std::uint64_t>;
 
   explicit Announcements(std::size_t participants)
       : slots_(std::make_unique<Slot[]>(participants)), participants_(participants) {}
@@ -64,7 +64,7 @@ class Announcements {
 
   std::unique_ptr<Slot[]> slots_;
   const std::size_t participants_;
-  std::atomic<std::size_t> limit_{0};
+  Atomic<std::size_t> limit_{0};
 };
 
 }  // namespace sp3::base

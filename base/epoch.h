@@ -29,7 +29,6 @@
 // try_advance fails while someone is pinned at an older epoch.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,6 +36,7 @@
 #include "base/align.h"
 #include "base/announcements.h"
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "base/fence.h"
 #include "base/mutant.h"
 #include "base/replace.h"
@@ -125,7 +125,7 @@ class EpochDomain {
   [[nodiscard]] Epoch retirement_epoch() const noexcept {
     // A locked instruction rather than std::atomic_thread_fence, which ThreadSanitizer does not
     // know.
-    std::atomic<int> any{0};
+    Atomic<int> any{0};
     any.exchange(1, std::memory_order_seq_cst);
     return current();
   }
@@ -206,9 +206,9 @@ class EpochDomain {
     });
   }
 
-  alignas(kCacheLine) std::atomic<Epoch> global_{1};
+  alignas(kCacheLine) Atomic<Epoch> global_{1};
   // Attempts since the last advance, by those who rest. Not beside what every pin looks at.
-  alignas(kCacheLine) std::atomic<std::uint32_t> hindered_{0};
+  alignas(kCacheLine) Atomic<std::uint32_t> hindered_{0};
   Announcements announced_;
   const std::unique_ptr<Habit[]> habits_;
 };

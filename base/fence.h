@@ -10,7 +10,23 @@
 
 #include <atomic>
 
+#ifdef SP3_SIMULATED
+#include "base/memory_model.h"
+#endif
+
 namespace sp3::base {
+
+#ifdef SP3_SIMULATED
+
+// There is no compiler to hold back: accesses are told one after the other.
+inline void light_fence() noexcept {}
+inline void heavy_fence(Site site = Site::current()) noexcept {
+  if (memory_model == nullptr) return;
+  memory_model->fence_everywhere(
+      memory_model->before_access(AtomicAccess::fence, std::memory_order_seq_cst, site));
+}
+
+#else
 
 namespace detail {
 extern std::atomic<bool> has_membarrier;
@@ -26,5 +42,7 @@ inline void light_fence() noexcept {
 }
 
 void heavy_fence() noexcept;
+
+#endif
 
 }  // namespace sp3::base

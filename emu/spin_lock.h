@@ -6,8 +6,7 @@
 // Thread safety: any thread; lock() and unlock() as of a std::mutex.
 #pragma once
 
-#include <atomic>
-
+#include "base/atomic.h"
 #include "emu/spin.h"
 
 namespace sp3::emu {
@@ -24,7 +23,7 @@ class SpinLock {
   void unlock() noexcept { locked_.store(false, std::memory_order_release); }
 
  private:
-  std::atomic<bool> locked_{false};
+  base::Atomic<bool> locked_{false};
 };
 
 }  // namespace sp3::emu

@@ -20,7 +20,6 @@
 // second load of word0 must see the lock or something newer.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,6 +28,7 @@
 #endif
 
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "base/prefetch.h"
 #include "base/tid.h"
 #include "emu/touch.h"
@@ -160,8 +160,8 @@ class alignas(2 * sizeof(std::uint64_t)) Entry {
   }
 
  private:
-  std::atomic<std::uint64_t> word0_{0};
-  std::atomic<std::uint64_t> word1_{0};
+  base::Atomic<std::uint64_t> word0_{0};
+  base::Atomic<std::uint64_t> word1_{0};
 };
 static_assert(sizeof(Entry) == 16);
 

@@ -3,6 +3,8 @@
 #include <bit>
 #include <new>
 
+#include "base/atomic.h"
+
 namespace sp3::index {
 
 Slab::Slab(std::uint32_t slab_number, std::uint64_t offset, std::uint32_t slab_size,
@@ -16,7 +18,7 @@ Slab::Slab(std::uint32_t slab_number, std::uint64_t offset, std::uint32_t slab_s
       bytes_(static_cast<std::uint64_t>(slots) * slot_size),
       reciprocal_((std::uint64_t{1} << kReciprocalShift) / record.slot_size + 1),
       entries_(static_cast<Entry*>(std::calloc(slots, sizeof(Entry)))),
-      home_(std::make_unique<std::atomic<std::uint64_t>[]>(bitmap.size())),
+      home_(std::make_unique<base::Atomic<std::uint64_t>[]>(bitmap.size())),
       claimed(bitmap) {
   if (entries_ == nullptr) throw std::bad_alloc();
   for (std::size_t i = 0; i < bitmap.size(); ++i) {

@@ -5,7 +5,6 @@
 // Lifetime: made on first touch, retired through the epoch domain when the slab is freed.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <sp3/type.h>
 
 #include "base/align.h"
+#include "base/atomic.h"
 #include "index/entry.h"
 #include "pool/format.h"
 #include "pool/slab_directory.h"
@@ -44,7 +44,7 @@ class alignas(base::kCacheLine) Slab {
   const std::uint64_t reciprocal_;
   // calloc: the kernel's zero pages are entries "at home", so an untouched object costs nothing.
   const std::unique_ptr<Entry[], Free> entries_;
-  const std::unique_ptr<std::atomic<std::uint64_t>[]> home_;
+  const std::unique_ptr<base::Atomic<std::uint64_t>[]> home_;
 
  public:
   [[nodiscard]] pool::ObjectClass object_class() const noexcept {

@@ -9,6 +9,7 @@
 
 #include <sp3/error.h>
 
+#include "base/atomic.h"
 #include "base/mutant.h"
 
 namespace sp3::index {
@@ -24,7 +25,7 @@ SlabTable::SlabTable(emu::Memory& memory, const pool::Layout& layout,
       epochs_(epochs),
       sync_failed_(std::move(sync_failed)),
       path_(identity.path),
-      slabs_(std::make_unique<std::atomic<Slab*>[]>(layout.slabs)),
+      slabs_(std::make_unique<base::Atomic<Slab*>[]>(layout.slabs)),
       directory_(pool::SlabDirectory::load(memory, layout, std::move(identity), kCopy)),
       is_free_(layout.slabs, false) {
   free_.reserve(layout_.slabs);

@@ -8,7 +8,6 @@
 //   2. Of a slab that has a DRAM side both copies of the bitmap were whole (P14).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,6 +17,7 @@
 
 #include <sp3/type.h>
 
+#include "base/atomic.h"
 #include "base/epoch.h"
 #include "emu/memory.h"
 #include "emu/threads.h"
@@ -139,7 +139,7 @@ class SlabTable {
   base::EpochDomain& epochs_;
   const SyncFailed sync_failed_;
   std::string path_;
-  std::unique_ptr<std::atomic<Slab*>[]> slabs_;
+  std::unique_ptr<base::Atomic<Slab*>[]> slabs_;
 
   mutable emu::Mutex mutex_;
   pool::SlabDirectory directory_;    // guarded by mutex_

@@ -8,13 +8,13 @@
 // item n's, because the owner reuses a slot only after its item is committed.
 #pragma once
 
-#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
 
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "base/tid.h"
 #include "base/zeroed_array.h"
 #include "emu/touch.h"
@@ -60,14 +60,14 @@ class PendingRing {
   // Stores release and loads acquire, like a seqlock: a reader that meets a field of a later item
   // in the same slot also sees, afterwards, that its own item is committed.
   struct Item {
-    std::atomic<base::Stamp> stamp{0};
-    std::atomic<base::Lsn> lsn{0};
-    std::atomic<std::uint64_t> offset{0};
-    std::atomic<std::uint32_t> bytes{0};
-    std::atomic<std::uint32_t> dependencies{0};  // top bit: streamed
-    std::atomic<std::uint64_t> first_dependency{0};
+    base::Atomic<base::Stamp> stamp{0};
+    base::Atomic<base::Lsn> lsn{0};
+    base::Atomic<std::uint64_t> offset{0};
+    base::Atomic<std::uint32_t> bytes{0};
+    base::Atomic<std::uint32_t> dependencies{0};  // top bit: streamed
+    base::Atomic<std::uint64_t> first_dependency{0};
   };
-  struct Dependency {  // of plain words, looked at through std::atomic_ref, for ZeroedArray's sake
+  struct Dependency {  // of plain words, looked at through base::AtomicRef, for ZeroedArray's sake
     base::Stamp stamp;
     base::SessionId session;
   };
@@ -106,8 +106,8 @@ inline void PendingRing::push(std::uint64_t number, PendingItem item,
   slot.first_dependency.store(next_dependency_, std::memory_order_release);
   for (const base::Tid& tid : dependencies) {
     Dependency& d = dependencies_[next_dependency_++ % dependency_capacity_];
-    std::atomic_ref(d.stamp).store(tid.stamp, std::memory_order_release);
-    std::atomic_ref(d.session).store(tid.session, std::memory_order_release);
+    base::AtomicRef<base::Stamp>(d.stamp).store(tid.stamp, std::memory_order_release);
+    base::AtomicRef<base::SessionId>(d.session).store(tid.session, std::memory_order_release);
   }
 }
 
@@ -128,8 +128,8 @@ inline PendingItem PendingRing::read(std::uint64_t number) const noexcept {
 
 inline base::Tid PendingRing::dependency(std::uint64_t number) const noexcept {
   Dependency& d = dependencies_[number % dependency_capacity_];
-  return {std::atomic_ref(d.stamp).load(std::memory_order_acquire),
-          std::atomic_ref(d.session).load(std::memory_order_acquire)};
+  return {base::AtomicRef<base::Stamp>(d.stamp).load(std::memory_order_acquire),
+          base::AtomicRef<base::SessionId>(d.session).load(std::memory_order_acquire)};
 }
 
 }  // namespace sp3::log

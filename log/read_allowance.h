@@ -8,9 +8,10 @@
 // Thread safety: all members by any thread. Each reader counts in a Reading of its own.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <utility>
+
+#include "base/atomic.h"
 
 namespace sp3::log {
 
@@ -33,8 +34,8 @@ class ReadAllowance {
  private:
   const std::uint64_t bytes_;
   const std::uint64_t most_kept_;
-  std::atomic<std::uint64_t> used_{0};
-  std::atomic<std::uint64_t> kept_{0};
+  base::Atomic<std::uint64_t> used_{0};
+  base::Atomic<std::uint64_t> kept_{0};
 };
 
 // What one reader reads, told to the allowance in portions.

@@ -11,11 +11,11 @@
 //   that no acknowledged byte is ever written again. block_lock() orders the two.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/tid.h"
 #include "emu/memory.h"
 #include "emu/spin_lock.h"
@@ -106,8 +106,8 @@ class SessionLog {
   Lsn next_lsn_ = 1;
   SegmentHeader header_;  // of the last run
   bool header_stored_ = true;
-  std::uint32_t refused_ = 0;         // segments that reserve() last asked for in vain
-  std::atomic<Stamp> last_stamp_{0};  // also read by the checkpointer while the owner is kept out
+  std::uint32_t refused_ = 0;          // segments that reserve() last asked for in vain
+  base::Atomic<Stamp> last_stamp_{0};  // also read by the checkpointer while the owner is kept out
 
   emu::SpinLock block_lock_;
   std::uint64_t fresh_from_ = 0;    // guarded by block_lock_

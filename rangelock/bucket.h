@@ -21,11 +21,10 @@
 //
 // The C++ memory model knows no accesses of several sizes to one atomic object; x86-64 does: all
 // are ordered as their lines change hands (Linux' queued spinlock is unlocked by a byte of its word
-// in the same way). ThreadSanitizer knows them by their addresses, so for its eyes each access is
-// one of the whole word.
+// in the same way). ThreadSanitizer and the simulator's weak memory know them by their addresses, so
+// for their eyes each access is one of the whole word.
 #pragma once
 
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +32,7 @@
 #include <sp3/range_lock.h>
 
 #include "base/align.h"
+#include "base/atomic.h"
 #include "emu/spin.h"
 #include "rangelock/domain.h"
 
@@ -156,12 +156,12 @@ class BucketState {
   static constexpr std::uint64_t kOverflowMask = kShownBit - kOverflowOne;
   static constexpr std::uint64_t kInsideOne = std::uint64_t{1} << kInsideShift;
 
-  [[nodiscard]] std::atomic_ref<std::uint64_t> word() noexcept {
-    return std::atomic_ref<std::uint64_t>(word_);
+  [[nodiscard]] base::AtomicRef<std::uint64_t> word() noexcept {
+    return base::AtomicRef<std::uint64_t>(word_);
   }
-#if defined(__SANITIZE_THREAD__)
-  static std::atomic_ref<std::uint64_t> word_around(std::uintptr_t address) noexcept {
-    return std::atomic_ref<std::uint64_t>(
+#if defined(__SANITIZE_THREAD__) || defined(SP3_SIMULATED)
+  static base::AtomicRef<std::uint64_t> word_around(std::uintptr_t address) noexcept {
+    return base::AtomicRef<std::uint64_t>(
         *reinterpret_cast<std::uint64_t*>(address - address % sizeof(std::uint64_t)));
   }
   static std::uint64_t at(std::uintptr_t address, std::uint8_t value) noexcept {
@@ -175,8 +175,8 @@ class BucketState {
   }
   void clear_inside() noexcept { word().fetch_and(kInsideOne - 1, std::memory_order_release); }
 #else
-  static std::atomic_ref<std::uint8_t> byte_at(std::uintptr_t address) noexcept {
-    return std::atomic_ref<std::uint8_t>(*reinterpret_cast<std::uint8_t*>(address));
+  static base::AtomicRef<std::uint8_t> byte_at(std::uintptr_t address) noexcept {
+    return base::AtomicRef<std::uint8_t>(*reinterpret_cast<std::uint8_t*>(address));
   }
   static void set(std::uintptr_t address, std::uint8_t value) noexcept {
     byte_at(address).store(value, std::memory_order_relaxed);
@@ -232,9 +232,9 @@ struct alignas(base::kCacheLine) Bucket {
 
   static constexpr unsigned kModeShift = 15;
 
-  std::atomic<std::uint64_t> begin[kSlots];
-  std::atomic<std::uint32_t> length[kSlots];
-  std::atomic<std::uint16_t> holder[kSlots];
+  base::Atomic<std::uint64_t> begin[kSlots];
+  base::Atomic<std::uint32_t> length[kSlots];
+  base::Atomic<std::uint16_t> holder[kSlots];
   BucketState state;
 };
 static_assert(sizeof(Bucket) == base::kCacheLine && offsetof(Bucket, state) == 56);

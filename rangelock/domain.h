@@ -12,13 +12,14 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "base/atomic.h"
+#include "base/cold_mutex.h"
 #include "base/counter.h"
 #include "base/hash.h"
 #include "rangelock/eras.h"
@@ -104,7 +105,7 @@ struct alignas(base::kCacheLine) OwnerCore {
 
   Domain& domain;
   const std::uint32_t number;
-  std::atomic<std::uint64_t> token;  // introspection by other threads
+  base::Atomic<std::uint64_t> token;  // introspection by other threads
   Eras::Participant participant;
   NodePool pool;
   std::uint64_t random;  // state of next_random
@@ -165,7 +166,7 @@ class Domain {
   };
 
   Eras eras_;
-  mutable std::mutex mutex_;  // guards all below
+  mutable base::ColdMutex mutex_;  // guards all below
   std::vector<OwnerCore*> owners_;
   std::size_t live_owners_ = 0;
   std::array<NodeBatches, 2> depot_;
@@ -173,7 +174,7 @@ class Domain {
   std::vector<std::unique_ptr<std::byte, Free>> chunks_;
   std::uint64_t bytes_ = 0;
 
-  std::mutex guest_mutex_;  // held before mutex_; guards what the guest does
+  base::ColdMutex guest_mutex_;  // held before mutex_; guards what the guest does
   OwnerCore guest_;
 };
 
@@ -188,7 +189,7 @@ class Guest {
   [[nodiscard]] OwnerCore& core() const noexcept { return core_; }
 
  private:
-  const std::lock_guard<std::mutex> hold_;
+  const std::lock_guard<base::ColdMutex> hold_;
   OwnerCore& core_;
 };
 

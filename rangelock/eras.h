@@ -27,12 +27,12 @@
 // thread. Progress: all members are wait-free.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/align.h"
 #include "base/announcements.h"
+#include "base/atomic.h"
 
 namespace sp3::rangelock {
 
@@ -89,7 +89,7 @@ class Eras {
       return announced_.load(std::memory_order_relaxed) == since(era_);
     }
 
-    const std::atomic<Era>& current_;
+    const base::Atomic<Era>& current_;
     base::Announcements::Word& announced_;
     Era era_ = 0;
   };
@@ -117,7 +117,7 @@ class Eras {
   static constexpr std::uint64_t of_era(Era era) noexcept { return era << 1; }
   static constexpr std::uint64_t since(Era era) noexcept { return of_era(era) | kAll; }
 
-  alignas(base::kCacheLine) std::atomic<Era> current_{1};
+  alignas(base::kCacheLine) base::Atomic<Era> current_{1};
   alignas(base::kCacheLine) base::Announcements announced_;
 };
 

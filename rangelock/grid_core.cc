@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "base/fence.h"
 #include "base/prefetch.h"
 #include "base/scope_exit.h"
@@ -63,7 +64,7 @@ GridCore::GridCore(const RangeLockOptions& options, WaitQueue& queue)
       hash_shift_(64 - static_cast<unsigned>(std::countr_zero(options.buckets)) -
                   BucketState::kTagBits),
       bucket_count_(options.buckets),
-      summary_(std::make_unique<std::atomic<std::uint64_t>[]>(bucket_count_ / 64)),
+      summary_(std::make_unique<base::Atomic<std::uint64_t>[]>(bucket_count_ / 64)),
       queue_(queue),
       ordered_(options.max_height, queue) {
   void* const memory =

@@ -21,12 +21,12 @@
 // Thread safety: any thread. Reclamation: none of its own; the lists use eras.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "rangelock/bucket.h"
 #include "rangelock/ordered_core.h"
@@ -114,9 +114,9 @@ class GridCore {
   const unsigned hash_shift_;  // leaves the index of a bucket, and a tag below it
   const std::size_t bucket_count_;
   std::unique_ptr<Bucket[], Freed> buckets_;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> summary_;  // a bit for each bucket
+  std::unique_ptr<base::Atomic<std::uint64_t>[]> summary_;  // a bit for each bucket
   WaitQueue& queue_;
-  alignas(base::kCacheLine) std::atomic<std::uint64_t> wide_{0};
+  alignas(base::kCacheLine) base::Atomic<std::uint64_t> wide_{0};
   OrderedCore ordered_;
 };
 

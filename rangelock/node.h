@@ -13,13 +13,13 @@
 // belongs to: from then on the link never changes, and the mark of next[0] means "unlocked".
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include <sp3/range_lock.h>
 
 #include "base/align.h"
+#include "base/atomic.h"
 #include "rangelock/eras.h"
 
 namespace sp3::rangelock {
@@ -53,27 +53,27 @@ enum class NodeState : std::uint8_t {
 
 struct alignas(base::kCacheLine) Node {
   // Atomic, as are the links: a search may read them while the node is made anew.
-  std::atomic<std::uint64_t> begin_word;
-  std::atomic<std::uint64_t> end_word;
+  base::Atomic<std::uint64_t> begin_word;
+  base::Atomic<std::uint64_t> end_word;
   std::uint32_t owner;
   std::uint8_t height;
   RangeMode mode;
-  std::atomic<NodeState> state;
-  std::atomic<std::uint8_t> links;  // levels from which the node is still to be unlinked
+  base::Atomic<NodeState> state;
+  base::Atomic<std::uint8_t> links;  // levels from which the node is still to be unlinked
   union {
     Era born;
     Node* pool_next;
   };
-  std::atomic<Link> tower[kInlineHeight];
+  base::Atomic<Link> tower[kInlineHeight];
 
-  [[nodiscard]] std::atomic<Link>& next(unsigned level) noexcept {
+  [[nodiscard]] base::Atomic<Link>& next(unsigned level) noexcept {
     // Tall nodes are followed by the rest of their tower (node_bytes).
     auto* const bytes = reinterpret_cast<std::byte*>(this) + kTowerOffset;
-    return *reinterpret_cast<std::atomic<Link>*>(bytes + level * sizeof(Link));
+    return *reinterpret_cast<base::Atomic<Link>*>(bytes + level * sizeof(Link));
   }
-  [[nodiscard]] const std::atomic<Link>& next(unsigned level) const noexcept {
+  [[nodiscard]] const base::Atomic<Link>& next(unsigned level) const noexcept {
     const auto* const bytes = reinterpret_cast<const std::byte*>(this) + kTowerOffset;
-    return *reinterpret_cast<const std::atomic<Link>*>(bytes + level * sizeof(Link));
+    return *reinterpret_cast<const base::Atomic<Link>*>(bytes + level * sizeof(Link));
   }
   // relaxed: whoever found the link to the node has seen what it was made with (3).
   [[nodiscard]] std::uint64_t begin() const noexcept {
@@ -94,7 +94,8 @@ struct alignas(base::kCacheLine) Node {
 static_assert(sizeof(Node) == base::kCacheLine);
 static_assert(offsetof(Node, tower) == Node::kTowerOffset);
 static_assert(alignof(Node) > kMark, "the lowest bit of an address is free for the mark");
-static_assert(std::atomic<Link>::is_always_lock_free && sizeof(std::atomic<Link>) == sizeof(Link));
+static_assert(base::Atomic<Link>::is_always_lock_free &&
+              sizeof(base::Atomic<Link>) == sizeof(Link));
 
 inline Node* node_of(Link link) noexcept { return reinterpret_cast<Node*>(link & ~kMark); }
 // REQUIRES: the link is not marked; saves the masking.

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/atomic.h"
 #include "emu/spin.h"
 #include "rangelock/fast_path.h"
 #include "rangelock/hook.h"
@@ -14,7 +15,7 @@ OrderedCore::Shared::~Shared() {
 }
 
 OrderedList& OrderedCore::Shared::list(unsigned length_class) {
-  std::atomic<OrderedList*>& place = lists[length_class];
+  base::Atomic<OrderedList*>& place = lists[length_class];
   OrderedList* list = place.load(std::memory_order_acquire);
   if (list != nullptr) return *list;
   auto made = std::make_unique<OrderedList>(kSharedHeight);
@@ -65,7 +66,7 @@ void OrderedCore::clear(OwnerCore& owner) noexcept {
 // Decides about an exclusive range that is linked. If it has to retreat the result is false.
 [[gnu::noinline]] bool OrderedCore::is_clear_of_shared(OwnerCore& owner, Node* node,
                                                        std::uint64_t classes, Blocker& blocker) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  base::atomic_fence(std::memory_order_seq_cst);
   if (const Node* const reader = find_shared(owner, node->range(), classes)) {
     blocker = reader->as_blocker();
     retreat_unbuilt(node);
@@ -104,7 +105,7 @@ Node* OrderedCore::attempt_shared(OwnerCore& owner, const Range& range, Blocker&
   }
   Node* const node = list.link_any(owner, range);
   // (5) seq_cst, store buffering: pairs with (4).
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  base::atomic_fence(std::memory_order_seq_cst);
   constexpr std::uint32_t kPatience = 1000;  // then it has lost its core, and we fail without need
   for (emu::Spin spin;; spin.pause()) {
     const Node* const writer = exclusive_.find_overlap(owner, range, 0);
@@ -152,7 +153,7 @@ bool OrderedCore::find_conflict(OwnerCore& owner, const Range& range, RangeMode 
                                 Blocker& blocker) {
   const Pin pin(owner, Pin::Keeps::of_then);
   // seq_cst fence, store buffering: callers have announced themselves elsewhere (grid_core.cc).
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  base::atomic_fence(std::memory_order_seq_cst);
   const Node* node = exclusive_.find_overlap(owner, range, 0);
   if (node == nullptr && mode == RangeMode::exclusive) {
     node = find_shared(owner, range, classes_.load(std::memory_order_seq_cst));

@@ -14,9 +14,9 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <vector>
 
+#include "base/atomic.h"
 #include "rangelock/ordered_list.h"
 #include "rangelock/wait_queue.h"
 
@@ -61,7 +61,7 @@ class OrderedCore {
 
   // The lists of shared ranges.
   struct Shared {
-    std::array<std::atomic<OrderedList*>, kClasses> lists{};
+    std::array<base::Atomic<OrderedList*>, kClasses> lists{};
     ~Shared();
     OrderedList& list(unsigned length_class);
     // REQUIRES: a range of the class has been linked.
@@ -82,7 +82,7 @@ class OrderedCore {
   WaitQueue& queue_;
   OrderedList exclusive_;
   // Bit k: class k has a list. Bits are never cleared, so that this line is read, not written.
-  alignas(base::kCacheLine) std::atomic<std::uint64_t> classes_{0};
+  alignas(base::kCacheLine) base::Atomic<std::uint64_t> classes_{0};
   Shared shared_;
 };
 

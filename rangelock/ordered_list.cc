@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "rangelock/hook.h"
 
 namespace sp3::rangelock {
@@ -31,7 +32,7 @@ OrderedList::OrderedList(unsigned max_height) : max_height_(max_height) {
   SP3_CHECK(max_height >= 1 && max_height <= kMaxHeight);
   head_.node.height = static_cast<std::uint8_t>(kMaxHeight);
   for (unsigned level = 0; level < kMaxHeight; ++level) {
-    ::new (&head_.next(level)) std::atomic<Link>(end_link());
+    ::new (&head_.next(level)) base::Atomic<Link>(end_link());
   }
 }
 

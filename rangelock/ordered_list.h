@@ -27,11 +27,11 @@
 //   4. Without overlaps: the ranges of unmarked nodes are disjoint, and none has a signpost inside.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "base/atomic.h"
 #include "rangelock/domain.h"
 #include "rangelock/node.h"
 #include "rangelock/signposts.h"
@@ -122,8 +122,8 @@ class OrderedList {
     Node node;
     std::byte rest_of_tower[node_bytes(true) - sizeof(Node)];
 
-    [[nodiscard]] std::atomic<Link>& next(unsigned level) noexcept { return node.next(level); }
-    [[nodiscard]] const std::atomic<Link>& next(unsigned level) const noexcept {
+    [[nodiscard]] base::Atomic<Link>& next(unsigned level) noexcept { return node.next(level); }
+    [[nodiscard]] const base::Atomic<Link>& next(unsigned level) const noexcept {
       return node.next(level);
     }
   };
@@ -216,8 +216,8 @@ class OrderedList {
 
   Sentinel head_{};
   const unsigned max_height_;
-  alignas(base::kCacheLine) std::atomic<unsigned> levels_{1};  // that searches visit
-  std::atomic<Signposts*> signposts_{nullptr};                 // null until they are needed
+  alignas(base::kCacheLine) base::Atomic<unsigned> levels_{1};  // that searches visit
+  base::Atomic<Signposts*> signposts_{nullptr};                 // null until they are needed
 };
 
 }  // namespace sp3::rangelock

@@ -20,12 +20,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/align.h"
+#include "base/atomic.h"
 #include "rangelock/node.h"
 
 namespace sp3::rangelock {
@@ -98,7 +98,7 @@ class Signposts {
   }
   // Afterwards nobody finds it any more. Before it is marked, or in place of publish().
   void withdraw(Node* node) noexcept {
-    std::atomic<Link>& place = slot(node->begin());
+    base::Atomic<Link>& place = slot(node->begin());
     // acq_rel: nobody marks it before.
     for (const Link value : {reserved(node), link_to(node)}) {
       Link expected = value;
@@ -141,13 +141,13 @@ class Signposts {
     place ^= place >> 16;
     return (place ^ place >> 8) & 0xff;
   }
-  std::atomic<Link>& slot(std::uint64_t place) noexcept { return slots_[slot_of(place)]; }
-  [[nodiscard]] const std::atomic<Link>& slot(std::uint64_t place) const noexcept {
+  base::Atomic<Link>& slot(std::uint64_t place) noexcept { return slots_[slot_of(place)]; }
+  [[nodiscard]] const base::Atomic<Link>& slot(std::uint64_t place) const noexcept {
     return slots_[slot_of(place)];
   }
 
-  std::atomic<unsigned> shift_;  // read by everybody, so not beside what planters write
-  alignas(base::kCacheLine) std::array<std::atomic<Link>, std::size_t{1} << kTableBits> slots_{};
+  base::Atomic<unsigned> shift_;  // read by everybody, so not beside what planters write
+  alignas(base::kCacheLine) std::array<base::Atomic<Link>, std::size_t{1} << kTableBits> slots_{};
 };
 
 }  // namespace sp3::rangelock

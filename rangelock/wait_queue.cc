@@ -8,13 +8,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/fence.h"
 
 namespace sp3::rangelock {
 
 namespace {
 
-std::uint32_t* word_of(std::atomic<std::uint32_t>& word) {
+std::uint32_t* word_of(base::Atomic<std::uint32_t>& word) {
   static_assert(sizeof(word) == sizeof(std::uint32_t));
   return reinterpret_cast<std::uint32_t*>(&word);
 }

@@ -27,6 +27,8 @@
 #include <sp3/range_lock.h>
 
 #include "base/align.h"
+#include "base/atomic.h"
+#include "base/cold_mutex.h"
 #include "rangelock/domain.h"
 
 namespace sp3::rangelock {
@@ -48,7 +50,7 @@ class WaitQueue {
     const RangeMode mode;
     const bool may_be_passed_over;  // see invariant 3
     const Clock::time_point since;
-    std::atomic<std::uint32_t> woken{0};
+    base::Atomic<std::uint32_t> woken{0};
     Blocker blocker{};         // guarded by the queue's mutex, like all below
     bool passed_over = false;  // and has not tried since
     Waiter* prev = nullptr;
@@ -96,8 +98,8 @@ class WaitQueue {
   void wake_locked(const Range& range) noexcept;
   void wake_or_pass_over(Waiter& waiter) noexcept;
 
-  alignas(base::kCacheLine) std::atomic<std::uint32_t> waiting_{0};
-  alignas(base::kCacheLine) mutable std::mutex mutex_;  // guards all below
+  alignas(base::kCacheLine) base::Atomic<std::uint32_t> waiting_{0};
+  alignas(base::kCacheLine) mutable base::ColdMutex mutex_;  // guards all below
   Waiter* first_ = nullptr;
   Waiter* last_ = nullptr;
 };

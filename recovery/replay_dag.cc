@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "base/mutant.h"
 #include "base/prefetch.h"
 #include "base/scaled.h"
@@ -140,10 +141,11 @@ class Dag {
 
     void put(const Ends& edge) {
       // relaxed: nobody follows an edge before all are there.
-      const std::uint32_t next =
-          std::atomic_ref(dag_.first_edge_[edge.from]).exchange(at_ + 1, std::memory_order_relaxed);
+      const std::uint32_t next = base::AtomicRef<std::uint32_t>(dag_.first_edge_[edge.from])
+                                     .exchange(at_ + 1, std::memory_order_relaxed);
       dag_.edges_[at_++] = {edge.to, next};
-      std::atomic_ref(dag_.waits_for_[edge.to]).fetch_add(1, std::memory_order_relaxed);
+      base::AtomicRef<std::uint32_t>(dag_.waits_for_[edge.to])
+          .fetch_add(1, std::memory_order_relaxed);
     }
 
     Dag& dag_;
@@ -277,7 +279,7 @@ class Dag {
 
   // A predecessor of `node` is done. True if it was the last.
   bool was_the_last(Node node) {
-    std::atomic_ref<std::uint32_t> waits(waits_for_[node]);
+    base::AtomicRef<std::uint32_t> waits(waits_for_[node]);
     // (1) acquire, acq_rel: the thread of the last one sees the stores of all. Who finds that it is
     // the last is alone: nobody else looks any more.
     return waits.load(std::memory_order_acquire) == 0 ||
@@ -318,7 +320,7 @@ class Dag {
     if (context_.executor.at_once() == 1) return;
     emu::Spin spin;
     // relaxed: was_the_last() looks again.
-    const std::atomic_ref<std::uint32_t> waits(waits_for_[node]);
+    const base::AtomicRef<std::uint32_t> waits(waits_for_[node]);
     for (int i = 0; i < kLooks && waits.load(std::memory_order_relaxed) != 0; ++i) spin.pause();
   }
 
@@ -414,8 +416,8 @@ class Dag {
   BitSet hidden_;  // the writes whose bytes do not show, by number_of()
   DirtyLines dirty_;
   ReplayProgress progress_;
-  std::atomic<int> failed_{0};  // the error of a fence
-  std::atomic<std::uint64_t> replayed_{0};
+  base::Atomic<int> failed_{0};  // the error of a fence
+  base::Atomic<std::uint64_t> replayed_{0};
 };
 
 // A fence orders the flushes of its own thread only, and tasks wander between threads. So the

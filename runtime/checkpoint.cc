@@ -24,6 +24,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/atomic.h"
 #include "base/fence.h"
 #include "base/mutant.h"
 #include "base/no_cancellation.h"
@@ -300,7 +301,7 @@ void Checkpointer::bring_home() {
   }
   for (const auto& carrier : carriers_) carrier->begin();
   carrying_ = std::clamp<std::size_t>(work.size(), 1, carriers_.size());
-  std::atomic<std::size_t> next{0};
+  base::Atomic<std::size_t> next{0};
   for_carriers_at_work([&](HomeCarrier& carrier) {
     // relaxed: only a number.
     for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < work.size();) {

@@ -10,13 +10,13 @@
 // Source: paper section III-D; docs/RECOVERY.md has the numbered flushes and what relies on each.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/counter.h"
 #include "emu/threads.h"
 #include "index/slab_table.h"
@@ -88,7 +88,7 @@ class Checkpointer {
   PoolCore& pool_;
   std::vector<std::unique_ptr<HomeCarrier>> carriers_;  // at least one
   emu::Mutex running_;                                  // held by run()
-  std::atomic<unsigned> waiting_{0};                    // for running_
+  base::Atomic<unsigned> waiting_{0};                   // for running_
   bool is_done_ = false;  // the pool is marked clean; guarded by running_
 
   // Of the checkpoint in progress; guarded by running_.

@@ -1,9 +1,11 @@
 #include "runtime/commit_mark.h"
 
+#include "base/atomic.h"
+
 namespace sp3::runtime {
 
-std::atomic<CommitMark*> CommitMark::spare_{nullptr};
-std::atomic<CommitMark*> CommitMark::lost_{nullptr};
+base::Atomic<CommitMark*> CommitMark::spare_{nullptr};
+base::Atomic<CommitMark*> CommitMark::lost_{nullptr};
 
 CommitMark& CommitMark::take(SessionShared& session) {
   // All at once and back again: popping one alone would meet the ABA problem.
@@ -28,7 +30,7 @@ void CommitMark::retire(bool all_durable) noexcept {
   push(spare_, this, this);
 }
 
-void CommitMark::push(std::atomic<CommitMark*>& list, CommitMark* first,
+void CommitMark::push(base::Atomic<CommitMark*>& list, CommitMark* first,
                       CommitMark* last) noexcept {
   last->next_ = list.load(std::memory_order_relaxed);  // relaxed: compared below
   while (!list.compare_exchange_weak(last->next_, first, std::memory_order_acq_rel)) {

@@ -10,10 +10,10 @@
 // last commit.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "base/align.h"
+#include "base/atomic.h"
 #include "base/tid.h"
 
 namespace sp3::runtime {
@@ -22,9 +22,9 @@ struct SessionShared;
 
 struct alignas(base::kCacheLine) CommitMark {
   // Read by everybody who depends on the session.
-  std::atomic<base::Stamp> committed_stamp{0};
-  std::atomic<std::uint64_t> generation{0};
-  std::atomic<SessionShared*> session{nullptr};  // null once the pool is gone
+  base::Atomic<base::Stamp> committed_stamp{0};
+  base::Atomic<std::uint64_t> generation{0};
+  base::Atomic<SessionShared*> session{nullptr};  // null once the pool is gone
 
   // Whether a transaction of the session is durable. It stays so.
   [[nodiscard]] bool covers(base::Stamp stamp, std::uint64_t of_generation) const noexcept {
@@ -39,13 +39,13 @@ struct alignas(base::kCacheLine) CommitMark {
   void retire(bool all_durable) noexcept;
 
  private:
-  static void push(std::atomic<CommitMark*>& list, CommitMark* first, CommitMark* last) noexcept;
+  static void push(base::Atomic<CommitMark*>& list, CommitMark* first, CommitMark* last) noexcept;
 
   CommitMark* next_ = nullptr;  // in one of the lists below
 
-  static std::atomic<CommitMark*> spare_;
+  static base::Atomic<CommitMark*> spare_;
   // Reachable, so that leak checkers see that they are meant.
-  static std::atomic<CommitMark*> lost_;
+  static base::Atomic<CommitMark*> lost_;
 };
 
 }  // namespace sp3::runtime

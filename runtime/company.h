@@ -24,9 +24,9 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 
+#include "base/atomic.h"
 #include "base/tid.h"
 
 namespace sp3::runtime {
@@ -73,9 +73,9 @@ class Company {
   static constexpr Word kArrival = Word{1} << 16;
   static constexpr Word kPresent = kArrival - 1;
 
-  std::atomic<Word> word_{0};  // sessions that have come, and how many of them are here
-  std::atomic<base::Stamp> left_behind_{0};
-  std::atomic<std::uint32_t> carriers_{0};
+  base::Atomic<Word> word_{0};  // sessions that have come, and how many of them are here
+  base::Atomic<base::Stamp> left_behind_{0};
+  base::Atomic<std::uint32_t> carriers_{0};
 };
 
 }  // namespace sp3::runtime

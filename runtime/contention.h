@@ -10,12 +10,12 @@
 // Thread safety: one thread at a time, but for the gate, which all sessions of a pool share.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include <sp3/options.h>
 
 #include "base/align.h"
+#include "base/atomic.h"
 #include "base/replace.h"
 #include "base/tid.h"
 #include "emu/spin.h"
@@ -24,8 +24,8 @@
 namespace sp3::runtime {
 
 struct alignas(base::kCacheLine) SerialGate {
-  std::atomic<bool> is_held{false};
-  std::atomic<std::uint64_t> taken_at{0};  // by the last holder, in ticks
+  base::Atomic<bool> is_held{false};
+  base::Atomic<std::uint64_t> taken_at{0};  // by the last holder, in ticks
 };
 
 class Contention {

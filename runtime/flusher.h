@@ -13,10 +13,10 @@
 // Thread safety: expect_group() by any thread; start and stop by one.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/fence.h"
 #include "emu/threads.h"
 #include "log/record_builder.h"
@@ -89,9 +89,9 @@ class Flusher {
   base::Counter fences_;
   base::Counter log_bytes_;
   base::Counter long_transactions_;
-  std::atomic<base::SessionId> long_session_{0};
+  base::Atomic<base::SessionId> long_session_{0};
 
-  std::atomic<bool> group_expected_{false};
+  base::Atomic<bool> group_expected_{false};
   emu::Mutex mutex_;
   emu::ConditionVariable wake_up_;
   bool stopping_ = false;  // guarded by mutex_

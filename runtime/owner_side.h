@@ -24,11 +24,11 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <span>
 
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "base/fence.h"
 #include "base/mutant.h"
 #include "base/tid.h"
@@ -66,7 +66,7 @@ class OwnerSide {
 
   // A stamp that is not below `now`, a reading of the clock, and larger than the session's last,
   // `above` and, if it is announced, every floor that was raised without waiting for it.
-  base::Stamp take_stamp(base::Stamp now, const std::atomic<base::Stamp>& floor,
+  base::Stamp take_stamp(base::Stamp now, const base::Atomic<base::Stamp>& floor,
                          base::Stamp above) noexcept;
   // The stamp of a mark, an item that leaves nothing in the log. It neither asks for the floor nor
   // is announced: no object carries it and no record has it, so a checkpoint whose floor is above
@@ -105,7 +105,7 @@ class OwnerSide {
   bool announced_ = false;
 };
 
-inline base::Stamp OwnerSide::take_stamp(base::Stamp now, const std::atomic<base::Stamp>& floor,
+inline base::Stamp OwnerSide::take_stamp(base::Stamp now, const base::Atomic<base::Stamp>& floor,
                                          base::Stamp above) noexcept {
   using base::Mutant;
   const base::Stamp raised = floor.load(std::memory_order_acquire);  // (3)

@@ -19,6 +19,7 @@
 
 #include <sp3/error.h>
 
+#include "base/atomic.h"
 #include "base/mutant.h"
 #include "base/scaled.h"
 #include "emu/spin.h"
@@ -36,7 +37,7 @@ namespace {
 // no longer, since with more threads than cores the predecessor's owner may want that core.
 constexpr std::uint32_t kWaitingRounds = 32;
 
-void raise_to(std::atomic<std::uint64_t>& number, std::uint64_t to) noexcept {
+void raise_to(base::Atomic<std::uint64_t>& number, std::uint64_t to) noexcept {
   std::uint64_t now = number.load(std::memory_order_relaxed);
   // release: what the number stands for happened before it.
   while (now < to && !number.compare_exchange_weak(now, to, std::memory_order_acq_rel)) {
@@ -185,7 +186,7 @@ Persister::Ahead Persister::look_ahead(const SessionShared& session, std::uint64
   Ahead ahead{.upto = done, .stamp = 0, .end = {}};
   while (true) {
     const std::uint64_t next = ahead.upto + 1;
-    const auto is_beyond = [&](const std::atomic<std::uint64_t>& reached) {
+    const auto is_beyond = [&](const base::Atomic<std::uint64_t>& reached) {
       return next > reached.load(std::memory_order_acquire);
     };
     if (is_beyond(session.sealed)) {

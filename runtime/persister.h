@@ -9,7 +9,6 @@
 // flushed.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -19,6 +18,7 @@
 
 #include <sp3/error.h>
 
+#include "base/atomic.h"
 #include "base/counter.h"
 #include "base/epoch.h"
 #include "base/mutant.h"
@@ -47,7 +47,7 @@ class Persister {
         epochs_(epochs),
         path_(path),
         without_memory_(std::make_exception_ptr(failure("no memory to say what failed"))),
-        sessions_(std::make_unique<std::atomic<SessionShared*>[]>(sessions)) {}
+        sessions_(std::make_unique<base::Atomic<SessionShared*>[]>(sessions)) {}
 
   void add(SessionShared& session) {
     sessions_[session.id].store(&session, std::memory_order_release);
@@ -131,8 +131,8 @@ class Persister {
   // Of a transaction that others may have seen nobody may hear std::bad_alloc, as if it had not
   // been.
   const std::exception_ptr without_memory_;
-  std::unique_ptr<std::atomic<SessionShared*>[]> sessions_;
-  std::atomic<int> poisoned_{0};  // errno
+  std::unique_ptr<base::Atomic<SessionShared*>[]> sessions_;
+  base::Atomic<int> poisoned_{0};  // errno
 };
 
 // The last steps of a commit that meets nobody.

@@ -15,6 +15,7 @@
 #include <sp3/report.h>
 #include <sp3/statistics.h>
 
+#include "base/atomic.h"
 #include "base/epoch.h"
 #include "base/process.h"
 #include "emu/threads.h"
@@ -140,14 +141,14 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
 
   SerialGate serial_gate;
   // Only where clocks disagree: how many transactions have begun to publish, locks in hand.
-  alignas(base::kCacheLine) std::atomic<std::uint64_t> publishers{0};
+  alignas(base::kCacheLine) base::Atomic<std::uint64_t> publishers{0};
   // No stamp up to this one is in flight any more, or will be taken.
-  alignas(base::kCacheLine) std::atomic<base::Stamp> floor;
+  alignas(base::kCacheLine) base::Atomic<base::Stamp> floor;
   // Every transaction with a stamp up to this one is visible and committed: the last floor that a
   // checkpoint has waited for.
-  std::atomic<base::Stamp> settled;
-  std::atomic<std::uint64_t> checkpoint_number;  // of the durable superblock
-  std::atomic<base::Stamp> checkpoint_floor;     // of the same
+  base::Atomic<base::Stamp> settled;
+  base::Atomic<std::uint64_t> checkpoint_number;  // of the durable superblock
+  base::Atomic<base::Stamp> checkpoint_floor;     // of the same
   Company company;
 
   // Returns when every commit announced before now has locked what it writes. Who comes to a lone
@@ -185,10 +186,10 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   log::SegmentPool segments_;
   VersionDepot depot_;
   std::unique_ptr<RangedLocks> owned_ranged_locks_;  // guarded by mutex_
-  std::atomic<RangedLocks*> ranged_locks_{nullptr};
+  base::Atomic<RangedLocks*> ranged_locks_{nullptr};
   const std::uint64_t generation_;
-  pool::SuperblockImage superblock_;      // in force; the checkpointer's after start()
-  std::atomic<std::uint32_t> guests_{0};  // bit i: guest i is in
+  pool::SuperblockImage superblock_;       // in force; the checkpointer's after start()
+  base::Atomic<std::uint32_t> guests_{0};  // bit i: guest i is in
   std::atomic<std::uint64_t> guest_lines_{0};
   std::atomic<std::uint64_t> guest_fences_{0};
 

@@ -13,7 +13,6 @@
 //      lock.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -26,6 +25,7 @@
 #include <sp3/detail/core.h>
 #include <sp3/transaction.h>
 
+#include "base/atomic.h"
 #include "base/mutant.h"
 #include "emu/spin.h"
 #include "emu/step.h"
@@ -402,8 +402,8 @@ class SessionCore {
   SlabWaits slab_waits_;
   bool flush_started_ = false;  // of the record just sealed; only the fence is missing
 
-  std::atomic<bool> running_{false};
-  std::atomic<emu::ThreadId> runner_{};
+  base::Atomic<bool> running_{false};
+  base::Atomic<emu::ThreadId> runner_{};
 
   log::RecordBuilder record_;
   VersionPool versions_;

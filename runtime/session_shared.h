@@ -17,11 +17,11 @@
 //     0 idle --owner--> 1 pending --owner--> stamp --owner--> 0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 
 #include "base/align.h"
+#include "base/atomic.h"
 #include "base/scaled.h"
 #include "base/tid.h"
 #include "log/pending_ring.h"
@@ -63,22 +63,22 @@ struct SessionShared {
   // to come.
   [[nodiscard]] std::optional<base::Lsn> last_sealed_up_to(base::Stamp floor) const noexcept;
 
-  alignas(base::kCacheLine) std::atomic<std::uint64_t> committed{0};
+  alignas(base::kCacheLine) base::Atomic<std::uint64_t> committed{0};
 
-  alignas(base::kCacheLine) std::atomic<std::uint64_t> sealed{0};
-  std::atomic<std::uint64_t> published{0};
+  alignas(base::kCacheLine) base::Atomic<std::uint64_t> sealed{0};
+  base::Atomic<std::uint64_t> published{0};
 
-  alignas(base::kCacheLine) std::atomic<std::uint64_t> persisted{0};
-  std::atomic<base::Lsn> persisted_lsn{0};
+  alignas(base::kCacheLine) base::Atomic<std::uint64_t> persisted{0};
+  base::Atomic<base::Lsn> persisted_lsn{0};
   // A hint that somebody is flushing; whoever sets it does so by a locked RMW (persister.cc).
-  std::atomic<bool> flushing{false};
+  base::Atomic<bool> flushing{false};
 
   // The first record that recovery still needs, by the superblock in force; the checkpointer's.
-  std::atomic<base::Lsn> head{1};
+  base::Atomic<base::Lsn> head{1};
 
-  alignas(base::kCacheLine) std::atomic<base::Stamp> announced{kIdle};
-  std::atomic<bool> held{false};  // by the checkpointer: the owner may not announce itself
-  std::atomic<base::Stamp> last_stamp{kFirstStamp};  // the largest this session has taken
+  alignas(base::kCacheLine) base::Atomic<base::Stamp> announced{kIdle};
+  base::Atomic<bool> held{false};  // by the checkpointer: the owner may not announce itself
+  base::Atomic<base::Stamp> last_stamp{kFirstStamp};  // the largest this session has taken
 
   PoolCore* const core;
   const base::SessionId id;

@@ -11,12 +11,12 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/hash.h"
 #include "index/slab_table.h"
 
@@ -75,7 +75,7 @@ class SlotCache {
   // By type; none is ever removed.
   std::unordered_map<std::uint64_t, std::vector<index::Place>> free_;
   std::array<Recent, kRecent> recent_;
-  std::atomic<Claim> claim_{Claim::none};
+  base::Atomic<Claim> claim_{Claim::none};
 };
 
 }  // namespace sp3::runtime

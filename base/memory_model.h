@@ -1,0 +1,53 @@
+// MemoryModel: who answers the atomic accesses of simulated cores, if anybody does.
+//
+// Without one each access is done on the spot, so all cores see one order of all stores.
+//
+// Thread safety: simulated code has one OS thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace sp3::base {
+
+// Where an access is written in the source. std::source_location is not there with clang 14.
+struct Site {
+  const char* file = "";
+  std::uint32_t line = 0;
+
+  static constexpr Site current(const char* file = __builtin_FILE(),
+                                std::uint32_t line = __builtin_LINE()) noexcept {
+    return {file, line};
+  }
+};
+
+enum class AtomicAccess : std::uint8_t { load, store, exchange, fence };
+
+class MemoryModel {
+ public:
+  virtual ~MemoryModel() = default;
+
+  // An access comes next: other cores may act before it. Returns the order that it is to have.
+  virtual std::memory_order before_access(AtomicAccess access, std::memory_order stated,
+                                          const Site& site) noexcept = 0;
+  // What a load gives; `newest` is what the memory holds. Values are those of up to eight bytes.
+  virtual std::uint64_t load(const void* at, std::uint64_t newest,
+                             std::memory_order order) noexcept = 0;
+  // The memory held `before` and holds `value` behind the call.
+  virtual void store(const void* at, std::uint64_t before, std::uint64_t value,
+                     std::memory_order order) noexcept = 0;
+  // One access that loads `before` and stores `value`.
+  virtual void exchange(const void* at, std::uint64_t before, std::uint64_t value,
+                        std::memory_order order) noexcept = 0;
+  // One that would have stored, but found something else.
+  virtual void fail_to_exchange(const void* at, std::memory_order order) noexcept = 0;
+  virtual void fence(std::memory_order order) noexcept = 0;
+  // Every core executes a full fence (base/fence.h), if the order is still seq_cst.
+  virtual void fence_everywhere(std::memory_order order) noexcept = 0;
+  // A new object is there: nobody knows what was there before.
+  virtual void forget(const void* at) noexcept = 0;
+};
+
+inline MemoryModel* memory_model = nullptr;
+
+}  // namespace sp3::base
