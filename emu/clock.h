@@ -15,7 +15,11 @@ namespace sp3::emu {
 // Of the running core: a virtual clock of one tick a nanosecond.
 inline std::uint64_t ticks() noexcept { return sim::machine().ticks(); }
 inline std::uint64_t ticks_after_loads() noexcept { return ticks(); }
-inline std::uint64_t ticks_before_loads() noexcept { return ticks(); }
+// Counters agree on when a lock was taken: loads behind this one see those taken before it.
+inline std::uint64_t ticks_before_loads() noexcept {
+  sim::machine().see_fenced();
+  return ticks();
+}
 #else
 
 // Ticks now, in no particular order with the surrounding instructions.

@@ -56,6 +56,9 @@ emu::sim::Config Case::machine() const {
   config.expected_events = std::uint64_t{1000} << choose.below(5);
   config.writes_through = seed / 2 % 2 == 0;
   config.clocks_agree = clocks_agree;
+  config.weak_memory = weak_memory;
+  // Every atomic access is an event then.
+  if (weak_memory) config.expected_events *= 8;
   config.most_events = 2'000'000;
   config.failing_io = failing_io;
   config.fails_once = fails_once;
@@ -137,7 +140,7 @@ Case case_of(std::uint64_t seed) {
 
 std::string Case::describe() const {
   return fmt::format(
-             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}{}{}{}{}{}, {} schedule, "
+             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}{}{}{}{}{}{}, {} schedule, "
              "clocks {}, {} memory{}, {}, {}, locks at {}, ranges in a {}, {} bytes of log, "
              "replay by {}{}{}{}",
              seed, cores, transactions, async ? ", some async" : "",
@@ -147,6 +150,7 @@ std::string Case::describe() const {
              tiny ? ", tiny limits" : "", handles ? ", handles kept" : "",
              restless ? ", other options later" : "", keeps ? ", pointers kept" : "",
              late ? ", one core after the other" : "", dawdles ? ", long bodies" : "",
+             weak_memory ? ", weak memory" : "",
              schedule == emu::sim::Schedule::priority ? "priority"
              : schedule == emu::sim::Schedule::timed  ? "timed"
                                                       : "random",

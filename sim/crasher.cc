@@ -492,6 +492,7 @@ void CrashLab::run_program(const Case& c, const Start& start, bool crash) {
   const Machine::Ended ended = machine.run([&] { program.main(); });
   machine.watch(nullptr);
   trace_ = emu::sim::mix(trace_ ^ machine.trace_hash());
+  counts_.stale_loads += machine.stale_loads();
   if (ended != Machine::Ended::normally) {
     const bool hung = ended == Machine::Ended::hung;
     report(c, hung ? "the run never ends" : "every core sleeps", start.history, 0);

@@ -65,19 +65,20 @@ struct CrashCounts {
   std::uint64_t checks = 0;  // recoveries checked
   std::uint64_t nested = 0;  // of them after a crash in recovery
   std::uint64_t killed = 0;
-  std::uint64_t continued = 0;   // runs on a recovered pool
-  std::uint64_t failed = 0;      // runs in which a flush, fence, write or sync failed
-  std::uint64_t structures = 0;  // structures opened and read
-  std::uint64_t rotten = 0;      // recoveries of rotten images
-  std::uint64_t refused = 0;     // of them those that ended in an error
-  std::uint64_t salvaged = 0;    // recoveries that were told to accept what was lost
+  std::uint64_t continued = 0;    // runs on a recovered pool
+  std::uint64_t failed = 0;       // runs in which a flush, fence, write or sync failed
+  std::uint64_t structures = 0;   // structures opened and read
+  std::uint64_t rotten = 0;       // recoveries of rotten images
+  std::uint64_t refused = 0;      // of them those that ended in an error
+  std::uint64_t salvaged = 0;     // recoveries that were told to accept what was lost
+  std::uint64_t stale_loads = 0;  // that gave something else than the newest
 
   CrashCounts& operator+=(const CrashCounts& more) noexcept {
     for (std::uint64_t CrashCounts::*count :
          {&CrashCounts::runs, &CrashCounts::points, &CrashCounts::images, &CrashCounts::checks,
           &CrashCounts::nested, &CrashCounts::killed, &CrashCounts::continued, &CrashCounts::failed,
           &CrashCounts::structures, &CrashCounts::rotten, &CrashCounts::refused,
-          &CrashCounts::salvaged}) {
+          &CrashCounts::salvaged, &CrashCounts::stale_loads}) {
       this->*count += more.*count;
     }
     return *this;

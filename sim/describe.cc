@@ -31,9 +31,12 @@ std::string describe_touch(std::uint64_t what) {
       "serial gate",
   };
   static_assert(kLines.size() == static_cast<std::size_t>(emu::Line::gate) + 1);
-  constexpr std::array<std::string_view, 3> kAccesses{"load of", "store to", "exchange of"};
-  const std::uint64_t line = what >> 2 & 63;
-  const std::uint64_t access = what & 3;
+  constexpr std::array<std::string_view, 5> kAccesses{"load of", "look at", "load behind",
+                                                      "store to", "exchange of"};
+  static_assert(kAccesses.size() == static_cast<std::size_t>(emu::Access::exchange) + 1);
+  // As Machine::touch() puts them together.
+  const std::uint64_t line = what >> 3 & 31;
+  const std::uint64_t access = what & 7;
   if (line >= kLines.size() || access >= kAccesses.size()) return fmt::format("touch {}", what);
   std::string text = fmt::format("{} the {}", kAccesses[access], kLines[line]);
   if (line <= static_cast<std::uint64_t>(emu::Line::version)) {
@@ -103,6 +106,8 @@ std::string describe_event(const pool::Layout& layout, emu::sim::Event event, st
       return "falling asleep";
     case Event::end:
       return "end";
+    case Event::access:
+      return "atomic access";
   }
   return fmt::format("event {} {}", static_cast<int>(event), what);
 }
@@ -115,6 +120,7 @@ std::string describe(const CrashCounts& n) {
   if (n.rotten != 0) {
     text += fmt::format(", {} rotten ({} refused, {} salvaged)", n.rotten, n.refused, n.salvaged);
   }
+  if (n.stale_loads != 0) text += fmt::format(", {} stale loads", n.stale_loads);
   return text;
 }
 

@@ -43,11 +43,11 @@ Ledger::Number Ledger::begin(int core) {
   return static_cast<Number>(transactions_.size() - 1);
 }
 
-void Ledger::attempt(Number number) {
+void Ledger::attempt(Number number, bool up_to_now) {
   Transaction& tx = transactions_[number];
   keep_view(tx);
   ++tx.attempt;
-  tx.attempt_begin = ++moment_;
+  tx.attempt_begin = up_to_now ? ++moment_ : tx.begin;
   if (!tx.writes.empty()) ++demands_;  // from now on none of these values may be found
   tx.reads.clear();
   tx.writes.clear();

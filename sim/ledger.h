@@ -52,8 +52,9 @@ class Ledger {
   void start_from(const Values& values, bool certain);
 
   Number begin(int core);
-  // The last attempt came to nothing: what it read is kept as a view, the rest forgotten.
-  void attempt(Number tx);
+  // The last attempt came to nothing: what it read is kept as a view, the rest forgotten. The next
+  // has to see what was published when the call began, and `up_to_now` what has been since.
+  void attempt(Number tx, bool up_to_now = true);
   // The value for the next write of this attempt.
   [[nodiscard]] Value next_value(Number tx) const;
   void read(Number tx, std::uint32_t object, Value found);

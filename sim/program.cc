@@ -85,18 +85,22 @@ class Program::Worker {
     }
     const bool give_up = choose_.one_in(10);
     const Ledger::Number tx = ledger_.begin(number_);
+    order_with_others();
     const auto body = [&](Transaction& t) {
-      ledger_.attempt(tx);
+      // Weak memory orders attempts by nothing but what they do.
+      ledger_.attempt(tx, !case_.weak_memory);
       work(t, tx);
       if (give_up) t.cancel();
     };
     try {
       if (case_.async && choose_.one_in(2)) {
         Ticket ticket = session_.run_async(body);
+        order_with_others();
         ledger_.publish(tx);
         waiting_.emplace_back(tx, std::move(ticket));
       } else {
         session_.run(body);
+        order_with_others();
         ledger_.acknowledge(tx);
       }
       if (is_where_one_was_read_) {
@@ -159,6 +163,9 @@ class Program::Worker {
     dawdle();
     check_watched();
   }
+
+  // Whoever begins now has heard of all who have been told that they committed.
+  static void order_with_others() { emu::sim::machine().fence_fully(); }
 
   void dawdle() const {
     for (emu::Spin spin; case_.dawdles && spin.rounds() < kDawdling;) spin.pause();

@@ -18,6 +18,7 @@
 #include "emu/line.h"
 #include "emu/sim/fibers.h"
 #include "emu/sim/file.h"
+#include "emu/sim/weak_memory.h"
 #include "emu/step.h"
 
 namespace sp3::emu::sim {
@@ -46,6 +47,8 @@ Machine::Machine(const Config& config)
   }
   std::sort(change_points_.rbegin(), change_points_.rend());
   if (config_.failing_io != 0) fail_io(EIO, config_.failing_io);
+  if (config_.weak_memory) weak_memory_ = std::make_unique<WeakMemory>(*this, config_.seed);
+  SP3_CHECK(!is_timed() || weak_memory_ == nullptr);
   const Costs& costs = config_.costs;
   step_costs_.fill(costs.step);
   const auto set = [this](Step step, std::uint32_t cost) {
@@ -61,6 +64,23 @@ Machine::Machine(const Config& config)
 }
 
 Machine::~Machine() = default;
+
+// Inline there is one core, which knows all it did.
+base::MemoryModel* Machine::memory_model() const noexcept {
+  return fibers_ == nullptr ? nullptr : weak_memory_.get();
+}
+
+void Machine::fence_fully() noexcept {
+  if (memory_model() != nullptr) weak_memory_->fence_fully();
+}
+
+void Machine::see_fenced() noexcept {
+  if (memory_model() != nullptr) weak_memory_->see_fenced();
+}
+
+std::uint64_t Machine::stale_loads() const noexcept {
+  return weak_memory_ == nullptr ? 0 : weak_memory_->stale_loads();
+}
 
 void Machine::fail_io(int error, std::uint64_t countdown) noexcept {
   io_error_ = error;
@@ -227,11 +247,14 @@ bool Machine::block(const void* on, std::uint64_t deadline) {
   self.blocked_on = on;
   self.deadline = deadline == 0 ? kNever : deadline * kPicoseconds;
   self.woken = false;
+  fence_fully();
   event(Event::block);
+  fence_fully();
   return cores_[core_].woken;
 }
 
 void Machine::wake(const void* on) noexcept {
+  fence_fully();
   const std::uint64_t at = time() + config_.costs.wake;
   for (Core i = 0; i < cores_.size(); ++i) {
     CoreState& core = cores_[i];
@@ -254,6 +277,7 @@ Machine::Core Machine::spawn(std::function<void()> body) {
   cores_.push_back(state);
   queue_.add(state.clock);
   horizon_ = std::min(horizon_, state.clock);
+  if (weak_memory_ != nullptr) weak_memory_->spawned(core);
   fibers_->add([this, core, body = std::move(body)] { body_of_core(core, body); });
   return core;
 }
@@ -281,8 +305,8 @@ void Machine::body_of_core(Core core, const std::function<void()>& body) noexcep
 
 Machine::Ended Machine::run(std::function<void()> body) {
   SP3_CHECK(fibers_ == nullptr);
-  const Use use(*this);
   fibers_ = std::make_unique<Fibers>();
+  const Use use(*this);
   run_began_ = events_;
   for (next_ = spawn(std::move(body)); next_ != kNobody;) {
     core_ = next_;

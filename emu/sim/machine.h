@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "base/memory_model.h"
 #include "base/scaled.h"
 #include "emu/line.h"
 #include "emu/sim/caches.h"
@@ -36,6 +37,7 @@ namespace sp3::emu::sim {
 
 class FileSystem;
 class Fibers;
+class WeakMemory;
 
 enum class Event : std::uint8_t {
   step,        // a named instant of the protocol (emu/step.h)
@@ -49,6 +51,7 @@ enum class Event : std::uint8_t {
   mutex,       // before a lock is taken
   block,       // the core sleeps
   end,         // the core's thread ends
+  access,      // an atomic access, where memory is weak
 };
 
 enum class Schedule : std::uint8_t {
@@ -77,6 +80,8 @@ struct Config {
   // What a program is told that asks how many cores there are. It may start any number of threads,
   // each of which has a core.
   std::uint32_t cores = 1;
+  // Cores do not see one order of all stores (emu/sim/weak_memory.h). Not with Schedule::timed.
+  bool weak_memory = false;
 };
 
 class Machine;
@@ -103,15 +108,21 @@ class Machine {
   // While it lives this machine is the current one.
   class Use {
    public:
-    explicit Use(Machine& machine) noexcept : before_(current_), scaling_(!machine.is_timed()) {
+    explicit Use(Machine& machine) noexcept
+        : before_(current_), model_before_(base::memory_model), scaling_(!machine.is_timed()) {
       current_ = &machine;
+      base::memory_model = machine.memory_model();
     }
-    ~Use() { current_ = before_; }
+    ~Use() {
+      current_ = before_;
+      base::memory_model = model_before_;
+    }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
    private:
     Machine* before_;
+    base::MemoryModel* model_before_;
     base::Scaling scaling_;
   };
 
@@ -154,6 +165,9 @@ class Machine {
   // Sleeps until wake(on) or `deadline` (a value of now(); 0: none); whether it was woken.
   bool block(const void* on, std::uint64_t deadline);
   void wake(const void* on) noexcept;
+  // What the core did, and what others did that have fenced so, comes before what it does next.
+  // No event; nothing at all unless memory is weak.
+  void fence_fully() noexcept;
   // A new core that runs `body` from now on.
   Core spawn(std::function<void()> body);
   [[nodiscard]] bool has_ended(Core core) const noexcept;
@@ -167,6 +181,10 @@ class Machine {
   [[nodiscard]] bool clocks_agree() const noexcept { return config_.clocks_agree; }
   [[nodiscard]] bool is_timed() const noexcept { return config_.schedule == Schedule::timed; }
 
+  // What others did before they fenced fully comes before what the core loads next.
+  void see_fenced() noexcept;
+  // 0 unless memory is weak.
+  [[nodiscard]] std::uint64_t stale_loads() const noexcept;
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t trace_hash() const noexcept { return trace_; }
   // The first exception that left a core's body, as text; empty if there was none.
@@ -188,6 +206,7 @@ class Machine {
     Pipeline pipeline;       // timed
   };
 
+  [[nodiscard]] base::MemoryModel* memory_model() const noexcept;
   void body_of_core(Core core, const std::function<void()>& body) noexcept;
   void reschedule() noexcept;
   [[nodiscard]] Core pick() noexcept;
@@ -217,6 +236,7 @@ class Machine {
   Watcher* watcher_ = nullptr;
 
   std::unique_ptr<Fibers> fibers_;  // while run() runs
+  std::unique_ptr<WeakMemory> weak_memory_;
   std::vector<CoreState> cores_;
   Core core_ = 0;
   Core next_ = 0;              // who runs when the running core leaves

@@ -20,14 +20,17 @@ class Mutex {
     machine.event(sim::Event::mutex, 0, machine.costs().mutex);
     while (held_) machine.block(this, 0);
     held_ = true;
+    machine.fence_fully();
   }
   bool try_lock() {
-    sim::machine().event(sim::Event::mutex, 1);
+    sim::Machine& machine = sim::machine();
+    machine.event(sim::Event::mutex, 1);
+    machine.fence_fully();
     return !std::exchange(held_, true);
   }
   void unlock() {
     held_ = false;
-    sim::machine().wake(this);
+    sim::machine().wake(this);  // also a full fence
   }
 
  private:
@@ -99,6 +102,7 @@ class Thread {
   void join() {
     sim::Machine& machine = sim::machine();
     while (!machine.has_ended(core_)) machine.block(machine.end_of(core_), 0);
+    machine.fence_fully();
     joinable_ = false;
   }
 

@@ -12,17 +12,24 @@
 namespace sp3::test {
 namespace {
 
-void explore(Seeds seeds) {
+sim::Case long_case(std::uint64_t seed) {
+  sim::Case c = sim::case_of(seed);
+  c.cores = static_cast<int>(2 + seed % 2);
+  c.transactions = 25;
+  return c;
+}
+
+void explore(Seeds seeds, bool weak_memory = false) {
   sim::CrashLab lab({});
   const std::uint64_t last = seeds.first + (seeds.last - seeds.first) / kShare;
   for (std::uint64_t seed = seeds.first; seed <= last; ++seed) {
     INFO("seed " << seed);
-    sim::Case c = sim::case_of(seed);
-    c.cores = static_cast<int>(2 + seed % 2);
-    c.transactions = 25;
+    sim::Case c = long_case(seed);
+    c.weak_memory = weak_memory;
     if (lab.explore(c)) continue;
     FAIL("seed " << seed << ": " << lab.violation()->what << "\n" << lab.violation()->where);
   }
+  CHECK((lab.counts().stale_loads != 0) == weak_memory);
 }
 
 // Counts the runs of several segments that a program's log had, and those that began in the place
@@ -69,6 +76,10 @@ TEST_CASE("in every explored interleaving of varied seeds there is one too") {
   explore({sim::kFirstVariedSeed, sim::kFirstVariedSeed + 999});
 }
 
+TEST_CASE("where cores do not see one order of all stores there is one, too") {
+  explore({sim::kFirstVariedSeed, sim::kFirstVariedSeed + 599}, true);
+}
+
 TEST_CASE("in bulky cases runs of several segments are recycled, and others begin in their place") {
   int runs = 0, begun_anew = 0, begun_inside = 0;
   sim::CrashLab lab({});
@@ -92,6 +103,10 @@ TEST_CASE("in bulky cases runs of several segments are recycled, and others begi
 
 TEST_CASE("in every explored interleaving there is a strict serial order, at length", "[.full]") {
   explore({100'000, 160'000});
+}
+
+TEST_CASE("where cores do not see one order of all stores there is one, at length", "[.full]") {
+  explore({3'000'000, 3'029'999}, true);
 }
 
 }  // namespace sp3::test

@@ -365,6 +365,17 @@ class SimTest(CommandTest):
         self.assertIn("--rot", command)
         self.assertIn("VIOLATION", self.sim("--replay", *command, code=FOUND).stdout)
 
+    def test_a_memory_order_that_is_weakened_is_missed(self):
+        weak = ("--weak-memory", "--seeds", "2000000-2000039")
+        self.assertGreater(self.campaign(*weak)["stale_loads"], 0)
+        self.assertEqual(self.campaign("--seeds", "2000000")["stale_loads"], 0)
+        listed = self.sim("--explore", *weak, "--orders").stdout
+        self.assertRegex(listed, r"(?m)^index/entry\.h:\d+ acquire load \d+$")
+        self.assertNotIn("relaxed", listed)
+        found = self.sim("--explore", *weak, "--weaken", "index/entry.h=relaxed", code=FOUND)
+        command = re.search(r"to replay it: ./dev crash (.*)", found.stdout).group(1).split()
+        self.assertIn("VIOLATION", self.sim("--replay", *command, code=FOUND).stdout)
+
     def test_a_clean_replay_says_what_it_checked(self):
         arguments = ("--replay", "7", "--case-transactions", "1", "--case-cores", "1")
         brief = self.sim(*arguments).stdout
@@ -423,6 +434,9 @@ class SimTest(CommandTest):
             ["--validate", "--cores", "4"], ["--validate", "--check"], ["--validate", "--pool-size", "1G"],
             ["--validate", "--checkpoint-ms", "5"], ["--validate", "--checkpoint-threads", "2"],
             ["--validate", "--durability", "maybe"], ["--sensitivity", "--repeat", "3"], ["--sensitivity", "--check"],
+            ["--explore", "--orders"], ["--explore", "--weaken", "index/entry.h=relaxed"], ["--weak-memory"],
+            *(["--explore", "--weak-memory", "--weaken", place] for place in
+              ("index/entry.h", "=relaxed", "entry.h:0=relaxed", "entry.h:x=relaxed", "entry.h=seq_cst")),
             ["--replay", "x"], ["--trace"], ["--history", "-"], ["--calibrate", "missing.json"],
         ):
             with self.subTest(arguments=arguments):

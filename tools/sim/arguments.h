@@ -28,10 +28,13 @@ struct SimArguments {
   bool explore = false;
   bool crash = false;
   bool rot = false;
+  bool weak_memory = false;
   std::string seeds;         // empty: as many as it takes
   std::uint64_t images = 0;  // 0: all seeds
   double seconds = 0;        // 0: all seeds
   std::string mutant;        // by name; empty: none
+  std::string weaken;        // FILE:LINE=ORDER; empty: nothing
+  bool orders = false;
 
   std::optional<std::uint64_t> replay;
   bool trace = false;

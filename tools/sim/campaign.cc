@@ -21,6 +21,7 @@
 #include "tools/progress_bar.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/case_options.h"
+#include "tools/sim/orders.h"
 #include "tools/sim/seed_run.h"
 #include "workloads/machine.h"
 
@@ -144,6 +145,7 @@ nlohmann::json state_json(const State& s, const Goal& goal) {
                          {"rotten", s.counts.rotten},
                          {"refused", s.counts.refused},
                          {"salvaged", s.counts.salvaged},
+                         {"stale_loads", s.counts.stale_loads},
                          {"seconds", s.seconds()},
                          {"images_per_s", s.images_per_second()},
                          {"commit", workloads::built_from()}};
@@ -189,6 +191,7 @@ int run_campaign(const SimArguments& a) {
   report.clear();
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   print_to(out, "{}\n", summary(state));
+  if (a.orders) print_to(out, "{}", list_orders());
   if (state.violation) {
     print_to(out, "VIOLATION at seed {}: {}\n  {}\nto replay it: {}\n", state.violation->seed,
              state.violation->what, state.violation->where,

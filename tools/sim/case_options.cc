@@ -52,6 +52,7 @@ sim::Case case_for(std::uint64_t seed, const SimArguments& a) {
   sim::Case c = sim::case_of(seed);
   if (a.case_cores != 0) c.cores = static_cast<int>(a.case_cores);
   if (a.case_transactions != 0) c.transactions = static_cast<int>(a.case_transactions);
+  c.weak_memory = a.weak_memory;
   return c;
 }
 

@@ -13,6 +13,7 @@
 #include "tools/option_effects.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/case_options.h"
+#include "tools/sim/orders.h"
 #include "workloads/machine.h"
 
 namespace sp3::tools {
@@ -66,6 +67,14 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
       app.add_flag("--crash", a.crash, "with power losses and kills at all events")->needs(explore);
   app.add_flag("--rot", a.rot,
                "with --crash or --replay: the media also lose something of what they hold");
+  app.add_flag("--weak-memory", a.weak_memory,
+               "cores need not see one order of all stores: loads may give what was there before");
+  app.add_option(
+      "--weaken", a.weaken,
+      "FILE:LINE=ORDER: what the memory orders of accesses there are weakened to, to see "
+      "it found");
+  app.add_flag("--orders", a.orders,
+               "with --weak-memory: list the accesses met that have an order to weaken");
   app.add_option("--seeds", a.seeds,
                  "of a campaign: FIRST-LAST, or FIRST- (1-1000; with --images 1000000-)")
       ->needs(explore);
@@ -149,7 +158,12 @@ int run(const CLI::App& app, const SimArguments& a) {
   if (!a.calibrate.empty()) return run_calibration(a);
   if (a.rot && !a.crash && !a.replay) throw UsageError("--rot requires --crash or --replay");
   if (a.replay || a.explore) {
+    if (!a.weak_memory && (a.orders || !a.weaken.empty())) {
+      throw UsageError("--weaken and --orders require --weak-memory");
+    }
     switch_on_mutant(a.mutant);
+    weaken_order(a.weaken);
+    if (a.orders) remember_orders();
     return a.replay ? run_replay(a) : run_campaign(a);
   }
   refuse_options_without_effect(

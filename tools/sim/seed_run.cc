@@ -49,6 +49,8 @@ std::string replay_command(std::uint64_t seed, const SimArguments& a) {
     command += fmt::format(" --case-transactions {}", a.case_transactions);
   }
   if (a.rot) command += " --rot";
+  if (a.weak_memory) command += " --weak-memory";
+  if (!a.weaken.empty()) command += " --weaken " + a.weaken;
   if (!a.mutant.empty()) command += " --mutant " + a.mutant;
   return command;
 }
