@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -58,18 +59,18 @@ bool rate_is_invariant() noexcept {
   return __get_cpuid(0x80000007U, &a, &b, &c, &d) != 0 && (d & (1U << 8)) != 0;
 }
 
-std::vector<int> allowed_cores() {
+std::vector<std::size_t> allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
-  std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
+  std::vector<std::size_t> cores;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(core, &set)) cores.push_back(core);
   }
   return cores;
 }
 
-void pin_to(int core) noexcept {
+void pin_to(std::size_t core) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
@@ -87,7 +88,7 @@ class PingPong {
   explicit PingPong(std::chrono::milliseconds patience) : patience_(patience) {}
 
   // Shown: at least kEnough turns passed in time and none went backwards.
-  Agreement compare(int core_a, int core_b) {
+  Agreement compare(std::size_t core_a, std::size_t core_b) {
     const base::NoSignals blocked;
     std::jthread other([this, core_b] {  // joined also if there is no second thread to be had
       pin_to(core_b);
@@ -134,7 +135,7 @@ class PingPong {
 };
 
 // Of all cores with the first.
-Agreement compare_cores(const std::vector<int>& cores, std::chrono::milliseconds patience) {
+Agreement compare_cores(const std::vector<std::size_t>& cores, std::chrono::milliseconds patience) {
   Agreement all = Agreement::shown;
   for (std::size_t i = 1; i < cores.size(); ++i) {
     const Agreement found = PingPong(patience).compare(cores.front(), cores[i]);
@@ -153,14 +154,14 @@ bool kernel_trusts_counter() {
 }
 
 // Whether there are cores that we are not let onto now, but may be later.
-bool are_some_of(const std::vector<int>& cores) {
+bool are_some_of(const std::vector<std::size_t>& cores) {
   return sysconf(_SC_NPROCESSORS_ONLN) > static_cast<long>(cores.size());
 }
 
 bool cores_agree() noexcept {
   try {
     if (!rate_is_invariant()) return false;
-    const std::vector<int> cores = allowed_cores();
+    const std::vector<std::size_t> cores = allowed_cores();
     if (cores.empty()) return false;
     if (are_some_of(cores) && !kernel_trusts_counter()) return false;
     Agreement found = compare_cores(cores, std::chrono::milliseconds(20));

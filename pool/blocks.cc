@@ -53,7 +53,8 @@ std::optional<Extents> extents_of(int fd, std::uint64_t bytes) {
   std::vector<std::byte> buffer(sizeof(::fiemap) + kExtentsAtOnce * sizeof(::fiemap_extent));
   Extents extents;
   for (std::uint64_t at = 0; at < bytes;) {
-    ::fiemap map{};
+    ::fiemap map;  // ends in an array of no length, for which C++ has no initialiser
+    std::memset(&map, 0, sizeof map);
     map.fm_start = at;
     map.fm_length = bytes - at;
     map.fm_extent_count = kExtentsAtOnce;
