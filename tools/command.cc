@@ -316,6 +316,15 @@ const CLI::Validator& at_least_one() {
   return validator;
 }
 
+const CLI::Validator& some_text() {
+  static const CLI::Validator validator(
+      [](const std::string& text) {
+        return text.empty() ? "wanted some text, found ''" : std::string();
+      },
+      "");
+  return validator;
+}
+
 void write_output(const std::string& file, const std::string& text) {
   if (file == "-") {
     std::fwrite(text.data(), 1, text.size(), stdout);

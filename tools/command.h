@@ -113,6 +113,8 @@ CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::stri
 
 // For options whose default is another rule than a number: 0 is not one either.
 const CLI::Validator& at_least_one();
+// For those whose default no text stands for: an empty one, of a script's variable perhaps, is none.
+const CLI::Validator& some_text();
 
 // Writes `text` to the file, or to stdout for "-". Throws std::runtime_error.
 void write_output(const std::string& file, const std::string& text);
