@@ -9,7 +9,7 @@
 #ifdef SP3_SIMULATED
 #include <utility>
 
-#include "base/memory_model.h"
+#include "base/atomic.h"
 #endif
 
 namespace sp3::base {
@@ -19,21 +19,15 @@ namespace sp3::base {
 class ColdMutex {
  public:
   void lock() noexcept {
-    fence();
+    atomic_fence(std::memory_order_seq_cst);
     model_ = std::exchange(memory_model, nullptr);
   }
   void unlock() noexcept {
     memory_model = model_;
-    fence();
+    atomic_fence(std::memory_order_seq_cst);
   }
 
  private:
-  static void fence() noexcept {
-    if (memory_model == nullptr) return;
-    memory_model->fence(memory_model->before_access(AtomicAccess::fence, std::memory_order_seq_cst,
-                                                    Site::current()));
-  }
-
   MemoryModel* model_ = nullptr;
 };
 

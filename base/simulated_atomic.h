@@ -145,12 +145,6 @@ class Atomic : public detail::AtomicOperations<Atomic<T>, T> {
   Atomic(const Atomic&) = delete;
   Atomic& operator=(const Atomic&) = delete;
 
-  operator T() const noexcept { return this->load(); }  // NOLINT(google-explicit-constructor)
-  T operator=(T value) const noexcept {  // NOLINT(misc-unconventional-assign-operator)
-    this->store(value);
-    return value;
-  }
-
  private:
   friend class detail::AtomicOperations<Atomic<T>, T>;
   [[nodiscard]] T& place() const noexcept { return value_; }

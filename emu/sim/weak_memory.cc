@@ -9,8 +9,8 @@ namespace sp3::emu::sim {
 namespace {
 
 bool acquires(std::memory_order order) noexcept {
-  return order == std::memory_order_acquire || order == std::memory_order_consume ||
-         order == std::memory_order_acq_rel || order == std::memory_order_seq_cst;
+  return order == std::memory_order_acquire || order == std::memory_order_acq_rel ||
+         order == std::memory_order_seq_cst;
 }
 bool releases(std::memory_order order) noexcept {
   return order == std::memory_order_release || order == std::memory_order_acq_rel ||
@@ -29,6 +29,14 @@ std::memory_order weaker(base::AtomicAccess access, std::memory_order stated,
   return release ? std::memory_order_release : std::memory_order_relaxed;
 }
 
+// Where a view has the atomic, or would have it.
+template <class View>
+auto position_of(View& view, std::uint32_t atomic) {
+  return std::lower_bound(
+      view.begin(), view.end(), atomic,
+      [](const auto& known, std::uint32_t number) { return known.atomic < number; });
+}
+
 }  // namespace
 
 WeakMemory::WeakMemory(Machine& machine, std::uint64_t seed)
@@ -42,16 +50,12 @@ WeakMemory::WeakMemory(Machine& machine, std::uint64_t seed)
 WeakMemory::CoreViews& WeakMemory::running() noexcept { return cores_[machine_.core()]; }
 
 WeakMemory::Moment WeakMemory::known(const View& view, std::uint32_t atomic) noexcept {
-  const auto at = std::lower_bound(
-      view.begin(), view.end(), atomic,
-      [](const Known& known, std::uint32_t number) { return known.atomic < number; });
+  const auto at = position_of(view, atomic);
   return at == view.end() || at->atomic != atomic ? 0 : at->when;
 }
 
 void WeakMemory::learn(View& view, std::uint32_t atomic, Moment when) {
-  const auto at = std::lower_bound(
-      view.begin(), view.end(), atomic,
-      [](const Known& known, std::uint32_t number) { return known.atomic < number; });
+  const auto at = position_of(view, atomic);
   if (at == view.end() || at->atomic != atomic) {
     view.insert(at, {atomic, when});
   } else {
@@ -213,24 +217,20 @@ void WeakMemory::fail_to_exchange(const void* at, std::memory_order order) noexc
   take_over(running(), atomic.messages.back(), acquires(order));
 }
 
-void WeakMemory::fence(std::memory_order order) noexcept {
-  if (order == std::memory_order_seq_cst) return fence_fully();
-  CoreViews& core = running();
+void WeakMemory::fence(std::memory_order order) noexcept { fence(running(), order); }
+
+void WeakMemory::fence_fully() noexcept { fence(std::memory_order_seq_cst); }
+
+void WeakMemory::fence(CoreViews& core, std::memory_order order) noexcept {
   if (acquires(order)) {
     join(core.now, core.read);
     core.read.clear();
   }
+  if (order == std::memory_order_seq_cst) {
+    join(core.now, fenced_);
+    fenced_ = core.now;
+  }
   if (releases(order)) core.released = std::make_shared<const View>(core.now);
-}
-
-void WeakMemory::fence_fully() noexcept { fence_fully(running()); }
-
-void WeakMemory::fence_fully(CoreViews& core) noexcept {
-  join(core.now, core.read);
-  core.read.clear();
-  join(core.now, fenced_);
-  fenced_ = core.now;
-  core.released = std::make_shared<const View>(core.now);
 }
 
 void WeakMemory::see_fenced() noexcept { join(running().now, fenced_); }
@@ -238,7 +238,7 @@ void WeakMemory::see_fenced() noexcept { join(running().now, fenced_); }
 void WeakMemory::fence_everywhere(std::memory_order order) noexcept {
   if (order != std::memory_order_seq_cst) return;
   fence_fully();
-  for (CoreViews& core : cores_) fence_fully(core);
+  for (CoreViews& core : cores_) fence(core, order);
   fence_fully();  // what they knew is known to the one who asked
 }
 

@@ -27,7 +27,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -41,7 +41,7 @@ class Machine;
 // Accesses at a place of the source that have a weaker order than they state, to show that it is
 // needed there.
 struct Weakening {
-  std::string_view file;   // how its path ends
+  std::string file;        // how its path ends
   std::uint32_t line = 0;  // 0: all
   std::memory_order to = std::memory_order_relaxed;
 };
@@ -112,7 +112,7 @@ class WeakMemory final : public base::MemoryModel {
   void take_over(CoreViews& core, const Message& message, bool acquires) const;
   void put(const void* at, std::uint64_t before, std::uint64_t value, bool releases,
            const SharedView& earlier);
-  void fence_fully(CoreViews& core) noexcept;
+  void fence(CoreViews& core, std::memory_order order) noexcept;
   [[nodiscard]] std::uint64_t choose_hold_up() noexcept;
   [[nodiscard]] Moment oldest() const noexcept { return moment_ > window_ ? moment_ - window_ : 0; }
   [[nodiscard]] static Moment known(const View& view, std::uint32_t atomic) noexcept;

@@ -59,12 +59,12 @@ std::string_view short_path(std::string_view path) {
 
 void weaken_order(const std::string& place) {
   if (place.empty()) return;
-  static std::string file;  // of the weakening, which keeps a view of it
   emu::sim::Weakening weakening;
   const std::size_t equals = place.find('=');
   const std::string order = equals == std::string::npos ? "" : place.substr(equals + 1);
   const auto named = std::find_if(std::begin(kOrders), std::end(kOrders),
                                   [&](const auto& known) { return known.first == order; });
+  std::string& file = weakening.file;
   file = place.substr(0, equals);
   const std::size_t colon = file.find(':');
   bool is_number = true;
@@ -81,7 +81,6 @@ void weaken_order(const std::string& place) {
                     "found '{}'",
                     place));
   }
-  weakening.file = file;
   weakening.to = named->second;
   emu::sim::weakening = weakening;
 }
