@@ -435,7 +435,7 @@ class SimTest(CommandTest):
             ["--validate", "--checkpoint-ms", "5"], ["--validate", "--checkpoint-threads", "2"],
             ["--validate", "--durability", "maybe"], ["--sensitivity", "--repeat", "3"], ["--sensitivity", "--check"],
             ["--explore", "--seeds", ""], ["--costs", ""], ["--explore", "--mutant", ""],
-            ["--explore", "--orders"], ["--explore", "--weaken", "index/entry.h=relaxed"], ["--weak-memory"],
+            ["--explore", "--orders"], ["--replay", "3", "--weak-memory", "--orders"], ["--explore", "--weaken", "index/entry.h=relaxed"], ["--weak-memory"],
             *(["--explore", "--weak-memory", "--weaken", place] for place in
               ("index/entry.h", "=relaxed", "entry.h:0=relaxed", "entry.h:x=relaxed", "entry.h=seq_cst")),
             ["--replay", "x"], ["--trace"], ["--history", "-"], ["--calibrate", "missing.json"],

@@ -76,7 +76,8 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
          "it found")
       ->check(some_text());
   app.add_flag("--orders", a.orders,
-               "with --weak-memory: list the accesses met that have an order to weaken");
+               "with --weak-memory: list the accesses met that have an order to weaken")
+      ->needs(explore);
   app.add_option("--seeds", a.seeds,
                  "of a campaign: FIRST-LAST, or FIRST- (1-1000; with --images 1000000-)")
       ->check(some_text())
