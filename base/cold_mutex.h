@@ -19,15 +19,16 @@ namespace sp3::base {
 class ColdMutex {
  public:
   void lock() noexcept {
-    atomic_fence(std::memory_order_seq_cst);
+    turns_.exchange(0, std::memory_order_seq_cst);
     model_ = std::exchange(memory_model, nullptr);
   }
   void unlock() noexcept {
     memory_model = model_;
-    atomic_fence(std::memory_order_seq_cst);
+    turns_.exchange(0, std::memory_order_seq_cst);
   }
 
  private:
+  Atomic<int> turns_{0};
   MemoryModel* model_ = nullptr;
 };
 

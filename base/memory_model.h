@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace sp3::base {
@@ -40,12 +41,20 @@ class MemoryModel {
   virtual void exchange(const void* at, std::uint64_t before, std::uint64_t value,
                         std::memory_order order) noexcept = 0;
   // One that would have stored, but found something else.
-  virtual void fail_to_exchange(const void* at, std::memory_order order) noexcept = 0;
+  virtual void fail_to_exchange(const void* at, std::uint64_t found,
+                                std::memory_order order) noexcept = 0;
   virtual void fence(std::memory_order order) noexcept = 0;
   // Every core executes a full fence (base/fence.h), if the order is still seq_cst.
   virtual void fence_everywhere(std::memory_order order) noexcept = 0;
   // A new object is there: nobody knows what was there before.
   virtual void forget(const void* at) noexcept = 0;
+
+  // Memory that is not atomic (base/plain_access.h).
+  virtual void read_plainly(const void* at, std::size_t bytes, const Site& site) noexcept = 0;
+  virtual void read_for_long(const void* at, std::size_t bytes, const Site& site) noexcept = 0;
+  virtual void end_long_reads() noexcept = 0;
+  virtual void write_plainly(const void* at, std::size_t bytes, const Site& site) noexcept = 0;
+  virtual void forget_plainly(const void* at, std::size_t bytes) noexcept = 0;
 };
 
 inline MemoryModel* memory_model = nullptr;

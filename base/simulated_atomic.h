@@ -73,7 +73,9 @@ class AtomicOperations {
     }
     const T before = place();
     if (bits_of(before) != bits_of(expected)) {
-      if (memory_model != nullptr) memory_model->fail_to_exchange(&place(), failure);
+      if (memory_model != nullptr) {
+        memory_model->fail_to_exchange(&place(), bits_of(before), failure);
+      }
       expected = before;
       return false;
     }

@@ -21,6 +21,8 @@ Slab::Slab(std::uint32_t slab_number, std::uint64_t offset, std::uint32_t slab_s
       home_(std::make_unique<base::Atomic<std::uint64_t>[]>(bitmap.size())),
       claimed(bitmap) {
   if (entries_ == nullptr) throw std::bad_alloc();
+  base::fresh_memory(this, base::kCacheLine);
+  base::plain_write(this, base::kCacheLine);
   for (std::size_t i = 0; i < bitmap.size(); ++i) {
     // relaxed: nobody else sees the slab before it is published.
     home_[i].store(bitmap[i], std::memory_order_relaxed);

@@ -13,6 +13,7 @@
 
 #include "base/align.h"
 #include "base/atomic.h"
+#include "base/plain_access.h"
 #include "index/entry.h"
 #include "pool/format.h"
 #include "pool/slab_directory.h"
@@ -24,6 +25,9 @@ class alignas(base::kCacheLine) Slab {
   // `bitmap` says which slots hold objects; `offset` is where the slab starts in the file.
   Slab(std::uint32_t number, std::uint64_t offset, std::uint32_t slab_size,
        const pool::SlabRecord& record, const pool::Bitmap& bitmap);
+  ~Slab() { base::plain_write(this, base::kCacheLine); }
+  Slab(const Slab&) = delete;
+  Slab& operator=(const Slab&) = delete;
 
   const std::uint64_t type;
   const std::uint64_t data;  // file offset of slot 0

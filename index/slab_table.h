@@ -19,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "base/epoch.h"
+#include "base/plain_access.h"
 #include "emu/memory.h"
 #include "emu/threads.h"
 #include "index/slab.h"
@@ -115,6 +116,7 @@ class SlabTable {
   };
 
   static Place place_in(Slab& slab, std::uint64_t offset) noexcept {
+    base::plain_read(&slab, base::kCacheLine);
     const std::uint32_t slot = slab.slot_at(offset);
     return slot == slab.slots ? Place{} : Place{&slab, slot};
   }

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/plain_access.h"
 #include "base/prefetch.h"
 #include "rangelock/hook.h"
 
@@ -128,6 +129,7 @@ NodeChain Domain::take(bool tall) {
   chunks_.push_back(std::move(chunk));
   bytes_ += nodes * each;
   NodeChain chain;
+  base::fresh_memory(bytes, nodes * each);
   for (std::size_t i = nodes; i-- > 0;) chain.push(::new (bytes + i * each) Node);
   return chain;
 }

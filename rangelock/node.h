@@ -20,6 +20,7 @@
 
 #include "base/align.h"
 #include "base/atomic.h"
+#include "base/plain_access.h"
 #include "rangelock/eras.h"
 
 namespace sp3::rangelock {
@@ -87,7 +88,13 @@ struct alignas(base::kCacheLine) Node {
     end_word.store(range.end, std::memory_order_relaxed);
   }
   [[nodiscard]] Range range() const noexcept { return {begin(), end()}; }
-  [[nodiscard]] Blocker as_blocker() const noexcept { return {range(), mode}; }
+  [[nodiscard]] Blocker as_blocker() const noexcept {
+    look_at_plain_part();
+    return {range(), mode};
+  }
+  // Owner, height and mode are made with the node, and do not change while it is kept for anyone.
+  void look_at_plain_part() const noexcept { base::plain_read(&owner, sizeof owner); }
+  void make_plain_part() noexcept { base::plain_write(&owner, sizeof owner); }
 
   static constexpr std::size_t kTowerOffset = 32;
 };

@@ -167,6 +167,7 @@ void OrderedCore::list_holders(OwnerCore& owner, std::vector<RangeHolder>& holde
   const auto add = [&](const Node& node) {
     // relaxed: whoever knows of an acquisition that has returned sees its decision.
     if (node.state.load(std::memory_order_relaxed) == NodeState::tentative) return;
+    node.look_at_plain_part();
     holders.push_back({node.range(), node.mode, owner.domain.token_of(node.owner)});
   };
   const Pin pin(owner, Pin::Keeps::all);

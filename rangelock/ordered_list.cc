@@ -57,6 +57,7 @@ inline void OrderedList::retire_run(OwnerCore& owner, unsigned level, Link first
   for (Node* node = node_of(first); node != end;) {
     const Link next = node->next(level).load(std::memory_order_relaxed);
     SP3_ASSERT(is_marked(next));
+    node->look_at_plain_part();
     // acq_rel: whoever takes it off the last level has seen the others do theirs.
     if (node->height == 1 || node->links.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       owner.pool.retire(node);
@@ -235,6 +236,7 @@ inline Node* OrderedList::make_node(OwnerCore& owner, const Range& range, RangeM
                                     NodeState state, unsigned height) {
   Node* const node = owner.pool.allocate(height, owner.participant.era());
   node->set_range(range);
+  node->make_plain_part();
   node->owner = owner.number;
   node->height = static_cast<std::uint8_t>(height);
   node->mode = mode;

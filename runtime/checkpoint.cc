@@ -28,6 +28,7 @@
 #include "base/fence.h"
 #include "base/mutant.h"
 #include "base/no_cancellation.h"
+#include "base/plain_access.h"
 #include "base/scope_exit.h"
 #include "emu/spin.h"
 #include "emu/step.h"
@@ -264,6 +265,7 @@ void Checkpointer::collect_session(SessionShared& session, base::Stamp floor) {
   }
   const base::Lsn end = log::for_each_record(runs, head, upto, [&](const log::RecordView& record) {
     breathe();
+    base::plain_read(record.data(), record.length());
     if (record.stamp() > floor) return;
     head = record.lsn() + 1;
     record.for_each_write([&](const log::WriteView& write) { name(write.slot); });

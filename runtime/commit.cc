@@ -16,6 +16,7 @@
 #include <sp3/error.h>
 
 #include "base/mutant.h"
+#include "base/plain_access.h"
 #include "base/replace.h"
 #include "emu/spin.h"
 #include "emu/spin_lock.h"
@@ -297,6 +298,7 @@ void SessionCore::track() { collect_predecessors(); }
   const std::uint64_t pointer =
       w.mode == WriteMode::destroy ? index::kTombstone : reinterpret_cast<std::uint64_t>(w.copy);
   emu::touch(emu::Line::version, w.offset, emu::Access::store, w.size8);
+  if (w.copy != nullptr) base::plain_write(w.copy, w.size8);
   emu::touch(emu::Line::entry, w.offset, emu::Access::store);
   const std::uint64_t word0 = index::pack_word0(stamp);
   const std::uint64_t word1 = index::pack_word1(id_, pointer);
@@ -322,6 +324,7 @@ void SessionCore::track() { collect_predecessors(); }
   }
   record_.reset();
   for (const WriteEntry& w : writes_.entries()) {
+    if (w.copy != nullptr) base::plain_read(w.copy, w.size8);
     switch (w.mode) {
       case WriteMode::update:
         if (w.base == nullptr) {

@@ -6,6 +6,7 @@
 
 #include "base/align.h"
 #include "base/mutant.h"
+#include "base/plain_access.h"
 #include "base/scaled.h"
 #include "base/scope_exit.h"
 #include "emu/spin.h"
@@ -70,6 +71,7 @@ void HomeCarrier::capture(const index::Place& place) {
                        c.seen.stamp() > pool_.floor.load(std::memory_order_relaxed);
   if (!c.seen.at_home() && !skipped) {
     if (!c.seen.destroyed()) {
+      base::plain_read(c.seen.version(), c.size8);
       batch_.insert(batch_.end(), c.seen.version(), c.seen.version() + c.size8);
     }
     batch_captured_.push_back(c);

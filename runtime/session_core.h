@@ -27,6 +27,7 @@
 
 #include "base/atomic.h"
 #include "base/mutant.h"
+#include "base/plain_access.h"
 #include "emu/spin.h"
 #include "emu/step.h"
 #include "emu/threads.h"
@@ -148,6 +149,7 @@ class SessionCore {
     if (!reading_) return;
     reading_ = false;
     emu::touch(emu::Line::epoch_slot, actor_.participant, emu::Access::store);
+    base::end_long_reads();
     epochs_.rest(actor_.participant);
     if (uses_ranges_) [[unlikely]]
       end_ranged_attempt();
@@ -245,6 +247,7 @@ class SessionCore {
   void revalidate();
   void revalidate_by_count();
   static void touch_version(index::Place place, index::Seen seen, std::uint64_t offset) noexcept;
+  static void tell_of_reading(index::Place place, const std::byte* bytes) noexcept;
   const std::byte* find_bytes(index::Place place, index::Seen seen,
                               std::uint64_t offset) const noexcept;
   const std::byte* bytes_of(index::Place place, index::Seen seen, std::uint64_t offset);

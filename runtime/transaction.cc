@@ -24,6 +24,7 @@
 #include <sp3/error.h>
 
 #include "base/mutant.h"
+#include "base/plain_access.h"
 #include "base/replace.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
@@ -224,6 +225,12 @@ inline void SessionCore::touch_version(index::Place place, index::Seen seen,
              place.slab->type_size);
 }
 
+// The body may read the version until the attempt ends.
+inline void SessionCore::tell_of_reading(index::Place place, const std::byte* bytes) noexcept {
+  base::long_read(place.slab, base::kCacheLine);
+  base::long_read(bytes, place.slab->type_size);
+}
+
 // The version's bytes: in DRAM, or at home; null if there is no object.
 inline const std::byte* SessionCore::find_bytes(index::Place place, index::Seen seen,
                                                 std::uint64_t offset) const noexcept {
@@ -237,6 +244,7 @@ inline const std::byte* SessionCore::bytes_of(index::Place place, index::Seen se
   const std::byte* bytes = find_bytes(place, seen, offset);
   if (bytes == nullptr) [[unlikely]]
     fail_on_free_slot(place.entry(), seen, offset);
+  tell_of_reading(place, bytes);
   return bytes;
 }
 
@@ -299,6 +307,7 @@ void SessionCore::check_own(const WriteEntry& own, const detail::TypeInfo& type)
   if (!find_unhindered(offset, type, found)) [[unlikely]]
     return read_closely(offset, type);
   touch_version(found.place, found.seen, offset);
+  tell_of_reading(found.place, found.bytes);
   const Company::Word company = company_.look();
   if (company == calm_) return found.bytes;
   if (company == lone_) {
@@ -471,7 +480,10 @@ template <Content kContent>
       [[unlikely]] {
     return write_closely(offset, type, kContent);
   }
-  if (kContent == Content::same) touch_version(found.place, found.seen, offset);
+  if (kContent == Content::same) {
+    touch_version(found.place, found.seen, offset);
+    tell_of_reading(found.place, found.bytes);
+  }
   if (is_lone() && !is_still_lone()) [[unlikely]]
     return write_closely(offset, type, kContent);
   ask_for_lock(found.place.entry(), offset);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/plain_access.h"
 
 namespace sp3::runtime {
 
@@ -14,15 +15,20 @@ class VersionGuard {
  public:
 #ifdef SP3_SIMULATED
   // The block is fresh from the heap.
-  static void note_new(std::byte* block, std::size_t bytes) { std::memset(block, kFree, bytes); }
+  static void note_new(std::byte* block, std::size_t bytes) {
+    base::fresh_memory(block, bytes);
+    std::memset(block, kFree, bytes);
+  }
   static void note_free(std::byte* block, std::size_t bytes) {
     const bool freed_twice = is_free(block, bytes);
     SP3_CHECK(!freed_twice);
+    base::plain_write(block, bytes);
     std::memset(block, kFree, bytes);
   }
   static void note_used(std::byte* block, std::size_t bytes) {
     const bool untouched_while_free = is_free(block, bytes);
     SP3_CHECK(untouched_while_free);
+    base::plain_write(block, bytes);
     std::memset(block, kUsed, bytes);
   }
 

@@ -45,11 +45,13 @@ void VersionDepot::give(std::size_t lines, Batch batch) noexcept try {
 
 std::byte* VersionDepot::allocate_large(std::size_t bytes) {
   std::byte* block = allocate_aligned(bytes);
+  base::fresh_memory(block, bytes);
   large_bytes_.fetch_add(bytes, std::memory_order_relaxed);  // relaxed: a statistic
   return block;
 }
 
 void VersionDepot::free_large(std::byte* block, std::size_t bytes) noexcept {
+  base::plain_write(block, bytes);
   std::free(block);
   large_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
 }

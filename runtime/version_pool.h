@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/epoch.h"
+#include "base/plain_access.h"
 #include "base/reused_list.h"
 #include "base/scaled.h"
 #include "emu/threads.h"

@@ -498,6 +498,8 @@ void CrashLab::run_program(const Case& c, const Start& start, bool crash) {
     report(c, hung ? "the run never ends" : "every core sleeps", start.history, 0);
   } else if (!machine.uncaught().empty()) {
     report(c, "an error nobody expected: " + machine.uncaught(), start.history, 0);
+  } else if (!machine.race().empty()) {
+    report(c, "a race: " + machine.race(), start.history, 0);
   } else if (!program.fault().empty()) {
     report(c, program.fault(), start.history, 0);
   } else if (const auto anomaly = ledger.history().find_anomaly()) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/atomic.h"
 #include "emu/spin.h"
 #include "emu/threads.h"
 #include "sim/objects.h"
@@ -165,7 +166,7 @@ class Program::Worker {
   }
 
   // Whoever begins now has heard of all who have been told that they committed.
-  static void order_with_others() { emu::sim::machine().fence_fully(); }
+  static void order_with_others() { base::atomic_fence(std::memory_order_seq_cst); }
 
   void dawdle() const {
     for (emu::Spin spin; case_.dawdles && spin.rounds() < kDawdling;) spin.pause();

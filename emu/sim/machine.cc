@@ -70,8 +70,8 @@ base::MemoryModel* Machine::memory_model() const noexcept {
   return fibers_ == nullptr ? nullptr : weak_memory_.get();
 }
 
-void Machine::fence_fully() noexcept {
-  if (memory_model() != nullptr) weak_memory_->fence_fully();
+void Machine::synchronise(const void* on) noexcept {
+  if (memory_model() != nullptr) weak_memory_->synchronise(on);
 }
 
 void Machine::see_fenced() noexcept {
@@ -80,6 +80,10 @@ void Machine::see_fenced() noexcept {
 
 std::uint64_t Machine::stale_loads() const noexcept {
   return weak_memory_ == nullptr ? 0 : weak_memory_->stale_loads();
+}
+
+std::string Machine::race() const {
+  return weak_memory_ == nullptr ? std::string() : weak_memory_->race();
 }
 
 void Machine::fail_io(int error, std::uint64_t countdown) noexcept {
@@ -247,14 +251,14 @@ bool Machine::block(const void* on, std::uint64_t deadline) {
   self.blocked_on = on;
   self.deadline = deadline == 0 ? kNever : deadline * kPicoseconds;
   self.woken = false;
-  fence_fully();
+  synchronise(on);
   event(Event::block);
-  fence_fully();
+  synchronise(on);
   return cores_[core_].woken;
 }
 
 void Machine::wake(const void* on) noexcept {
-  fence_fully();
+  synchronise(on);
   const std::uint64_t at = time() + config_.costs.wake;
   for (Core i = 0; i < cores_.size(); ++i) {
     CoreState& core = cores_[i];

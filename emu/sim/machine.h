@@ -165,9 +165,9 @@ class Machine {
   // Sleeps until wake(on) or `deadline` (a value of now(); 0: none); whether it was woken.
   bool block(const void* on, std::uint64_t deadline);
   void wake(const void* on) noexcept;
-  // What the core did, and what others did that have fenced so, comes before what it does next.
-  // No event; nothing at all unless memory is weak.
-  void fence_fully() noexcept;
+  // What the core did, and what others did that have said so of the same place, comes before what
+  // it does next. No event; nothing at all unless memory is weak.
+  void synchronise(const void* on) noexcept;
   // A new core that runs `body` from now on.
   Core spawn(std::function<void()> body);
   [[nodiscard]] bool has_ended(Core core) const noexcept;
@@ -185,6 +185,9 @@ class Machine {
   void see_fenced() noexcept;
   // 0 unless memory is weak.
   [[nodiscard]] std::uint64_t stale_loads() const noexcept;
+  // The first two accesses to plain memory that nothing orders, as text; empty if there were none,
+  // or memory is not weak.
+  [[nodiscard]] std::string race() const;
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t trace_hash() const noexcept { return trace_; }
   // The first exception that left a core's body, as text; empty if there was none.

@@ -7,6 +7,7 @@
 
 #include <sp3/error.h>
 
+#include "base/plain_access.h"
 #include "emu/shared_sync.h"
 
 namespace sp3::emu {
@@ -67,6 +68,7 @@ std::unique_ptr<Memory> Memory::map(int fd, const std::string& path, std::uint64
   if (memory->writes_blocks_) {
     memory->chosen_ = FlushInstruction::none;
     memory->image_.resize(options.log_length);
+    base::fresh_memory(memory->image_.data(), options.log_length);
     if (sim::machine().tracks_media()) {
       memory->written_.resize(options.log_length);
       memory->is_written_.resize(options.log_length / kFileBlock);
@@ -96,6 +98,7 @@ void Memory::store(std::uint64_t offset, const void* source, std::size_t bytes) 
   SP3_CHECK(!read_only_);
   store_event(offset, bytes);
   check_overtakes_nothing(offset, bytes);
+  base::plain_write(view() + offset, bytes);
   media_.store(core(), offset, source, bytes, false);
 }
 
@@ -115,6 +118,7 @@ void Memory::store_through(std::uint64_t offset, const void* source, std::size_t
   store_event(offset, bytes);
   check_overtakes_nothing(offset, bytes);
   streamed_.add(core(), lines.begin, lines.end - lines.begin);
+  base::plain_write(view() + offset, bytes);
   store_part(offset, lines.begin, false);
   store_part(lines.begin, lines.end, true);
   store_part(lines.end, offset + bytes, false);
@@ -145,6 +149,7 @@ void Memory::flush_lines(std::uint64_t offset, std::size_t bytes, bool past_cach
 }
 
 void Memory::flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept {
+  base::plain_read(view() + offset, bytes);
   flush_lines(offset, bytes, false, counts);
 }
 
@@ -160,6 +165,7 @@ void Memory::log_store(std::uint64_t offset, const void* source, std::size_t byt
   machine.event(Event::store, offset,
                 lines_in(offset, bytes) *
                     (std::uint64_t{machine.costs().store_line} + machine.costs().log_line));
+  base::plain_write(log_view(offset), bytes);
   if (writes_blocks_) {
     std::memcpy(image_.data() + (offset - log_offset_), source, bytes);
   } else {
@@ -175,6 +181,7 @@ IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streame
   if (bytes == 0) return {};
   if (!writes_blocks_) {
     if (const int error = sim::machine().io_error()) return {error};
+    base::plain_read(log_view(offset), bytes);
     flush_lines(offset, bytes, streamed && chosen_ == FlushInstruction::non_temporal, counts);
     return {};
   }
@@ -185,6 +192,7 @@ IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streame
     write_some_sectors(first, length);
     return {error};
   }
+  base::plain_read(log_view(first), length);
   check_written_once(first, length);
   media_.write_sectors(core(), first, log_view(first), length);
   counts.lines += length / base::kCacheLine;
@@ -254,6 +262,7 @@ IoStatus Memory::fence(FlushCounts& counts) noexcept {
 void Memory::log_discard(std::uint64_t offset, std::size_t bytes) noexcept {
   if (!writes_blocks_) return;
   const std::uint64_t begin = offset - log_offset_;
+  base::plain_write(log_view(offset), bytes);
   std::memset(image_.data() + begin, 0, bytes);
   for (std::uint64_t at = begin; at < begin + bytes && !written_.empty(); at += kFileBlock) {
     is_written_[at / kFileBlock] = false;

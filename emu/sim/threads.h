@@ -20,12 +20,12 @@ class Mutex {
     machine.event(sim::Event::mutex, 0, machine.costs().mutex);
     while (held_) machine.block(this, 0);
     held_ = true;
-    machine.fence_fully();
+    machine.synchronise(this);
   }
   bool try_lock() {
     sim::Machine& machine = sim::machine();
     machine.event(sim::Event::mutex, 1);
-    machine.fence_fully();
+    machine.synchronise(this);
     return !std::exchange(held_, true);
   }
   void unlock() {
@@ -102,7 +102,7 @@ class Thread {
   void join() {
     sim::Machine& machine = sim::machine();
     while (!machine.has_ended(core_)) machine.block(machine.end_of(core_), 0);
-    machine.fence_fully();
+    machine.synchronise(machine.end_of(core_));
     joinable_ = false;
   }
 

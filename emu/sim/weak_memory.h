@@ -13,8 +13,10 @@
 //     are on x86; so are locks, and whatever makes a core sleep or wakes one;
 //   - what a core stored is known to all once so many further stores have been done (the window);
 //   - a load that precedes a store in its core never reads what comes of that store.
-// Memory that is not atomic has one content. That cores do not read it unsynchronised is for
-// ThreadSanitizer to find.
+// Memory that is not atomic has one content, and accesses to it that nothing orders are races
+// (plain_memory.h). What orders them is what the standard says, handed on with what is known of
+// atomics, but for full fences, which order nothing unless an atomic is read: only locks, and
+// whatever makes a core sleep or wakes one, do without.
 //
 // After Kang, Hur, Lahav, Vafeiadis, Dreyer: A promising semantics for relaxed-memory concurrency,
 // POPL 2017, without its promises.
@@ -32,6 +34,7 @@
 #include <vector>
 
 #include "base/memory_model.h"
+#include "emu/sim/plain_memory.h"
 #include "emu/sim/random.h"
 
 namespace sp3::emu::sim {
@@ -59,12 +62,14 @@ class WeakMemory final : public base::MemoryModel {
 
   // Core `child` knows what the running one does. Cores are numbered from 0 on.
   void spawned(std::uint32_t child);
-  // The running core executes a full fence.
-  void fence_fully() noexcept;
+  // The running core executes a full fence, behind what all did who have said so of this place.
+  void synchronise(const void* on) noexcept;
   // What others did before their full fences is known to the running core.
   void see_fenced() noexcept;
   // Loads that gave something else than the newest.
   [[nodiscard]] std::uint64_t stale_loads() const noexcept { return stale_loads_; }
+  // The first race in words; empty if there was none.
+  [[nodiscard]] const std::string& race() const noexcept { return plain_.race(); }
 
   std::memory_order before_access(base::AtomicAccess access, std::memory_order stated,
                                   const base::Site& site) noexcept override;
@@ -74,10 +79,16 @@ class WeakMemory final : public base::MemoryModel {
              std::memory_order order) noexcept override;
   void exchange(const void* at, std::uint64_t before, std::uint64_t value,
                 std::memory_order order) noexcept override;
-  void fail_to_exchange(const void* at, std::memory_order order) noexcept override;
+  void fail_to_exchange(const void* at, std::uint64_t found,
+                        std::memory_order order) noexcept override;
   void fence(std::memory_order order) noexcept override;
   void fence_everywhere(std::memory_order order) noexcept override;
   void forget(const void* at) noexcept override;
+  void read_plainly(const void* at, std::size_t bytes, const base::Site& site) noexcept override;
+  void read_for_long(const void* at, std::size_t bytes, const base::Site& site) noexcept override;
+  void end_long_reads() noexcept override;
+  void write_plainly(const void* at, std::size_t bytes, const base::Site& site) noexcept override;
+  void forget_plainly(const void* at, std::size_t bytes) noexcept override;
 
  private:
   using Moment = std::uint64_t;  // stores are counted
@@ -86,7 +97,11 @@ class WeakMemory final : public base::MemoryModel {
     std::uint32_t atomic;
     Moment when;
   };
-  using View = std::vector<Known>;  // by number; who is missing has nothing that not all know
+  using Stores = std::vector<Known>;  // by number; who is missing has nothing that not all know
+  struct View {
+    Stores stores;
+    PlainMemory::Clock accesses;
+  };
   using SharedView = std::shared_ptr<const View>;
   struct Message {
     Moment when;
@@ -107,16 +122,19 @@ class WeakMemory final : public base::MemoryModel {
   CoreViews& running() noexcept;
   Atomic* find(const void* at, std::uint64_t newest) noexcept;
   Atomic& find_or_make(const void* at, std::uint64_t before);
+  const Message* last_message(const void* at, std::uint64_t newest) noexcept;
   void drop_old_messages(Atomic& atomic) const noexcept;
   void drop_old() noexcept;
   void take_over(CoreViews& core, const Message& message, bool acquires) const;
   void put(const void* at, std::uint64_t before, std::uint64_t value, bool releases,
            const SharedView& earlier);
   void fence(CoreViews& core, std::memory_order order) noexcept;
+  void fence_fully(CoreViews& core) noexcept;
   [[nodiscard]] std::uint64_t choose_hold_up() noexcept;
   [[nodiscard]] Moment oldest() const noexcept { return moment_ > window_ ? moment_ - window_ : 0; }
-  [[nodiscard]] static Moment known(const View& view, std::uint32_t atomic) noexcept;
-  static void learn(View& view, std::uint32_t atomic, Moment when);
+  [[nodiscard]] static Moment known(const Stores& stores, std::uint32_t atomic) noexcept;
+  static void learn(Stores& stores, std::uint32_t atomic, Moment when);
+  void join(Stores& stores, const Stores& more) const;
   void join(View& view, const View& more) const;
 
   Machine& machine_;
@@ -126,9 +144,13 @@ class WeakMemory final : public base::MemoryModel {
   const std::uint64_t longest_hold_up_;
   const std::uint64_t window_;
   std::unordered_map<const void*, Atomic> atomics_;  // that somebody may not know all of
+  // Of others the last message, if what it released orders accesses to plain memory.
+  std::unordered_map<const void*, Message> known_to_all_;
   std::uint32_t atomics_made_ = 0;
   std::vector<CoreViews> cores_;
-  View fenced_;  // what all full fences know
+  Stores fenced_;  // what all full fences know
+  std::unordered_map<const void*, PlainMemory::Clock> synchronised_;
+  PlainMemory plain_;
   Moment moment_ = 0;
   Moment next_drop_ = 0;
   std::uint64_t stale_loads_ = 0;

@@ -1,60 +1,24 @@
 // Litmus tests: what weak memory may show, it shows to some seed; what memory orders forbid, to none.
-#include <array>
-#include <functional>
 #include <memory>
 #include <set>
-#include <vector>
 
-#include <catch2/catch.hpp>
-
-#include "base/atomic.h"
 #include "base/cold_mutex.h"
 #include "base/fence.h"
-#include "emu/sim/machine.h"
 #include "emu/sim/weak_memory.h"
 #include "emu/spin.h"
-#include "emu/threads.h"
+#include "tests/sim/weak_cores.h"
 
 namespace sp3::test {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-constexpr auto acquire = std::memory_order_acquire;
-constexpr auto release = std::memory_order_release;
-constexpr auto acq_rel = std::memory_order_acq_rel;
-constexpr auto seq_cst = std::memory_order_seq_cst;
-
-constexpr std::uint64_t kSeeds = 2000;
-
-// The atomics of a run, and what its cores found.
-struct Shared {
-  base::Atomic<std::uint64_t> x{0};
-  base::Atomic<std::uint64_t> y{0};
-  base::Atomic<std::uint64_t> z{0};
-  std::array<std::uint64_t, 4> found{};
-};
-using Body = std::function<void(Shared&)>;
 using Outcomes = std::set<std::array<std::uint64_t, 4>>;
 
 // What the cores find, each running one of the bodies, over all seeds.
 Outcomes outcomes(const std::vector<Body>& bodies) {
   Outcomes all;
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    emu::sim::Config config;
-    config.seed = seed;
-    config.schedule = seed % 2 == 0 ? emu::sim::Schedule::priority : emu::sim::Schedule::random;
-    config.expected_events = 16;
-    config.weak_memory = true;
-    emu::sim::Machine machine(config);
-    Shared shared;
-    const auto ended = machine.run([&] {
-      std::vector<emu::Thread> threads;
-      for (const Body& body : bodies) threads.emplace_back([&] { body(shared); });
-      for (emu::Thread& thread : threads) thread.join();
-    });
-    REQUIRE(ended == emu::sim::Machine::Ended::normally);
+  on_weak_cores(bodies, [&](const emu::sim::Machine& /*machine*/, const Shared& shared) {
     all.insert(shared.found);
-  }
+  });
   return all;
 }
 
@@ -77,8 +41,6 @@ bool store_buffering(const Body& between_one, const Body& between_other, std::me
                             }}),
                   {0, 0});
 }
-
-void nothing(Shared& /*shared*/) {}
 
 // One stores data and then a flag: whether the other may see the flag without the data.
 bool message_passing(const Body& before_flag, std::memory_order store, std::memory_order load,
