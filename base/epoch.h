@@ -62,8 +62,9 @@ class EpochDomain {
     SP3_ASSERT(announced_.is_admitted(who) && !is_pinned(who));
     Announcements::Word& word = announced_.of(who);
     if (rests_at(who, epoch)) {
-      // (1a) relaxed: the fences order it, or the newer epoch is seen.
-      word.store(epoch, std::memory_order_relaxed);
+      // (1a) The fences order it, or the newer epoch is seen. release: who sees only this has not
+      // met what rest() released, and goes on past us if the epoch is the current one.
+      word.store(epoch, std::memory_order_release);
       light_fence();
       if (is_current(epoch)) [[likely]]
         return;

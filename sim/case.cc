@@ -57,8 +57,13 @@ emu::sim::Config Case::machine() const {
   config.writes_through = seed / 2 % 2 == 0;
   config.clocks_agree = clocks_agree;
   config.weak_memory = weak_memory;
-  // Every atomic access is an event then.
-  if (weak_memory) config.expected_events *= 8;
+  if (weak_memory) {
+    config.expected_events *= 8;  // every atomic access is one
+    if (choose.one_in(2)) {
+      config.stalls_one_in = std::uint64_t{64} << (2 * choose.below(4));
+      config.longest_stall = std::uint64_t{64} << (2 * choose.below(4));
+    }
+  }
   config.most_events = 2'000'000;
   config.failing_io = failing_io;
   config.fails_once = fails_once;

@@ -53,6 +53,7 @@ void Executor::parallel_feed(
   std::deque<std::uint32_t> left(initial, initial + count);
   std::size_t busy = 0;
   const std::function<void(std::uint32_t)> ready = [&left](std::uint32_t item) {
+    sim::machine().synchronise(&left);
     left.push_back(item);
   };
   run_on_all(threads_, [&] {
@@ -63,6 +64,7 @@ void Executor::parallel_feed(
       }
       const std::uint32_t item = left.front();
       left.pop_front();
+      sim::machine().synchronise(&left);
       ++busy;
       body(item, ready);
       --busy;

@@ -385,16 +385,7 @@ Machine::Core Machine::choose_timed() noexcept {
 
 Machine::Core Machine::choose_explored() noexcept {
   const bool may_stay = core_ < cores_.size() && cores_[core_].state == State::ready;
-  if (config_.schedule == Schedule::random) {
-    if (may_stay && random_.below(256) >= switch_chance_) return core_;
-    Core ready = 0;
-    for (const CoreState& core : cores_) ready += core.state == State::ready ? 1 : 0;
-    if (ready == 0) return kNobody;
-    std::uint64_t skip = random_.below(ready);
-    for (Core i = 0; i < cores_.size(); ++i) {
-      if (cores_[i].state == State::ready && skip-- == 0) return i;
-    }
-  }
+  if (config_.schedule == Schedule::random) return choose_at_random(may_stay);
   while (may_stay && !change_points_.empty() && change_points_.back() <= events_) {
     change_points_.pop_back();
     cores_[core_].priority = --lowest_priority_;
@@ -405,6 +396,28 @@ Machine::Core Machine::choose_explored() noexcept {
     if (best == kNobody || cores_[i].priority > cores_[best].priority) best = i;
   }
   return best;
+}
+
+// Of those that are ready; not one that has stalled, unless there are no others.
+Machine::Core Machine::choose_at_random(bool may_stay) noexcept {
+  const bool stalls =
+      may_stay && config_.stalls_one_in != 0 && random_.one_in(config_.stalls_one_in);
+  if (stalls) cores_[core_].stalled_until = events_ + random_.below(config_.longest_stall);
+  if (may_stay && !stalls && random_.below(256) >= switch_chance_) return core_;
+  const auto choose = [this](bool also_stalled) {
+    const auto may_run = [&](const CoreState& core) {
+      return core.state == State::ready && (also_stalled || core.stalled_until <= events_);
+    };
+    const auto able = std::count_if(cores_.begin(), cores_.end(), may_run);
+    if (able == 0) return kNobody;
+    std::uint64_t skip = random_.below(static_cast<std::uint64_t>(able));
+    for (Core i = 0; i < cores_.size(); ++i) {
+      if (may_run(cores_[i]) && skip-- == 0) return i;
+    }
+    return kNobody;
+  };
+  const Core chosen = choose(false);
+  return chosen == kNobody ? choose(true) : chosen;
 }
 
 }  // namespace sp3::emu::sim

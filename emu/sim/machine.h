@@ -67,6 +67,9 @@ struct Config {
   bool clocks_agree = true;              // false: each core's clock is off by an amount of its own
   std::uint32_t priority_changes = 3;    // of Schedule::priority
   std::uint64_t expected_events = 2000;  // among which they are
+  // Of Schedule::random: a core may lose its turn for long, as by an interrupt; 0: none does.
+  std::uint64_t stalls_one_in = 0;         // of its events
+  std::uint64_t longest_stall = 0;         // in events of others
   std::uint64_t most_events = 20'000'000;  // of a run; then it counts as hung
   // The flush, fence, write or sync, counted from the first, that fails with EIO; 0: none. Then it
   // alone, or all after it too.
@@ -205,8 +208,9 @@ class Machine {
     const void* blocked_on = nullptr;
     bool polls = false;  // blocked, but at work
     std::uint64_t priority = 0;
-    std::uint64_t skew = 0;  // in ticks
-    Pipeline pipeline;       // timed
+    std::uint64_t stalled_until = 0;  // in events
+    std::uint64_t skew = 0;           // in ticks
+    Pipeline pipeline;                // timed
   };
 
   [[nodiscard]] base::MemoryModel* memory_model() const noexcept;
@@ -215,6 +219,7 @@ class Machine {
   [[nodiscard]] Core pick() noexcept;
   [[nodiscard]] Core choose_timed() noexcept;
   [[nodiscard]] Core choose_explored() noexcept;
+  [[nodiscard]] Core choose_at_random(bool may_stay) noexcept;
   void let_time_pass() noexcept;
   [[nodiscard]] std::uint64_t poll_period() const noexcept;
   // How long the core waits for the access.

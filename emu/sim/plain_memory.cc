@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "emu/sim/machine.h"
+
 namespace sp3::emu::sim {
 namespace {
 
@@ -32,18 +34,20 @@ void PlainMemory::for_each_word(const void* at, std::size_t bytes, Action action
 }
 
 PlainMemory::Access PlainMemory::next_access(std::uint32_t core, Clock& clock,
-                                             const base::Site& site) {
+                                             const base::Site& site) const {
   if (clock.size() <= core) clock.resize(core + 1);
-  return {++clock[core], core, site};
+  return {++clock[core], core, site, machine_.events()};
 }
 
 void PlainMemory::check(const Clock& clock, const Access& earlier, const char* earlier_did,
                         const Access& now, const char* does) {
   const bool is_known = earlier.core < clock.size() && earlier.number <= clock[earlier.core];
   if (is_known || !race_.empty()) return;
-  race_ = fmt::format("core {} {} at {}:{} what core {} {} at {}:{}, and nothing orders the two",
-                      now.core, does, name_of(now.site), now.site.line, earlier.core, earlier_did,
-                      name_of(earlier.site), earlier.site.line);
+  const auto place_of = [](const Access& access) {
+    return fmt::format("at {}:{} (event {})", name_of(access.site), access.site.line, access.event);
+  };
+  race_ = fmt::format("core {} {} {} what core {} {} {}, and nothing orders the two", now.core,
+                      does, place_of(now), earlier.core, earlier_did, place_of(earlier));
 }
 
 void PlainMemory::read(std::uint32_t core, Clock& clock, const void* at, std::size_t bytes,

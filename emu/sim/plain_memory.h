@@ -20,8 +20,12 @@
 
 namespace sp3::emu::sim {
 
+class Machine;
+
 class PlainMemory {
  public:
+  explicit PlainMemory(const Machine& machine) : machine_(machine) {}
+
   // Of each core, by number, how many of its accesses come before what is done now; whose number is
   // missing, none.
   using Clock = std::vector<std::uint64_t>;
@@ -48,6 +52,7 @@ class PlainMemory {
     std::uint64_t number;
     std::uint32_t core;
     base::Site site;
+    std::uint64_t event;  // the last before it
   };
   struct Word {
     std::vector<Access> write;  // at most one
@@ -61,10 +66,11 @@ class PlainMemory {
 
   template <class Action>
   void for_each_word(const void* at, std::size_t bytes, Action action);
-  static Access next_access(std::uint32_t core, Clock& clock, const base::Site& site);
+  Access next_access(std::uint32_t core, Clock& clock, const base::Site& site) const;
   void check(const Clock& clock, const Access& earlier, const char* earlier_did, const Access& now,
              const char* does);
 
+  const Machine& machine_;
   std::unordered_map<std::uintptr_t, Word> words_;
   std::vector<std::vector<LongRead>> long_reads_;  // by core
   std::string race_;

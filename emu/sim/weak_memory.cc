@@ -41,6 +41,7 @@ auto position_of(Stores& stores, std::uint32_t atomic) {
 
 WeakMemory::WeakMemory(Machine& machine, std::uint64_t seed)
     : machine_(machine),
+      plain_(machine),
       random_(seed ^ 0x3ea4),
       stale_one_in_(std::uint64_t{2} << random_.below(4)),
       held_up_one_in_(std::uint64_t{4} << random_.below(4)),

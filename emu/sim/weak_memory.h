@@ -138,6 +138,7 @@ class WeakMemory final : public base::MemoryModel {
   void join(View& view, const View& more) const;
 
   Machine& machine_;
+  PlainMemory plain_;
   Random random_;
   const std::uint64_t stale_one_in_;  // of the loads that have a choice
   const std::uint64_t held_up_one_in_;
@@ -150,7 +151,6 @@ class WeakMemory final : public base::MemoryModel {
   std::vector<CoreViews> cores_;
   Stores fenced_;  // what all full fences know
   std::unordered_map<const void*, PlainMemory::Clock> synchronised_;
-  PlainMemory plain_;
   Moment moment_ = 0;
   Moment next_drop_ = 0;
   std::uint64_t stale_loads_ = 0;

@@ -4,8 +4,10 @@
 #include <string>
 
 #include "base/cold_mutex.h"
+#include "base/epoch.h"
 #include "base/fence.h"
 #include "base/plain_access.h"
+#include "emu/sim/weak_memory.h"
 #include "emu/spin.h"
 #include "tests/sim/weak_cores.h"
 
@@ -55,9 +57,11 @@ TEST_CASE("races: two accesses, one of them a write") {
 
 TEST_CASE("races: a report names both places and what was done there") {
   const std::string race = race_of({writes, reads});
-  CHECK_THAT(race, Catch::Matches("core [12] (reads|writes) at sim/races_test.cc:[0-9]+ what "
-                                  "core [12] has (written|read) at sim/races_test.cc:[0-9]+, and "
-                                  "nothing orders the two"));
+  CHECK_THAT(
+      race,
+      Catch::Matches("core [12] (reads|writes) at sim/races_test.cc:[0-9]+ .event [0-9]+. what "
+                     "core [12] has (written|read) at sim/races_test.cc:[0-9]+ .event [0-9]+., and "
+                     "nothing orders the two"));
 }
 
 TEST_CASE("races: who acquires a flag comes behind what came before its release") {
@@ -170,6 +174,36 @@ TEST_CASE("races: a long read lasts until it is said to have ended") {
   };
   CHECK(told(true));
   CHECK_FALSE(told(false));
+}
+
+// Also when whoever frees it meets the reader in none but its latest state: pinned again, by a plain
+// store, after it has rested.
+TEST_CASE(
+    "races: what was read under a pin is read before it is freed, however the reader goes on") {
+  const Body reads_and_frees = [](Shared& s) {
+    base::EpochDomain epochs(1);
+    epochs.admit(0);
+    emu::Thread reader([&] {
+      for (int i = 0; i < 6; ++i) {
+        epochs.pin(0);
+        if (s.x.load(acquire) == 0) reads(s);
+        epochs.rest(0);
+      }
+    });
+    s.x.store(1, release);
+    const auto retired = epochs.retirement_epoch();
+    for (int i = 0; i < 40 && !base::EpochDomain::may_free(retired, epochs.current()); ++i) {
+      epochs.try_advance();
+    }
+    if (base::EpochDomain::may_free(retired, epochs.current())) writes(s);
+    reader.join();
+  };
+  CHECK_FALSE(races({reads_and_frees}));
+  struct Restore {
+    ~Restore() { emu::sim::weakening.reset(); }
+  } restore;
+  emu::sim::weakening = {.file = "base/epoch.h", .to = relaxed};
+  CHECK(races({reads_and_frees}));
 }
 
 TEST_CASE("races: memory that comes from an allocator has no history") {
