@@ -53,10 +53,12 @@ SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,
   header_.crc = checksum(header_, seed_, *first);
   header_stored_ = false;
   const std::uint64_t start = layout_.segment_offset(*first);
+  base::plain_write(&run_end_, sizeof run_end_);
   cursor_ = start + sizeof(SegmentHeader);
   run_end_ = start + static_cast<std::uint64_t>(count) * layout_.segment_size;
   if (memory_.writes_blocks()) {
     const std::lock_guard guard(block_lock_);
+    base::plain_write(&fresh_from_, sizeof fresh_from_);
     fresh_from_ = 0;
     append_begin_ = start;
     append_end_ = run_end_;
@@ -71,6 +73,8 @@ void SessionLog::forgo() noexcept {
 SessionLog::Appended SessionLog::append(const std::byte* record, std::uint32_t bytes, Stamp stamp,
                                         bool streaming) {
   SP3_ASSERT(bytes % kRecordAlignment == 0 && stamp > last_stamp_.load(std::memory_order_relaxed));
+  base::plain_read(&fresh_from_, sizeof fresh_from_);
+  base::plain_read(&run_end_, sizeof run_end_);
   // 0 but in file memory, where block_lock_ is held, and there too before the header is stored
   if (cursor_ < fresh_from_) cursor_ = fresh_from_;
   SP3_CHECK(cursor_ + bytes <= run_end_);  // behind it is somebody else's log
@@ -126,6 +130,7 @@ void SessionLog::recycle(Stamp floor, bool with_last) {
   if (with_last && runs_.size() == 1 && last_stamp_.load(std::memory_order_relaxed) <= floor) {
     release(runs_.front());
     runs_.pop_front();
+    base::plain_write(&run_end_, sizeof run_end_);
     run_end_ = 0;
   }
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/atomic.h"
+#include "base/plain_access.h"
 #include "base/tid.h"
 #include "emu/memory.h"
 #include "emu/spin_lock.h"
@@ -73,6 +74,7 @@ class SessionLog {
   // Everything up to file offset `end` is being written out: append no more to its block. An end in
   // an older run than the one being appended to closes nothing.
   void close_blocks(std::uint64_t end) noexcept {
+    base::plain_write(&fresh_from_, sizeof fresh_from_);
     if (end > append_begin_ && end <= append_end_) fresh_from_ = base::round_up(end, kFileBlock);
   }
 
