@@ -41,6 +41,7 @@ void vary(Case& c, emu::sim::Random& choose) {
   if (c.seed % kCarriersOneIn == 0) {
     c.options.checkpoint.threads = static_cast<std::uint32_t>(2 + c.seed / kCarriersOneIn % 2);
   }
+  c.stalls = c.schedule == emu::sim::Schedule::random && choose.one_in(2);
 }
 
 }  // namespace
@@ -57,12 +58,11 @@ emu::sim::Config Case::machine() const {
   config.writes_through = seed / 2 % 2 == 0;
   config.clocks_agree = clocks_agree;
   config.weak_memory = weak_memory;
-  if (weak_memory) {
-    config.expected_events *= 8;  // every atomic access is one
-    if (choose.one_in(2)) {
-      config.stalls_one_in = std::uint64_t{64} << (2 * choose.below(4));
-      config.longest_stall = std::uint64_t{64} << (2 * choose.below(4));
-    }
+  // Every atomic access is an event then.
+  if (weak_memory) config.expected_events *= 8;
+  if (stalls) {
+    config.stalls_one_in = std::uint64_t{64} << (2 * choose.below(4));
+    config.longest_stall = std::uint64_t{64} << (2 * choose.below(4));
   }
   config.most_events = 2'000'000;
   config.failing_io = failing_io;
@@ -145,7 +145,8 @@ Case case_of(std::uint64_t seed) {
 
 std::string Case::describe() const {
   return fmt::format(
-             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}{}{}{}{}{}{}, {} schedule, "
+             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}{}{}{}{}{}{}, {} "
+             "schedule{}, "
              "clocks {}, {} memory{}, {}, {}, locks at {}, ranges in a {}, {} bytes of log, "
              "replay by {}{}{}{}",
              seed, cores, transactions, async ? ", some async" : "",
@@ -159,6 +160,7 @@ std::string Case::describe() const {
              schedule == emu::sim::Schedule::priority ? "priority"
              : schedule == emu::sim::Schedule::timed  ? "timed"
                                                       : "random",
+             stalls ? " with stalls" : "",
              clocks_agree  ? "agree"
              : slow_clocks ? "apart and slow"
                            : "apart",

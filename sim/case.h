@@ -38,6 +38,7 @@ struct Case {
   bool tight = false;        // a pool of a few slabs, which is full now and then
   bool handles = false;      // of a ranged structure are kept from one transaction to the next
   bool tiny = false;         // base::TinyLimits
+  bool stalls = false;       // a core loses its turn for long, now and then
   bool weak_memory = false;  // cores do not see one order of all stores
   bool restless = false;     // programs that go on have other options; see change_options()
   StructureKind structure = StructureKind::none;  // changed by the same transactions
