@@ -1,14 +1,12 @@
 // ColdMutex: a mutex for a few steps that nobody's order hangs on, where waiting is rare.
 //
-// What is done under it is one step to simulated cores: there is no event inside, and no atomic
-// access that a memory model is asked about.
+// What is done under it is one step to simulated cores: there is no event inside, and atomic accesses
+// find the newest.
 #pragma once
 
 #include <mutex>
 
 #ifdef SP3_SIMULATED
-#include <utility>
-
 #include "base/atomic.h"
 #endif
 
@@ -20,16 +18,15 @@ class ColdMutex {
  public:
   void lock() noexcept {
     turns_.exchange(0, std::memory_order_seq_cst);
-    model_ = std::exchange(memory_model, nullptr);
+    if (memory_model != nullptr) memory_model->begin_step();
   }
   void unlock() noexcept {
-    memory_model = model_;
+    if (memory_model != nullptr) memory_model->end_step();
     turns_.exchange(0, std::memory_order_seq_cst);
   }
 
  private:
   Atomic<int> turns_{0};
-  MemoryModel* model_ = nullptr;
 };
 
 #else

@@ -46,6 +46,10 @@ class MemoryModel {
   virtual void fence(std::memory_order order) noexcept = 0;
   // Every core executes a full fence (base/fence.h), if the order is still seq_cst.
   virtual void fence_everywhere(std::memory_order order) noexcept = 0;
+  // Until the other is called the core's accesses are one step: they find the newest, and no other
+  // core acts. They nest.
+  virtual void begin_step() noexcept = 0;
+  virtual void end_step() noexcept = 0;
   // A new object is there: nobody knows what was there before.
   virtual void forget(const void* at) noexcept = 0;
 

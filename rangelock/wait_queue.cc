@@ -1,34 +1,12 @@
 #include "rangelock/wait_queue.h"
 
 #include <algorithm>
-#include <climits>
-#include <ctime>
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/fence.h"
+#include "emu/futex.h"
 
 namespace sp3::rangelock {
-
-namespace {
-
-std::uint32_t* word_of(base::Atomic<std::uint32_t>& word) {
-  static_assert(sizeof(word) == sizeof(std::uint32_t));
-  return reinterpret_cast<std::uint32_t*>(&word);
-}
-
-timespec to_timespec(std::chrono::steady_clock::time_point time) {
-  // steady_clock is CLOCK_MONOTONIC, the clock that the futex call means.
-  const auto since = time.time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-  return {static_cast<time_t>(seconds.count()),
-          static_cast<long>(std::chrono::nanoseconds(since - seconds).count())};
-}
-
-}  // namespace
 
 void WaitQueue::enter(Waiter& waiter) {
   {
@@ -90,19 +68,14 @@ bool WaitQueue::find_elder(std::span<const Range> ranges, RangeMode mode, Waiter
 }
 
 void WaitQueue::sleep(Waiter& waiter, const Clock::time_point* deadline) {
-  timespec until{};
-  if (deadline != nullptr) until = to_timespec(*deadline);
   // acquire: what the waker did is visible to the attempt that follows.
   if (waiter.woken.load(std::memory_order_acquire) != 0) return;
   // Returns at once if woken meanwhile; for another reason, the caller just tries again.
-  ::syscall(SYS_futex, word_of(waiter.woken), FUTEX_WAIT_BITSET_PRIVATE, 0,
-            deadline != nullptr ? &until : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
+  emu::sleep_while(waiter.woken, 0, deadline);
 }
 
 void WaitQueue::wake(Waiter& waiter) {
-  if (waiter.woken.exchange(1, std::memory_order_release) == 0) {
-    ::syscall(SYS_futex, word_of(waiter.woken), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
-  }
+  if (waiter.woken.exchange(1, std::memory_order_release) == 0) emu::wake_sleepers(waiter.woken);
 }
 
 [[gnu::noinline]] void WaitQueue::wake_blocked_by(std::uint64_t begin, std::uint64_t end) noexcept {

@@ -158,7 +158,7 @@ void WeakMemory::spawned(std::uint32_t child) {
 
 std::memory_order WeakMemory::before_access(base::AtomicAccess access, std::memory_order stated,
                                             const base::Site& site) noexcept {
-  machine_.event(Event::access);
+  if (steps_ == 0) machine_.event(Event::access);
   if (stated == std::memory_order_relaxed) return stated;
   if (site_visitor != nullptr) site_visitor(access, stated, site);
   if (!weakening || (weakening->line != 0 && weakening->line != site.line) ||
@@ -186,7 +186,9 @@ std::uint64_t WeakMemory::load(const void* at, std::uint64_t newest,
   Moment least = known(core.now.stores, atomic->number);
   if (order == std::memory_order_seq_cst) least = std::max(least, known(fenced_, atomic->number));
   std::size_t chosen = messages.size() - 1;
-  const auto may_be_older = [&] { return chosen > 0 && messages[chosen].when > least; };
+  const auto may_be_older = [&] {
+    return steps_ == 0 && chosen > 0 && messages[chosen].when > least;
+  };
   while (may_be_older() && messages[chosen].held_up_until > machine_.events()) --chosen;
   if (random_.one_in(stale_one_in_)) {
     for (auto more = random_.below(messages.size()); more > 0 && may_be_older(); --more) --chosen;

@@ -83,6 +83,8 @@ class WeakMemory final : public base::MemoryModel {
                         std::memory_order order) noexcept override;
   void fence(std::memory_order order) noexcept override;
   void fence_everywhere(std::memory_order order) noexcept override;
+  void begin_step() noexcept override { ++steps_; }
+  void end_step() noexcept override { --steps_; }
   void forget(const void* at) noexcept override;
   void read_plainly(const void* at, std::size_t bytes, const base::Site& site) noexcept override;
   void read_for_long(const void* at, std::size_t bytes, const base::Site& site) noexcept override;
@@ -154,6 +156,7 @@ class WeakMemory final : public base::MemoryModel {
   Moment moment_ = 0;
   Moment next_drop_ = 0;
   std::uint64_t stale_loads_ = 0;
+  std::uint32_t steps_ = 0;  // that the running core is inside of
 };
 
 }  // namespace sp3::emu::sim
