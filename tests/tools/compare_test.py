@@ -119,6 +119,9 @@ class CompareTest(CommandTest):
         def a_text(found):
             found["runs"][run]["throughput_tx_per_s"] = "much"
 
+        def below_0(found):
+            found["runs"][run]["throughput_tx_per_s"] = -1.5
+
         def no_run(found):
             found["runs"][run] = {"rows": 3}
 
@@ -130,7 +133,8 @@ class CompareTest(CommandTest):
                               (lambda found: found["runs"].update({run: 1}), "is no object"),
                               (lambda found: found.update(finished=5), "finished is neither"),
                               (no_seed, "has no seed"), (no_run, "has no section"),
-                              (a_text, "has throughput_tx_per_s of another type")):
+                              (a_text, "has throughput_tx_per_s of another type"),
+                              (below_0, "has throughput_tx_per_s below 0")):
             self.change_results(change)
             damaged = self.results()
             said = self.complaint(*self.COMPARE, code=USAGE)
@@ -138,6 +142,12 @@ class CompareTest(CommandTest):
             self.assertIn(named, said)
             self.assertEqual(self.results(), damaged)
             self.change_results(lambda found: (found.clear(), found.update(before)))
+
+    def test_a_file_that_is_nested_too_deeply_is_refused(self):
+        with open(os.path.join(self.directory.name, "results.json"), "w", encoding="ascii") as out:
+            out.write('{"format":' + "[" * 200_000 + "]" * 200_000 + "}")
+        said = self.complaint(*self.COMPARE, code=USAGE)
+        self.assertIn("results.json: is nested deeper than 64 levels", said)
 
     def test_every_member_that_rows_are_made_of_has_its_type(self):
         command = ("compare", "--results", "results.json", "--section", "emulated", "--system",

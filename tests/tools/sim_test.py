@@ -109,6 +109,7 @@ class SimTest(CommandTest):
     def test_what_is_wrong_with_costs_is_told_by_its_name(self):
         file = os.path.join(self.directory.name, "costs.json")
         for content in ("[]", "5", "{}", '{"costs_ns": 5}', '{"costs_ns": {"fence": "much"}}',
+                        '{"machine": ' + "[" * 200_000 + "]" * 200_000 + "}",
                         '{"costs_ns": {"fence": -1}}', '{"costs_ns": {"fences": 1}}', "{"):
             with open(file, "w", encoding="utf-8") as out:
                 out.write(content)

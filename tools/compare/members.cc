@@ -26,6 +26,11 @@ bool is_number(const json& value) { return value.is_number(); }
 bool is_whole(const json& value) { return value.is_number_unsigned(); }
 bool is_flag(const json& value) { return value.is_boolean(); }
 bool is_object(const json& value) { return value.is_object(); }
+// A number, or one of several. Nothing that is measured here is.
+bool is_below_0(const json& value) {
+  if (value.is_array()) return std::ranges::any_of(value, is_below_0);
+  return value.is_number() && value.get<double>() < 0;
+}
 bool are_numbers(const json& value) {
   return value.is_array() && std::ranges::all_of(value, is_number);
 }
@@ -110,6 +115,7 @@ std::string what_is_wrong(const json& found, std::initializer_list<Members> want
       const auto value = found.find(member.name);
       if (value == found.end()) return fmt::format("has no {}", member.name);
       if (member.may_be_null && value->is_null()) continue;
+      if (is_below_0(*value)) return fmt::format("has {} below 0", member.name);
       if (!member.holds(*value)) return fmt::format("has {} of another type", member.name);
     }
   }

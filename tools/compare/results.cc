@@ -20,6 +20,7 @@
 
 #include "tools/command.h"
 #include "tools/compare/members.h"
+#include "tools/json_depth.h"
 #include "workloads/scratch_file.h"
 
 namespace sp3::tools {
@@ -63,7 +64,7 @@ void check_members(const std::filesystem::path& path, const nlohmann::json& foun
 
 nlohmann::json read(const std::filesystem::path& path) {
   std::ifstream file(path);
-  nlohmann::json found = nlohmann::json::parse(file, nullptr, false);
+  nlohmann::json found = nlohmann::json::parse(file, refuse_deep_nesting(path.string()), false);
   if (is_result(found)) return found;
   throw UsageError(fmt::format("{}: exists, and is no result of sp3 compare", path.string()));
 }

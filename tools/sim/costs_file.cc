@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "tools/command.h"
+#include "tools/json_depth.h"
 
 namespace sp3::tools {
 namespace {
@@ -44,7 +45,8 @@ std::uint32_t picoseconds(const std::string& what, double ps) {
 nlohmann::json read_json(const std::string& option, const std::string& file) {
   std::ifstream in(file);
   try {
-    if (in) return nlohmann::json::parse(in);
+    if (in)
+      return nlohmann::json::parse(in, refuse_deep_nesting(fmt::format("{}: {}", option, file)));
   } catch (const std::ios_base::failure&) {  // what can be opened is not always a file
   }
   throw UsageError(fmt::format("{}: {}: cannot be read", option, file));
