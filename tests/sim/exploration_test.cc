@@ -8,6 +8,7 @@
 #include "log/format.h"
 #include "pool/layout.h"
 #include "tests/sim/campaign.h"
+#include "tests/sim/weakened.h"
 
 namespace sp3::test {
 namespace {
@@ -78,6 +79,22 @@ TEST_CASE("in every explored interleaving of varied seeds there is one too") {
 
 TEST_CASE("where cores do not see one order of all stores there is one, too") {
   explore({sim::kFirstVariedSeed, sim::kFirstVariedSeed + 599}, true);
+}
+
+TEST_CASE("where orders are weaker than the source states them that is found") {
+  for (const char* const file : {"base/epoch.h", "base/announcements.h", "emu/spin_lock.h"}) {
+    INFO(file);
+    const Weakened weakened(file, std::memory_order_relaxed);
+    sim::CrashLab lab({});
+    const auto holds = [&](std::uint64_t seed) {
+      sim::Case c = long_case(seed);
+      c.weak_memory = true;
+      return lab.explore(c);
+    };
+    std::uint64_t seed = sim::kFirstVariedSeed;
+    while (seed < sim::kFirstVariedSeed + 100 && holds(seed)) ++seed;
+    CHECK(lab.violation());
+  }
 }
 
 TEST_CASE("in bulky cases runs of several segments are recycled, and others begin in their place") {

@@ -7,9 +7,9 @@
 #include "base/epoch.h"
 #include "base/fence.h"
 #include "base/plain_access.h"
-#include "emu/sim/weak_memory.h"
 #include "emu/spin.h"
 #include "tests/sim/weak_cores.h"
+#include "tests/sim/weakened.h"
 
 namespace sp3::test {
 namespace {
@@ -199,10 +199,7 @@ TEST_CASE(
     reader.join();
   };
   CHECK_FALSE(races({reads_and_frees}));
-  struct Restore {
-    ~Restore() { emu::sim::weakening.reset(); }
-  } restore;
-  emu::sim::weakening = {.file = "base/epoch.h", .to = relaxed};
+  const Weakened epochs("base/epoch.h", relaxed);
   CHECK(races({reads_and_frees}));
 }
 

@@ -13,8 +13,8 @@
 #include "base/plain_access.h"
 #include "emu/sim/machine.h"
 #include "emu/sim/random.h"
-#include "emu/sim/weak_memory.h"
 #include "emu/threads.h"
+#include "tests/sim/weakened.h"
 
 namespace sp3::test {
 namespace {
@@ -163,12 +163,9 @@ TEMPLATE_TEST_CASE("range locks on weak memory at length", "[.full]", SkiplistRa
 
 TEMPLATE_TEST_CASE("range locks on weak memory: an unlock that releases nothing is found", "",
                    SkiplistRangeLock, GridRangeLock) {
-  struct Restore {
-    ~Restore() { emu::sim::weakening.reset(); }
-  } restore;
   const bool grid = std::is_same_v<TestType, GridRangeLock>;
-  emu::sim::weakening = {.file = grid ? "rangelock/bucket.h" : "rangelock/ordered_list.h",
-                         .to = std::memory_order_relaxed};
+  const Weakened unlock(grid ? "rangelock/bucket.h" : "rangelock/ordered_list.h",
+                        std::memory_order_relaxed);
   CHECK_THAT(first_fault<TestType>(kLong), Catch::Contains("nothing orders the two"));
 }
 

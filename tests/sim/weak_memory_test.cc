@@ -4,9 +4,9 @@
 
 #include "base/cold_mutex.h"
 #include "base/fence.h"
-#include "emu/sim/weak_memory.h"
 #include "emu/spin.h"
 #include "tests/sim/weak_cores.h"
+#include "tests/sim/weakened.h"
 
 namespace sp3::test {
 namespace {
@@ -199,16 +199,17 @@ TEST_CASE("weak memory: of an object that is made anew nobody sees what was ther
 }
 
 TEST_CASE("weak memory: an order that is weakened is one that is missed") {
-  struct Restore {
-    ~Restore() { emu::sim::weakening.reset(); }
-  } restore;
-  emu::sim::weakening = {.file = "weak_memory_test.cc", .to = relaxed};
-  CHECK(message_passing(nothing, release, acquire, nothing));
-  CHECK(store_buffering(nothing, nothing, seq_cst, seq_cst));
-  emu::sim::weakening->to = acq_rel;
-  CHECK_FALSE(message_passing(nothing, release, acquire, nothing));
-  CHECK(store_buffering(nothing, nothing, seq_cst, seq_cst));
-  emu::sim::weakening->file = "another.cc";
+  {
+    const Weakened all("weak_memory_test.cc", relaxed);
+    CHECK(message_passing(nothing, release, acquire, nothing));
+    CHECK(store_buffering(nothing, nothing, seq_cst, seq_cst));
+  }
+  {
+    const Weakened full_fences("weak_memory_test.cc", acq_rel);
+    CHECK_FALSE(message_passing(nothing, release, acquire, nothing));
+    CHECK(store_buffering(nothing, nothing, seq_cst, seq_cst));
+  }
+  const Weakened others("another.cc", acq_rel);
   CHECK_FALSE(store_buffering(nothing, nothing, seq_cst, seq_cst));
 }
 
