@@ -247,7 +247,11 @@ class SessionCore {
   void revalidate();
   void revalidate_by_count();
   static void touch_version(index::Place place, index::Seen seen, std::uint64_t offset) noexcept;
-  static void tell_of_reading(index::Place place, const std::byte* bytes) noexcept;
+  // The body may read the version until the attempt ends.
+  static void tell_of_reading(index::Place place, const std::byte* bytes) noexcept {
+    base::long_read(place.slab, base::kCacheLine);
+    base::long_read(bytes, place.slab->type_size);
+  }
   const std::byte* find_bytes(index::Place place, index::Seen seen,
                               std::uint64_t offset) const noexcept;
   const std::byte* bytes_of(index::Place place, index::Seen seen, std::uint64_t offset);

@@ -24,7 +24,6 @@
 #include <sp3/error.h>
 
 #include "base/mutant.h"
-#include "base/plain_access.h"
 #include "base/replace.h"
 #include "emu/clock.h"
 #include "emu/spin.h"
@@ -223,12 +222,6 @@ inline void SessionCore::touch_version(index::Place place, index::Seen seen,
                                        std::uint64_t offset) noexcept {
   emu::touch(emu::Line::version, offset, seen.at_home() ? emu::Access::load : emu::Access::follow,
              place.slab->type_size);
-}
-
-// The body may read the version until the attempt ends.
-inline void SessionCore::tell_of_reading(index::Place place, const std::byte* bytes) noexcept {
-  base::long_read(place.slab, base::kCacheLine);
-  base::long_read(bytes, place.slab->type_size);
 }
 
 // The version's bytes: in DRAM, or at home; null if there is no object.
