@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace sp3::base {
 
@@ -19,6 +20,16 @@ struct Site {
   static constexpr Site current(const char* file = __builtin_FILE(),
                                 std::uint32_t line = __builtin_LINE()) noexcept {
     return {file, line};
+  }
+
+  // From the folder of the library's source on.
+  [[nodiscard]] std::string_view short_file() const noexcept {
+    const std::string_view path = file;
+    const std::size_t name = path.rfind('/');
+    const std::size_t folder = name == 0 ? 0 : path.rfind('/', name - 1);
+    return name == std::string_view::npos || folder == std::string_view::npos
+               ? path
+               : path.substr(folder + 1);
   }
 };
 

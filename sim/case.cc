@@ -60,10 +60,7 @@ emu::sim::Config Case::machine() const {
   config.weak_memory = weak_memory;
   // Every atomic access is an event then.
   if (weak_memory) config.expected_events *= 8;
-  if (stalls) {
-    config.stalls_one_in = std::uint64_t{64} << (2 * choose.below(4));
-    config.longest_stall = std::uint64_t{64} << (2 * choose.below(4));
-  }
+  if (stalls) config.draw_stalls(choose);
   config.most_events = 2'000'000;
   config.failing_io = failing_io;
   config.fails_once = fails_once;

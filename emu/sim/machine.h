@@ -85,6 +85,12 @@ struct Config {
   std::uint32_t cores = 1;
   // Cores do not see one order of all stores (emu/sim/weak_memory.h). Not with Schedule::timed.
   bool weak_memory = false;
+
+  // Stalls of a frequency and length that are drawn.
+  void draw_stalls(Random& choose) noexcept {
+    stalls_one_in = std::uint64_t{64} << (2 * choose.below(4));
+    longest_stall = std::uint64_t{64} << (2 * choose.below(4));
+  }
 };
 
 class Machine;

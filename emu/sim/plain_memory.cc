@@ -1,7 +1,6 @@
 #include "emu/sim/plain_memory.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -9,16 +8,8 @@
 
 namespace sp3::emu::sim {
 namespace {
-
 constexpr std::uintptr_t kWord = 8;
-
-std::string_view name_of(const base::Site& site) {
-  const std::string_view path = site.file;
-  const std::size_t folder = path.rfind('/', path.rfind('/') - 1);
-  return folder == std::string_view::npos ? path : path.substr(folder + 1);
 }
-
-}  // namespace
 
 void PlainMemory::join(Clock& clock, const Clock& more) {
   if (clock.size() < more.size()) clock.resize(more.size());
@@ -44,7 +35,8 @@ void PlainMemory::check(const Clock& clock, const Access& earlier, const char* e
   const bool is_known = earlier.core < clock.size() && earlier.number <= clock[earlier.core];
   if (is_known || !race_.empty()) return;
   const auto place_of = [](const Access& access) {
-    return fmt::format("at {}:{} (event {})", name_of(access.site), access.site.line, access.event);
+    return fmt::format("at {}:{} (event {})", access.site.short_file(), access.site.line,
+                       access.event);
   };
   race_ = fmt::format("core {} {} {} what core {} {} {}, and nothing orders the two", now.core,
                       does, place_of(now), earlier.core, earlier_did, place_of(earlier));
@@ -55,7 +47,7 @@ void PlainMemory::read(std::uint32_t core, Clock& clock, const void* at, std::si
   const Access now = next_access(core, clock, site);
   for_each_word(at, bytes, [&](std::uintptr_t number) {
     Word& word = words_[number];
-    for (const Access& write : word.write) check(clock, write, "has written", now, "reads");
+    if (word.write) check(clock, *word.write, "has written", now, "reads");
     std::erase_if(word.reads, [&](const Access& read) { return read.core == core; });
     word.reads.push_back(now);
   });
@@ -66,10 +58,10 @@ void PlainMemory::write(std::uint32_t core, Clock& clock, const void* at, std::s
   const Access now = next_access(core, clock, site);
   for_each_word(at, bytes, [&](std::uintptr_t number) {
     Word& word = words_[number];
-    for (const Access& write : word.write) check(clock, write, "has written", now, "writes");
+    if (word.write) check(clock, *word.write, "has written", now, "writes");
     for (const Access& read : word.reads) check(clock, read, "has read", now, "writes");
     word.reads.clear();
-    word.write.assign(1, now);
+    word.write = now;
   });
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -55,7 +56,7 @@ class PlainMemory {
     std::uint64_t event;  // the last before it
   };
   struct Word {
-    std::vector<Access> write;  // at most one
+    std::optional<Access> write;
     std::vector<Access> reads;  // at most one of each core
   };
   struct LongRead {

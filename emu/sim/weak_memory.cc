@@ -107,7 +107,7 @@ WeakMemory::Atomic* WeakMemory::find(const void* at, std::uint64_t newest) noexc
 
 WeakMemory::Atomic& WeakMemory::find_or_make(const void* at, std::uint64_t before) {
   if (Atomic* const found = find(at, before)) return *found;
-  const Message* const last = last_message(at, before);
+  const Message* const last = last_message(nullptr, at, before);
   const SharedView released = last == nullptr ? nullptr : last->released;
   known_to_all_.erase(at);
   Atomic& made = atomics_[at];
@@ -117,8 +117,10 @@ WeakMemory::Atomic& WeakMemory::find_or_make(const void* at, std::uint64_t befor
 }
 
 // The one that a core reads or exchanges that has no choice; null if nothing comes with it.
-const WeakMemory::Message* WeakMemory::last_message(const void* at, std::uint64_t newest) noexcept {
-  if (const Atomic* const atomic = find(at, newest)) return &atomic->messages.back();
+// `atomic`: what find() has found.
+const WeakMemory::Message* WeakMemory::last_message(const Atomic* atomic, const void* at,
+                                                    std::uint64_t newest) noexcept {
+  if (atomic != nullptr) return &atomic->messages.back();
   const auto found = known_to_all_.find(at);
   if (found == known_to_all_.end()) return nullptr;
   if (found->second.value == newest) return &found->second;
@@ -177,7 +179,7 @@ std::uint64_t WeakMemory::load(const void* at, std::uint64_t newest,
   Atomic* const atomic = find(at, newest);
   CoreViews& core = running();
   if (atomic == nullptr) {
-    if (const Message* const last = last_message(at, newest)) {
+    if (const Message* const last = last_message(nullptr, at, newest)) {
       take_over(core, *last, acquires(order));
     }
     return newest;
@@ -234,7 +236,7 @@ void WeakMemory::exchange(const void* at, std::uint64_t before, std::uint64_t va
                           std::memory_order order) noexcept {
   if (order == std::memory_order_seq_cst) fence_fully(running());
   SharedView earlier;
-  if (const Message* const last = last_message(at, before)) {
+  if (const Message* const last = last_message(find(at, before), at, before)) {
     take_over(running(), *last, acquires(order));
     earlier = last->released;
   }
@@ -245,10 +247,11 @@ void WeakMemory::exchange(const void* at, std::uint64_t before, std::uint64_t va
 void WeakMemory::fail_to_exchange(const void* at, std::uint64_t found,
                                   std::memory_order order) noexcept {
   if (order == std::memory_order_seq_cst) fence_fully(running());
-  if (const Atomic* const atomic = find(at, found)) {
+  const Atomic* const atomic = find(at, found);
+  if (atomic != nullptr) {
     learn(running().now.stores, atomic->number, atomic->messages.back().when);
   }
-  if (const Message* const last = last_message(at, found)) {
+  if (const Message* const last = last_message(atomic, at, found)) {
     take_over(running(), *last, acquires(order));
   }
 }

@@ -124,7 +124,7 @@ class WeakMemory final : public base::MemoryModel {
   CoreViews& running() noexcept;
   Atomic* find(const void* at, std::uint64_t newest) noexcept;
   Atomic& find_or_make(const void* at, std::uint64_t before);
-  const Message* last_message(const void* at, std::uint64_t newest) noexcept;
+  const Message* last_message(const Atomic* atomic, const void* at, std::uint64_t newest) noexcept;
   void drop_old_messages(Atomic& atomic) const noexcept;
   void drop_old() noexcept;
   void take_over(CoreViews& core, const Message& message, bool acquires) const;

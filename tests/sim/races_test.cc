@@ -65,18 +65,7 @@ TEST_CASE("races: a report names both places and what was done there") {
 }
 
 TEST_CASE("races: who acquires a flag comes behind what came before its release") {
-  const Body before = [](Shared&) { base::atomic_fence(release); };
-  const Body behind = [](Shared&) { base::atomic_fence(acquire); };
-  CHECK(handing_over(nothing, relaxed, relaxed, nothing));
-  CHECK(handing_over(nothing, release, relaxed, nothing));
-  CHECK(handing_over(nothing, relaxed, acquire, nothing));
-  CHECK_FALSE(handing_over(nothing, release, acquire, nothing));
-  CHECK_FALSE(handing_over(nothing, seq_cst, seq_cst, nothing));
-  CHECK(handing_over(before, relaxed, relaxed, nothing));
-  CHECK(handing_over(nothing, relaxed, relaxed, behind));
-  CHECK_FALSE(handing_over(before, relaxed, relaxed, behind));
-  CHECK_FALSE(handing_over(before, relaxed, acquire, nothing));
-  CHECK_FALSE(handing_over(nothing, release, relaxed, behind));
+  check_release_and_acquire(handing_over);
 }
 
 TEST_CASE("races: full fences order plain memory only through what is read of atomics") {

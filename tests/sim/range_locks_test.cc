@@ -96,10 +96,7 @@ std::string fault_of(std::uint64_t seed, int acquisitions) {
   config.weak_memory = true;
   config.priority_changes = 16;
   config.expected_events = static_cast<std::uint64_t>(acquisitions) * 128;
-  if (choose.one_in(2)) {
-    config.stalls_one_in = std::uint64_t{64} << (2 * choose.below(4));
-    config.longest_stall = std::uint64_t{64} << (2 * choose.below(4));
-  }
+  if (choose.one_in(2)) config.draw_stalls(choose);
   emu::sim::Machine machine(config);
   Guarded guarded;
   const auto ended = machine.run([&] {

@@ -55,4 +55,22 @@ void on_weak_cores(const std::vector<Body>& bodies, Look look, std::uint64_t see
   }
 }
 
+// What C++ says of a flag that hands over what was done before it. fails(before_flag, store, load,
+// behind_flag): whether some seed shows that it was not.
+template <class Fails>
+void check_release_and_acquire(Fails fails) {
+  const Body before = [](Shared&) { base::atomic_fence(release); };
+  const Body behind = [](Shared&) { base::atomic_fence(acquire); };
+  CHECK(fails(nothing, relaxed, relaxed, nothing));
+  CHECK(fails(nothing, release, relaxed, nothing));
+  CHECK(fails(nothing, relaxed, acquire, nothing));
+  CHECK_FALSE(fails(nothing, release, acquire, nothing));
+  CHECK_FALSE(fails(nothing, seq_cst, seq_cst, nothing));
+  CHECK(fails(before, relaxed, relaxed, nothing));
+  CHECK(fails(nothing, relaxed, relaxed, behind));
+  CHECK_FALSE(fails(before, relaxed, relaxed, behind));
+  CHECK_FALSE(fails(before, relaxed, acquire, nothing));
+  CHECK_FALSE(fails(nothing, release, relaxed, behind));
+}
+
 }  // namespace sp3::test

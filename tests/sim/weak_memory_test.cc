@@ -80,17 +80,7 @@ TEST_CASE("weak memory: a heavy fence is one for whoever has a light one") {
 }
 
 TEST_CASE("weak memory: who acquires a flag sees what came before its release, and no other") {
-  const Body before = [](Shared&) { base::atomic_fence(release); };
-  const Body behind = [](Shared&) { base::atomic_fence(acquire); };
-  CHECK(message_passing(nothing, relaxed, relaxed, nothing));
-  CHECK(message_passing(nothing, release, relaxed, nothing));
-  CHECK(message_passing(nothing, relaxed, acquire, nothing));
-  CHECK_FALSE(message_passing(nothing, release, acquire, nothing));
-  CHECK(message_passing(before, relaxed, relaxed, nothing));
-  CHECK(message_passing(nothing, relaxed, relaxed, behind));
-  CHECK_FALSE(message_passing(before, relaxed, relaxed, behind));
-  CHECK_FALSE(message_passing(before, relaxed, acquire, nothing));
-  CHECK_FALSE(message_passing(nothing, release, relaxed, behind));
+  check_release_and_acquire(message_passing);
 }
 
 TEST_CASE("weak memory: a mutex hands over, and so do beginning and end of a thread") {

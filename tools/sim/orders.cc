@@ -46,15 +46,6 @@ Orders& orders() {
   return all;
 }
 
-// From the folder of the library's source on.
-std::string_view short_path(std::string_view path) {
-  const std::size_t name = path.rfind('/');
-  const std::size_t folder = name == 0 ? 0 : path.rfind('/', name - 1);
-  return name == std::string_view::npos || folder == std::string_view::npos
-             ? path
-             : path.substr(folder + 1);
-}
-
 }  // namespace
 
 void weaken_order(const std::string& place) {
@@ -88,7 +79,7 @@ void weaken_order(const std::string& place) {
 void remember_orders() {
   emu::sim::site_visitor = [](base::AtomicAccess access, std::memory_order stated,
                               const base::Site& site) {
-    ++orders()[{short_path(site.file), site.line, access, stated}];
+    ++orders()[{site.short_file(), site.line, access, stated}];
   };
 }
 
