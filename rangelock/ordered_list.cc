@@ -15,8 +15,8 @@ namespace {
 // How often, one time in 2^bits, an acquisition plants what the next ones will find.
 constexpr unsigned kPlant = 2;    // a signpost, where it misses one
 constexpr unsigned kReplace = 3;  // instead, if the table's entry is taken: what is there goes
-constexpr unsigned kTower = 4;    // a tower, maybe, between a signpost and a range
-constexpr unsigned kTowerBetweenRanges = 6;
+constexpr unsigned kTower = 6;    // a tower between a signpost and a range
+constexpr unsigned kTowerBetweenRanges = 8;
 // A miss counts as so many hits.
 constexpr std::uint32_t kMiss = 9;
 constexpr std::uint32_t kMostMisses = 64;
@@ -158,6 +158,16 @@ template <bool limited>
   return owner.participant.keeps_what_it_reached() ? Walk::arrived : Walk::lost;
 }
 
+// Fills the owner's path for a tower whose place on the bottom level is known, or is found from a
+// signpost: from the head it may be behind any number of nodes that have none. False: it was lost.
+// REQUIRES: height > 1.
+[[gnu::noinline]] bool OrderedList::note_path(OwnerCore& owner, std::uint64_t begin,
+                                              unsigned height) noexcept {
+  const unsigned levels = std::max(levels_.load(std::memory_order_relaxed), height);
+  return descend<true, false>(owner, begin, levels - 1, &head_.node) != nullptr &&
+         owner.participant.keeps_what_it_reached();
+}
+
 // Finds the gap for `begin`, and fills the owner's path if it is to be noted: every pred was live,
 // with the given link, when it was read, and on the bottom level there were only marked nodes
 // between it and succ. False: it was lost.
@@ -221,11 +231,11 @@ inline Node* OrderedList::end_of_run(Node* node, unsigned level) noexcept {
   return true;
 }
 
-// A quarter of the nodes on each level go on to the next.
-inline OrderedList::Draw OrderedList::draw_height(OwnerCore& owner) noexcept {
+// A quarter of the nodes on each level go on to the next, from `least` on.
+inline OrderedList::Draw OrderedList::draw_height(OwnerCore& owner, unsigned least) noexcept {
   const unsigned levels = levels_.load(std::memory_order_relaxed);  // relaxed: see adapt
   const auto zeros = static_cast<unsigned>(std::countl_zero(owner.next_random()));
-  const unsigned height = 1 + zeros / 2;
+  const unsigned height = least + zeros / 2;
   if (height <= levels) [[likely]]
     return {height, levels};
   const unsigned adapted = adapt(levels);
@@ -312,7 +322,7 @@ template <RangeMode mode>
 template <RangeMode mode>
 [[gnu::noinline]] Node* OrderedList::link_from_head(OwnerCore& owner, const Range& range,
                                                     NodeState state, Blocker& blocker) {
-  const auto [height, levels] = draw_height(owner);
+  const auto [height, levels] = draw_height(owner, 1);
   Gap gap;
   if (!try_search(owner, range.begin, levels, height > 1, gap)) [[unlikely]]
     gap = search(owner, range.begin, height);
@@ -358,12 +368,12 @@ inline Node* OrderedList::find_signpost(OwnerCore& owner, const Signposts& signp
 
 // One attempt to link a node from the signpost; null if that did not succeed, and why. Crowded: the
 // next node is a range. There may be any number of them, all linked from here in descending order,
-// over which later searches would have to walk: now and then one gets a tower.
+// over which later searches from the head would have to walk: now and then one is to have a tower.
 template <RangeMode mode>
 [[gnu::always_inline]] inline Node* OrderedList::try_link_nearby(OwnerCore& owner, Node* signpost,
                                                                  const Range& range,
-                                                                 NodeState state, Gap& gap,
-                                                                 Nearby& why) {
+                                                                 NodeState state, unsigned height,
+                                                                 Gap& gap, Nearby& why) {
   const Walk walked = walk<true>(owner, signpost, range.begin, gap);
   if (walked != Walk::arrived) [[unlikely]] {
     why = walked == Walk::lost ? Nearby::lost : Nearby::too_long;
@@ -373,12 +383,12 @@ template <RangeMode mode>
     why = Nearby::overlapped;
     return nullptr;
   }
-  if (!is_signpost(*gap.succ) &&
+  if (height == 1 && !is_signpost(*gap.succ) &&
       owner.draws_one_in_2_to(is_signpost(*gap.pred) ? kTower : kTowerBetweenRanges)) [[unlikely]] {
     why = Nearby::crowded;
     return nullptr;
   }
-  Node* const node = make_node(owner, range, mode, state, 1);
+  Node* const node = make_node(owner, range, mode, state, height);
   if (link_bottom(owner, node, gap)) [[likely]]
     return node;
   note_meeting(owner, range, gap.link);
@@ -399,28 +409,31 @@ template <RangeMode mode>
     return nullptr;
   Gap gap;
   Nearby why;
-  Node* const node = try_link_nearby<mode>(owner, signpost, range, state, gap, why);
+  Node* const node = try_link_nearby<mode>(owner, signpost, range, state, 1, gap, why);
   if (node == nullptr) [[unlikely]]
     owner.met_crowd = why == Nearby::crowded;
   return node;
 }
 
-// From the head where there is no signpost, or ranges lie so densely that towers are needed.
+// Where the first attempt did not succeed. From the head if there is no signpost, or more live nodes
+// lie behind it than a walk should pass.
 template <RangeMode mode>
 [[gnu::noinline]] Node* OrderedList::link_nearby_again(OwnerCore& owner, Signposts& signposts,
                                                        const Range& range, NodeState state,
                                                        Blocker& blocker) {
-  if (std::exchange(owner.met_crowd, false)) {
-    return link_from_head<mode>(owner, range, state, blocker);
-  }
+  Nearby why = std::exchange(owner.met_crowd, false) ? Nearby::crowded : Nearby::lost;
+  unsigned height = 1;
   Gap gap;
-  Nearby why;
   while (Node* const signpost = signpost_before(owner, signposts, range.begin)) {
-    if (Node* const node = try_link_nearby<mode>(owner, signpost, range, state, gap, why))
+    if (why == Nearby::crowded) height = draw_height(owner, 2).height;
+    if (height > 1 && !note_path(owner, range.begin, height)) {
+      why = Nearby::lost;
+    } else if (Node* const node =
+                   try_link_nearby<mode>(owner, signpost, range, state, height, gap, why)) {
       return node;
+    }
     hook(Hook::not_linked_nearby);
     if (owner.participant.widen()) continue;
-    if (why == Nearby::crowded) break;
     if (why == Nearby::too_long && !remove_stale(owner, signposts, signpost)) {
       move_closer(owner, signposts, range);
       break;
@@ -502,7 +515,7 @@ void OrderedList::build_upper_levels(OwnerCore& owner, Node* node) {
               expected, link_to(node), std::memory_order_release, std::memory_order_relaxed)) {
         break;
       }
-      search(owner, node->begin(), node->height);
+      while (!note_path(owner, node->begin(), node->height)) owner.participant.widen();
     }
   }
 }

@@ -137,6 +137,7 @@ class OrderedList {
   };
   Gap search(OwnerCore& owner, std::uint64_t begin, unsigned height);
   bool try_search(OwnerCore& owner, std::uint64_t begin, unsigned levels, bool noted, Gap& gap);
+  bool note_path(OwnerCore& owner, std::uint64_t begin, unsigned height) noexcept;
   Gap search_from(OwnerCore& owner, Node* signpost, std::uint64_t begin);
   template <bool noted, bool tidying>
   static Node* descend(OwnerCore& owner, std::uint64_t begin, unsigned level, Node* pred);
@@ -152,7 +153,7 @@ class OrderedList {
     unsigned height;
     unsigned levels;
   };
-  Draw draw_height(OwnerCore& owner) noexcept;
+  Draw draw_height(OwnerCore& owner, unsigned least) noexcept;
   static Node* make_node(OwnerCore& owner, const Range& range, RangeMode mode, NodeState state,
                          unsigned height);
   static const Node* overlap_on(const Gap& gap, const Range& range) noexcept;
@@ -185,7 +186,7 @@ class OrderedList {
   [[nodiscard]] const Node* signpost_near(std::uint64_t address) const noexcept;
   template <RangeMode mode>
   Node* try_link_nearby(OwnerCore& owner, Node* signpost, const Range& range, NodeState state,
-                        Gap& gap, Nearby& why);
+                        unsigned height, Gap& gap, Nearby& why);
   template <RangeMode mode>
   Node* link_nearby(OwnerCore& owner, Signposts& signposts, const Range& range, NodeState state);
   template <RangeMode mode>

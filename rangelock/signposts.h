@@ -35,7 +35,7 @@ inline bool is_signpost(const Node& node) noexcept { return node.begin() == node
 
 class Signposts {
  public:
-  static constexpr unsigned kTableBits = 8;
+  static constexpr unsigned kTableBits = 10;
   // So many ranges of one length fit between two places at least.
   static constexpr unsigned kLeastRangesBits = 4;
 
@@ -123,6 +123,7 @@ class Signposts {
   }
 
  private:
+  static constexpr std::size_t kEntries = std::size_t{1} << kTableBits;
   static constexpr unsigned kMostShift = 63;
 
   static Link reserved(const Node* node) noexcept { return link_to(node) | kMark; }
@@ -134,12 +135,12 @@ class Signposts {
     return std::min(least_shift(range) + 2, kMostShift);
   }
   // By the place alone: however far apart the others are, this one is found. The bits of a place
-  // folded: neighbours never meet, 256 of them at whatever distance.
+  // folded: as many neighbours as the table has entries never meet, at whatever distance.
   static std::size_t slot_of(std::uint64_t place) noexcept {
-    static_assert(kTableBits == 8);
-    place ^= place >> 32;
-    place ^= place >> 16;
-    return (place ^ place >> 8) & 0xff;
+    static_assert(8 * kTableBits >= 64, "three folds take in all bits");
+    place ^= place >> 4 * kTableBits;
+    place ^= place >> 2 * kTableBits;
+    return (place ^ place >> kTableBits) & (kEntries - 1);
   }
   base::Atomic<Link>& slot(std::uint64_t place) noexcept { return slots_[slot_of(place)]; }
   [[nodiscard]] const base::Atomic<Link>& slot(std::uint64_t place) const noexcept {
@@ -147,7 +148,7 @@ class Signposts {
   }
 
   base::Atomic<unsigned> shift_;  // read by everybody, so not beside what planters write
-  alignas(base::kCacheLine) std::array<base::Atomic<Link>, std::size_t{1} << kTableBits> slots_{};
+  alignas(base::kCacheLine) std::array<base::Atomic<Link>, kEntries> slots_{};
 };
 
 }  // namespace sp3::rangelock

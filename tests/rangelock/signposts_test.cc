@@ -74,11 +74,12 @@ void check_nodes(SkiplistRangeLock& lock) {
 }  // namespace
 
 TEST_CASE("neighbouring signposts never share a place of the table, however far apart") {
-  for (unsigned shift = 0; shift < 56; ++shift) {
+  constexpr unsigned kBits = rangelock::Signposts::kTableBits;
+  for (unsigned shift = 0; shift <= 64 - kBits; ++shift) {
     rangelock::Signposts signposts({0, 1});
-    std::array<rangelock::Node, 256> nodes{};
+    std::array<rangelock::Node, std::size_t{1} << kBits> nodes{};
     for (std::uint64_t i = 0; i < nodes.size(); ++i) {
-      const std::uint64_t place = (i + 256 * 3) << shift;
+      const std::uint64_t place = (i + nodes.size() * 3) << shift;
       nodes[i].set_range({place, place});
       INFO(i << " at distances of 2^" << shift);
       REQUIRE(signposts.reserve(&nodes[i]));
@@ -438,9 +439,12 @@ TEST_CASE("a range that is held is not taken for the signpost that its node was"
   lock.unlock_all(held);
 }
 
-// Each is linked right behind the signpost, and none of those before it is passed.
+// Each is linked right behind the signpost, and none of those before it is passed. What gets a tower
+// is linked from there too: a search from the head would walk over all that has none, as it would
+// unlink what is marked on its way.
 TEST_CASE("of any number of ranges behind one signpost some have towers") {
   constexpr std::uint64_t kFar = std::uint64_t{1} << 30;
+  constexpr std::uint64_t kHere = 1000 * kFar;
   BareList bare;
   static BareList* list;
   list = &bare;
@@ -449,18 +453,33 @@ TEST_CASE("of any number of ranges behind one signpost some have towers") {
   rangelock::install_hook([](Hook at) {
     if (at != Hook::before_link) return;
     rangelock::install_hook(nullptr);
-    rangelock::OrderedList::mark(list->link({1000 * kFar, 1001 * kFar}));
+    rangelock::OrderedList::mark(list->link({kHere, kHere + kFar}));
   });
   rangelock::OrderedList::mark(bare.link({0, kFar}));
   static int planted;
   planted = 0;
   rangelock::install_hook([](Hook at) { planted += at == Hook::signpost_linked ? 1 : 0; });
   for (int i = 0; i < 1'000'000 && planted == 0; ++i) {
-    rangelock::OrderedList::mark(bare.link({0, 1}));
+    rangelock::OrderedList::mark(bare.link({kHere, kHere + 1}));
   }
   REQUIRE(planted > 0);
+  rangelock::Node* const passed_by_none = bare.link({5, 6});
+  REQUIRE(bare.link({7, 8}) != nullptr);
+  rangelock::OrderedList::mark(passed_by_none);
+
+  static int unlinked;
+  unlinked = 0;
+  rangelock::install_hook([](Hook at) {
+    planted += at == Hook::signpost_linked ? 1 : 0;
+    unlinked += at == Hook::before_unlink ? 1 : 0;
+  });
   constexpr std::uint64_t kRanges = 20'000;
-  for (std::uint64_t i = kRanges; i-- > 0;) REQUIRE(bare.link({2 * i, 2 * i + 1}) != nullptr);
+  for (std::uint64_t i = kRanges; i-- > 0;) {
+    REQUIRE(bare.link({kHere + 1 + 2 * i, kHere + 2 + 2 * i}) != nullptr);
+  }
+  CHECK(unlinked == 0);
+  REQUIRE(bare.link({9, 10}) != nullptr);
+  CHECK(unlinked == 1);
   rangelock::install_hook(nullptr);
   CHECK(planted < 10);
   std::uint64_t ranges = 0;
@@ -469,6 +488,6 @@ TEST_CASE("of any number of ranges behind one signpost some have towers") {
     ++ranges;
     tall += node.height > 1 ? 1 : 0;
   });
-  CHECK(ranges == kRanges);
+  CHECK(ranges == kRanges + 2);
   CHECK(tall > kRanges / 200);
 }
