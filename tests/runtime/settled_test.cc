@@ -16,7 +16,7 @@ namespace {
 // Two sessions, and cells that are settled.
 struct World : Cells {
   Session theirs = pool.session();
-  World() : Cells(tiny_options()) { pool.checkpoint(); }
+  World() : Cells(quiet_options()) { pool.checkpoint(); }
   void add(std::initializer_list<int> to, std::int64_t amount) { Cells::add(theirs, to, amount); }
 };
 
