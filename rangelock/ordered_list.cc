@@ -158,13 +158,17 @@ template <bool limited>
   return owner.participant.keeps_what_it_reached() ? Walk::arrived : Walk::lost;
 }
 
+// How many levels to search for a node of the height: also those that the list no longer has.
+inline unsigned OrderedList::levels_for(unsigned height) const noexcept {
+  return std::max(levels_.load(std::memory_order_relaxed), height);  // relaxed: see adapt
+}
+
 // Fills the owner's path for a tower whose place on the bottom level is known, or is found from a
 // signpost: from the head it may be behind any number of nodes that have none. False: it was lost.
 // REQUIRES: height > 1.
 [[gnu::noinline]] bool OrderedList::note_path(OwnerCore& owner, std::uint64_t begin,
                                               unsigned height) noexcept {
-  const unsigned levels = std::max(levels_.load(std::memory_order_relaxed), height);
-  return descend<true, false>(owner, begin, levels - 1, &head_.node) != nullptr &&
+  return descend<true, false>(owner, begin, levels_for(height) - 1, &head_.node) != nullptr &&
          owner.participant.keeps_what_it_reached();
 }
 
@@ -186,7 +190,7 @@ template <bool limited>
 // Until it has found it. For a node of the height: a path is noted for what is above the bottom.
 [[gnu::noinline]] OrderedList::Gap OrderedList::search(OwnerCore& owner, std::uint64_t begin,
                                                        unsigned height) {
-  const unsigned levels = std::max(levels_.load(std::memory_order_relaxed), height);
+  const unsigned levels = levels_for(height);
   Gap gap;
   while (!try_search(owner, begin, levels, height > 1, gap)) owner.participant.widen();
   return gap;

@@ -137,6 +137,7 @@ class OrderedList {
   };
   Gap search(OwnerCore& owner, std::uint64_t begin, unsigned height);
   bool try_search(OwnerCore& owner, std::uint64_t begin, unsigned levels, bool noted, Gap& gap);
+  [[nodiscard]] unsigned levels_for(unsigned height) const noexcept;
   bool note_path(OwnerCore& owner, std::uint64_t begin, unsigned height) noexcept;
   Gap search_from(OwnerCore& owner, Node* signpost, std::uint64_t begin);
   template <bool noted, bool tidying>

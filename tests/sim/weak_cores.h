@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/atomic.h"
+#include "base/fence.h"
 #include "emu/sim/machine.h"
 #include "emu/threads.h"
 
