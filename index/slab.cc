@@ -32,11 +32,11 @@ Slab::Slab(std::uint32_t slab_number, std::uint64_t offset, std::uint32_t slab_s
 
 void Slab::set_home(std::uint32_t slot, bool holds) noexcept {
   const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
-  if (holds) {
-    home_[slot / 64].fetch_or(bit, std::memory_order_release);
-  } else {
-    home_[slot / 64].fetch_and(~bit, std::memory_order_release);
-  }
+  auto& word = home_[slot / 64];
+  // relaxed: nobody else changes it. A locked instruction would wait for the home that was just
+  // stored past the cache.
+  const std::uint64_t seen = word.load(std::memory_order_relaxed);
+  word.store(holds ? seen | bit : seen & ~bit, std::memory_order_release);
 }
 
 pool::Bitmap Slab::home_bitmap() const {

@@ -79,7 +79,8 @@ class alignas(base::kCacheLine) Slab {
     // acquire: pairs with set_home's release, so that home bytes are seen whole.
     return (home_[slot / 64].load(std::memory_order_acquire) >> (slot % 64) & 1) != 0;
   }
-  void set_home(std::uint32_t slot, bool holds) noexcept;  // checkpointer only
+  // The checkpointer's: by one thread at a time for the slots of one bitmap word, 64 of them.
+  void set_home(std::uint32_t slot, bool holds) noexcept;
   [[nodiscard]] pool::Bitmap home_bitmap() const;
 
   // SlabTable's: a slot is claimed while it holds an object or waits in a session's free list.
