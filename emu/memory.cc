@@ -239,6 +239,24 @@ void Memory::store_through(std::uint64_t offset, const void* source, std::size_t
   by_way_of_cache(lines.end, offset + bytes);
 }
 
+void Memory::store_through(std::span<const HomeValue> values, FlushCounts& counts) noexcept {
+  // Where each line is waited for, nothing overlaps anyway.
+  const bool can_stream = stores_past_cache_ && !latency_.charges_lines();
+  std::uint64_t lines = 0;
+  for (const HomeValue& value : values) {
+    const std::size_t bytes = value.bytes.size();
+    if (!can_stream || (value.offset | bytes) % base::kCacheLine != 0) [[unlikely]] {
+      store_through(value.offset, value.bytes.data(), bytes, counts);
+      continue;
+    }
+    SP3_ASSERT(value.offset <= size_ && bytes <= size_ - value.offset);
+    stream_copy(writable_ + value.offset, value.bytes.data(), bytes);
+    lines += bytes / base::kCacheLine;
+  }
+  counts.lines += lines;
+  counts.pending_lines += lines;
+}
+
 void Memory::store_word(std::uint64_t offset, std::uint64_t value) noexcept {
   SP3_ASSERT(writable_ != nullptr && offset % kWord == 0 && offset + kWord <= size_);
   store_aligned_word(writable_ + offset, value);

@@ -42,17 +42,10 @@ void apply_write(emu::Memory& memory, const log::WriteView& write) noexcept {
   });
 }
 
-void apply_write_through(emu::Memory& memory, const log::WriteView& write,
-                         emu::FlushCounts& counts) noexcept {
-  const bool whole = replaces_home(write);
-  if (!whole || mutant(Mutant::no_flush_replayed_object)) {
-    apply_write(memory, write);
-    if (!whole) flush_runs(memory, write, counts);
-    return;
-  }
-  emu::step(emu::Step::recovery_replay);
-  const std::span<const std::byte> object = write.object();
-  memory.store_through(write.slot, object.data(), object.size(), counts);
+void apply_and_flush(emu::Memory& memory, const log::WriteView& write,
+                     emu::FlushCounts& counts) noexcept {
+  apply_write(memory, write);
+  flush_runs(memory, write, counts);
 }
 
 }  // namespace sp3::recovery

@@ -4,6 +4,7 @@
 // REQUIRES everywhere: SlabPlan::check() found the write good, and bitmaps are loaded.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,17 +32,32 @@ inline log::WriteView write_at(const std::byte* at) {
   return write;
 }
 
-// Asks for the first lines of a write entry, and for what apply_write stores to.
+// Asks for the header of a write entry.
+inline void ask_for_header(const std::byte* at) {
+  __builtin_prefetch(at);
+  __builtin_prefetch(at + sizeof(log::WriteHeader) - 1);
+}
+// Asks for the first lines of a write entry, of which its header is one.
 inline void ask_for_log(const std::byte* at) {
   __builtin_prefetch(at);
   __builtin_prefetch(at + base::kCacheLine);
 }
+// Of a larger object the hardware fetches the rest in time.
+inline std::uint64_t bytes_to_ask_for(const log::WriteView& write) {
+  return std::min<std::uint64_t>(write.payload.size(), 512);
+}
+inline void ask_for_payload(const log::WriteView& write) {
+  const std::byte* const begin = write.payload.data();
+  const std::byte* const end = begin + bytes_to_ask_for(write);
+  const std::byte* at = begin - reinterpret_cast<std::uintptr_t>(begin) % base::kCacheLine;
+  for (; at < end; at += base::kCacheLine) __builtin_prefetch(at);
+}
+// Asks for what apply_write stores to.
 inline void ask_for_home(const emu::Memory& memory, const log::WriteView& write) {
-  constexpr std::uint64_t kMost = 512;  // of a larger object the hardware fetches the rest in time
-  const std::uint64_t bytes = write.payload.size() < kMost ? write.payload.size() : kMost;
+  const std::uint64_t bytes = bytes_to_ask_for(write);
   for (std::uint64_t i = 0; i < bytes; i += base::kCacheLine) memory.prefetch_store(write.slot + i);
 }
-// For apply_write_through, which reads nothing of a home that is replaced whole, line by line.
+// Asks for what a ValueBlock stores to: nothing is read of lines that are replaced whole.
 inline void ask_for_home_through(const emu::Memory& memory, const log::WriteView& write) {
   const bool whole_lines = memory.stores_past_cache() && replaces_home(write) &&
                            (write.slot | write.object().size()) % base::kCacheLine == 0;
@@ -80,7 +96,7 @@ inline void apply_allocation(SlabPlan& plan, const log::WriteView& write) noexce
 void apply_write(emu::Memory& memory, const log::WriteView& write) noexcept;
 
 // The same, and flushed: durable at the caller's next fence with `counts`.
-void apply_write_through(emu::Memory& memory, const log::WriteView& write,
-                         emu::FlushCounts& counts) noexcept;
+void apply_and_flush(emu::Memory& memory, const log::WriteView& write,
+                     emu::FlushCounts& counts) noexcept;
 
 }  // namespace sp3::recovery

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/mutant.h"
+#include "base/prefetch.h"
 #include "recovery/preparation.h"
 
 namespace sp3::recovery {
@@ -39,7 +40,8 @@ class Merge {
     std::uint64_t key = kNone;  // of the stream's last write
     std::size_t stream = 0;
   };
-  static constexpr std::uint64_t kNone = 0;  // below all others
+  static constexpr std::uint64_t kNone = 0;         // below all others
+  static constexpr std::ptrdiff_t kAskAhead = 512;  // bytes
 
   [[nodiscard]] const Contender& winner() const { return tree_[1]; }
   [[nodiscard]] std::uint64_t key(const Stream& stream) const {
@@ -101,6 +103,8 @@ inline void Merge::pop() {
   bool more = stream.at != stream.begin;
   if (more) {
     --stream.at;
+    // Of several streams that run backwards the hardware does not ask ahead by itself.
+    base::prefetch_beside(stream.at, -kAskAhead);
   } else {
     more = open_stretch(stream, stream.stretch);
   }

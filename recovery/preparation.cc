@@ -57,6 +57,9 @@ class Round {
     for (auto& shard : stretch.shards) shard.reserve(2 * (stretch.end - stretch.begin) / shards_);
     const log::LogPrefix& prefix = selection_.prefixes[stretch.prefix];
     for (std::uint64_t i = stretch.begin; i < stretch.end; ++i) {
+      if (i + kAskAhead < stretch.end) {
+        __builtin_prefetch(selection_.file + prefix.records[i + kAskAhead].offset);
+      }
       const log::RecordView record =
           log::trusted_record(selection_.file + prefix.records[i].offset);
       if (record.kind() == log::RecordKind::transaction) ++found.transactions;
@@ -68,6 +71,8 @@ class Round {
   }
 
  private:
+  static constexpr std::uint64_t kAskAhead = 32;  // records
+
   [[nodiscard]] std::uint64_t offset_of(const log::WriteView& write) const {
     return static_cast<std::uint64_t>(write.payload.data() - selection_.file) -
            sizeof(log::WriteHeader);

@@ -41,6 +41,7 @@
 #include "recovery/merge.h"
 #include "recovery/replay.h"
 #include "recovery/replay_progress.h"
+#include "recovery/value_block.h"
 #include "recovery/written_objects.h"
 
 namespace sp3::recovery {
@@ -230,7 +231,7 @@ class Dag {
       while (records[behind[prefix] - 1].stamp > merge.last().stamp) --behind[prefix];
       write = {selection_.file + merge.last().offset, prefix,
                base_[prefix] + static_cast<Node>(behind[prefix] - 1), 0};
-      __builtin_prefetch(write.at);
+      ask_for_header(write.at);
       merge.pop();
       return true;
     };
@@ -286,6 +287,15 @@ class Dag {
            waits.fetch_sub(1, std::memory_order_acq_rel) == 0;
   }
 
+  // What one thread does at a stretch.
+  struct Run {
+    Run(emu::Memory& memory, ReplayProgress& whole) : values(memory, streamed), progress(whole) {}
+
+    emu::FlushCounts streamed;
+    ValueBlock values;
+    ReplayProgress::Part progress;
+  };
+
   // Some records of one session, from the first on: until one has to wait.
   void replay_from(Node first, const std::function<void(Node)>& offer) {
     Node node = first;
@@ -293,11 +303,10 @@ class Dag {
     const Node end = base_[prefix + 1];
     std::size_t done = 0;
     bool more = true;
-    emu::FlushCounts streamed;
-    ReplayProgress::Part progress(progress_);
+    Run run(context_.memory, progress_);
     const auto most = base::scaled<std::size_t>(256, 64, 2);
     while (more && done < most) {
-      apply(prefix, node, streamed, progress);
+      apply(prefix, node, run);
       ++done;
       // What is ready in other sessions is offered, so that no thread idles meanwhile.
       for_each_edge(node, [&](Node to) {
@@ -308,8 +317,9 @@ class Dag {
       await_others(++node);
       more = was_the_last(node);
     }
-    fence(streamed);
-    progress.finish();
+    run.values.store();
+    fence(run.streamed);
+    run.progress.finish();
     if (more) offer(node);
     // relaxed: read after all threads have joined.
     replayed_.fetch_add(done, std::memory_order_relaxed);
@@ -377,14 +387,15 @@ class Dag {
     if (!status.ok()) failed_.store(status.error, std::memory_order_relaxed);
   }
 
-  void apply(std::size_t prefix, Node node, emu::FlushCounts& streamed,
-             ReplayProgress::Part& progress) {
+  void apply(std::size_t prefix, Node node, Run& run) {
     ask_behind(prefix, node);
     const bool through = streams(node);
     for_each_shown(prefix, node, [&](const log::WriteView& write) {
-      progress.half();
+      run.progress.half();
       if (through && replaces_home(write)) {
-        apply_write_through(context_.memory, write, streamed);
+        run.values.add(write);
+        // What is changed later, if only by this record, has to be there by then.
+        if (is_changed_.has(node)) run.values.store();
         return;
       }
       apply_write(context_.memory, write);

@@ -5,11 +5,12 @@
 // stored, and all that comes after it, which is older, passed over. Changes that show are laid
 // aside meanwhile, and made at the end, from the oldest on.
 //
-// A home is written where memory is cold: the time goes into waiting for it. Objects that are
-// replaced whole go past the cache, which waits for nothing. For the rest each shard runs a little
-// ahead of itself: when a write leaves the merge its log bytes are asked for, and when they have
-// come, its home is; the flush follows each store at once while the lines are in the cache. One
-// fence at the end of the shard retires them all.
+// A home is written where memory is cold: the time goes into waiting for it, and for the
+// translation of its page. So a shard runs ahead of itself, a block at a time (ahead.h), and its
+// values, which may be stored in any order as each object has one at most, are stored a block at a
+// time, with as little as can be between one store and the next. Values go past the cache, which
+// reads nothing; what else is stored is flushed at once while its lines are in the cache. One fence
+// at the end of the shard retires it all.
 #include <deque>
 
 #include "base/mutant.h"
@@ -21,6 +22,7 @@
 #include "recovery/merge.h"
 #include "recovery/replay.h"
 #include "recovery/replay_progress.h"
+#include "recovery/value_block.h"
 #include "recovery/written_objects.h"
 
 namespace sp3::recovery {
@@ -42,6 +44,7 @@ class Shard {
   }
 
  private:
+  // Goes through the writes. Changes that show are kept for later.
   void store_values() {
     struct Write {
       const std::byte* at;
@@ -51,15 +54,13 @@ class Shard {
     const auto next = [&](Write& write) {
       if (merge.empty()) return false;
       write.at = context_.selection.file + merge.last().offset;
-      ask_for_log(write.at);
+      ask_for_header(write.at);
       merge.pop();
       return true;
     };
     const auto ask = [&](Write& write) {
-      const log::WriteView view = write_at(write.at);
-      write.object = objects_.number(number_, view.slot);
+      write.object = objects_.number(number_, write_at(write.at).slot);
       later_.ask_for(write.object);
-      if (replaces_home(view)) ask_for_home_through(context_.memory, view);
     };
     const auto act = [&](const Write& write) {
       const log::WriteView view = write_at(write.at);
@@ -70,10 +71,15 @@ class Shard {
         progress_.half();
         return;
       }
-      if (shows.bytes) apply_write_through(context_.memory, view, counts_);
+      if (shows.bytes) {
+        ask_for_payload(view);
+        ask_for_home_through(context_.memory, view);
+        values_.add(view);
+      }
       progress_.whole();
     };
     run_ahead<Write>(next, ask, act);
+    values_.store();
   }
 
   void make_changes() {
@@ -84,9 +90,13 @@ class Shard {
       changes_.pop_back();
       return true;
     };
-    const auto ask = [&](const std::byte* at) { ask_for_home(context_.memory, write_at(at)); };
+    const auto ask = [&](const std::byte* at) {
+      const log::WriteView view = write_at(at);
+      ask_for_payload(view);
+      ask_for_home(context_.memory, view);
+    };
     const auto act = [&](const std::byte* at) {
-      apply_write_through(context_.memory, write_at(at), counts_);
+      apply_and_flush(context_.memory, write_at(at), counts_);
       progress_.half();
     };
     run_ahead<const std::byte*>(next, ask, act);
@@ -98,7 +108,8 @@ class Shard {
   LaterWrites& later_;
   ReplayProgress::Part progress_;
   emu::FlushCounts counts_;
-  std::deque<const std::byte*> changes_;  // that show, from the last to the first
+  ValueBlock values_{context_.memory, counts_};  // that show
+  std::deque<const std::byte*> changes_;         // that show, from the last to the first
 };
 
 }  // namespace

@@ -1,17 +1,22 @@
 #include "recovery/slab_plan.h"
 
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
 
 #include <sp3/error.h>
 
+#include "base/align.h"
+
 namespace sp3::recovery {
 
 SlabPlan::SlabPlan(const pool::Layout& layout, const pool::SlabDirectory& directory)
     : layout_(layout),
       directory_(directory),
-      slab_shift_(static_cast<std::uint32_t>(std::countr_zero(layout.slab_size))) {
+      slab_shift_(static_cast<std::uint32_t>(std::countr_zero(layout.slab_size))),
+      pages_(
+          static_cast<std::uint32_t>(std::max<std::uint64_t>(1, layout.slab_size / base::kPage))) {
   forget();
 }
 

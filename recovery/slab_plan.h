@@ -45,12 +45,13 @@ class SlabPlan {
   // One more write to the slab of `slot` will be replayed. REQUIRES: check(write) is good.
   void count(std::uint64_t slot) {
     // relaxed: read after all threads have joined. A lost count does no harm, so no locked
-    // instruction; but what is stored is never 0, however many there are.
+    // instruction. Nobody needs to know of more than one for each page, and threads that stored
+    // all would take the line from each other.
     std::atomic_ref<std::uint32_t> writes(slabs_[slab_of(slot)].writes);
-    const std::uint32_t more = writes.load(std::memory_order_relaxed) + 1;
-    if (more != 0) writes.store(more, std::memory_order_relaxed);
+    const std::uint32_t so_far = writes.load(std::memory_order_relaxed);
+    if (so_far < pages_) writes.store(so_far + 1, std::memory_order_relaxed);
   }
-  // About how many; 0 only if there are none.
+  // About how many, up to one for each page; 0 only if there are none.
   [[nodiscard]] std::uint32_t writes(std::uint32_t slab) const { return slabs_[slab].writes; }
   // The slabs that have some.
   [[nodiscard]] std::vector<std::uint32_t> written_slabs() const;
@@ -68,6 +69,7 @@ class SlabPlan {
     return {number, (in_slab - slab.data) / slab.objects.slot_size};
   }
   [[nodiscard]] const pool::Layout& layout() const { return layout_; }
+  [[nodiscard]] std::uint32_t pages_of_slab() const { return pages_; }
 
   // The slab's bitmap will be needed. REQUIRES: check(write) is good.
   void touch(std::uint64_t slot) {
@@ -132,6 +134,7 @@ class SlabPlan {
   const pool::Layout& layout_;
   const pool::SlabDirectory& directory_;
   std::uint32_t slab_shift_ = 0;
+  std::uint32_t pages_ = 1;  // of a slab
   std::vector<Slab> slabs_;
   std::vector<pool::Bitmap> bitmaps_;  // of changed slabs; else empty
 };

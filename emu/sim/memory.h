@@ -32,6 +32,10 @@ class Memory {
   void store(std::uint64_t offset, const void* source, std::size_t bytes) noexcept;
   void store_through(std::uint64_t offset, const void* source, std::size_t bytes,
                      FlushCounts& counts) noexcept;
+  void store_through(std::span<const HomeValue> values, FlushCounts& counts) noexcept {
+    for (const HomeValue& value : values)
+      store_through(value.offset, value.bytes.data(), value.bytes.size(), counts);
+  }
   [[nodiscard]] bool stores_past_cache() const noexcept {
     return !writes_blocks_ && chosen_ != FlushInstruction::clflush &&
            chosen_ != FlushInstruction::none;

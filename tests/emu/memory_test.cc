@@ -1,13 +1,17 @@
 // The mapped kinds, and what all kinds have in common.
 #include "emu/memory.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -227,6 +231,44 @@ TEST_CASE(
         REQUIRE(counts.lines == flushed.lines);
         REQUIRE(counts.fences == (bytes == 0 ? 0 : 1));
       }
+    }
+  }
+}
+
+TEST_CASE("many values stored through are what each of them alone would be") {
+  const ScratchFile file;
+  const auto data = pattern(4096, 5);
+  for (const auto instruction : available()) {
+    for (const LatencyModel model : {LatencyModel::fence, LatencyModel::line}) {
+      const auto memory = file.map(emulated(instruction, {model, 10, 0}));
+      std::vector<HomeValue> values;
+      FlushCounts each;
+      std::vector<std::byte> expected(4096);
+      struct Shape {
+        std::uint64_t begin;
+        std::size_t bytes;
+      };
+      constexpr std::array kShapes = {Shape{0, 128}, Shape{64, 64}, Shape{0, 24}, Shape{32, 128},
+                                      Shape{5, 100}};  // whole lines among others
+      for (std::uint64_t i = 0; i < 20; ++i) {
+        const Shape& shape = kShapes[i % kShapes.size()];
+        const std::uint64_t at = i * 192 + shape.begin;
+        const std::span<const std::byte> part(data.data() + at, shape.bytes);
+        values.push_back({4096 + at, part});
+        std::ranges::copy(part, expected.data() + at);
+        FlushCounts counts;
+        memory->store_through(4096 + at, part.data(), part.size(), counts);
+        each.lines += counts.lines;
+      }
+      memory->store(4096, std::vector<std::byte>(4096).data(), 4096);
+      FlushCounts counts;
+      memory->store_through(values, counts);
+      INFO(to_string(instruction) << ", " << values.size() << " values");
+      CHECK(std::memcmp(memory->view() + 4096, expected.data(), expected.size()) == 0);
+      CHECK(counts.lines == each.lines);
+      CHECK(counts.pending_lines == each.lines);
+      REQUIRE(memory->fence(counts).ok());
+      CHECK(counts.fences == 1);
     }
   }
 }
