@@ -162,7 +162,7 @@ class EpochDomain {
   static std::uint32_t unpins_when_roused() noexcept { return scaled<std::uint32_t>(1000, 2); }
   // So many attempts to advance wait for those who rest. Between two transactions one soon pins
   // again, and then at the current epoch: most often there is nobody left to rouse.
-  static std::uint32_t patience() noexcept { return scaled<std::uint32_t>(4, 1); }
+  static std::uint32_t patience() noexcept { return scaled<std::uint32_t>(16, 1); }
 
   // The owner's.
   struct alignas(kCacheLine) Habit {

@@ -479,7 +479,7 @@ void SessionCore::persist_own() {
       persist_own();
       if (persister_.advance(*shared_).end == Persister::Advanced::everything) return;
     }
-    pool_->flusher().expect_group();  // who looks again when what it waits for is committed
+    pool_->flusher().expect_group(*shared_);  // who looks again when what it waits for is committed
     return;
   }
   // relaxed: our own item is among them, or already persisted by us (conservative) or by a helper.
@@ -545,7 +545,7 @@ void SessionCore::wait_helping(base::Tid tid) {
 base::Stamp SessionCore::seal_mark() {
   const base::Stamp stamp = owner_.take_mark_stamp();
   push_item({.stamp = stamp, .lsn = shared_->log.next_lsn() - 1}, /*published=*/true);
-  pool_->flusher().expect_group();
+  pool_->flusher().expect_group(*shared_);
   return stamp;
 }
 

@@ -83,9 +83,6 @@ void Flusher::work() {
           ticks = 0;  // not where memory for them lacked
         }
         look_for_long_transactions();
-        // Nobody should have sealed anything without telling; a look costs little. What it finds is
-        // not flushed at once: its group may have just begun.
-        if (is_anything_in_flight()) group_expected_.store(true, std::memory_order_relaxed);
         next_tick = emu::SteadyClock::now() + tick;
       }
     } catch (const std::bad_alloc&) {
@@ -108,7 +105,7 @@ void Flusher::look_for_groups(bool expected) {
   if (quiet_looks_ <= base::scaled(16, 16, 1)) return;
   quiet_looks_ = 0;  // without a group: time to slow down
   group_expected_.store(false, std::memory_order_relaxed);
-  // Who sealed something before this fence may have seen the flag up, and is seen now.
+  // Who left something to a group before this fence may have seen the flag up, and is seen now.
   base::heavy_fence();
   if (flush_groups()) group_expected_.store(true, std::memory_order_relaxed);
 }
@@ -135,7 +132,8 @@ void Flusher::look_for_long_transactions() {
   });
 }
 
-// Flushes what was sealed at the last look and still is not durable; whether anything is in flight.
+// Flushes what was sealed at the last look and still is not durable; whether anything of a group is
+// in flight.
 bool Flusher::flush_groups() {
   bool any = false;
   for (const auto& s : pool_.all_shared()) {
@@ -146,19 +144,10 @@ bool Flusher::flush_groups() {
     }
     pool_.persister().advance(*s);
     look.sealed = s->sealed.load(std::memory_order_relaxed);
-    any = any || s->committed.load(std::memory_order_relaxed) < look.sealed;
+    any = any || s->committed.load(std::memory_order_relaxed) <
+                     s->left_to_group.load(std::memory_order_relaxed);
   }
   return any;
-}
-
-bool Flusher::is_anything_in_flight() {
-  for (const auto& s : pool_.all_shared()) {
-    pool_.persister().advance(*s);
-    // relaxed: as above.
-    if (s->committed.load(std::memory_order_relaxed) < s->sealed.load(std::memory_order_relaxed))
-      return true;
-  }
-  return false;
 }
 
 void Flusher::write_watermarks() {

@@ -2,7 +2,8 @@
 // a durable one stays without a durable watermark.
 //
 // - An asynchronous group that does not fill is flushed one to two times
-//   AsyncOptions::group_microseconds after it was begun.
+//   AsyncOptions::group_microseconds after it was begun. Where all transactions are synchronous it
+//   sleeps: whoever wakes up in the middle of them takes a core from one.
 // - Options::watermark_ms after a session has gone idle, a watermark record in the library's own
 //   session says how far its log is durable. From then on a damaged record of it is damage, not a
 //   torn tail. A busy session gets one for each run of its log and after each checkpoint, so that a
@@ -35,9 +36,12 @@ class Flusher {
   void start();
   void stop() noexcept;
 
-  // A session has sealed something it will not flush now.
-  void expect_group() noexcept {
-    // Between what was sealed and the look at the flag: see look_for_groups().
+  // Of the session's owner, who has sealed something it will not flush now.
+  void expect_group(SessionShared& session) noexcept {
+    // relaxed, both: the owner's own; the fence orders them.
+    session.left_to_group.store(session.sealed.load(std::memory_order_relaxed),
+                                std::memory_order_relaxed);
+    // Between what was left and the look at the flag: see look_for_groups().
     base::light_fence();
     if (!group_expected_.load(std::memory_order_relaxed)) [[unlikely]]
       wake();
@@ -70,7 +74,6 @@ class Flusher {
   void work();
   void look_for_groups(bool expected);
   bool flush_groups();
-  [[nodiscard]] bool is_anything_in_flight();
   void write_watermarks();
   void look_for_long_transactions();
   bool seal_watermark(const std::vector<base::Tid>& marks, base::Stamp newest);

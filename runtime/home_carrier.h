@@ -14,9 +14,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/align.h"
 #include "base/counter.h"
 #include "emu/pace.h"
 #include "index/slab_table.h"
@@ -44,7 +46,10 @@ class HomeCarrier {
   HomeCarrier& operator=(const HomeCarrier&) = delete;
 
   // Forgets what the last checkpoint carried.
-  void begin() noexcept { carried_.clear(); }
+  void begin() noexcept {
+    carried_.clear();
+    stored_ = 0;
+  }
   // Errors of these: std::bad_alloc, and outcome_unknown if what should be carried can no longer
   // become durable.
   void carry(const NamedObjects& objects);
@@ -72,13 +77,20 @@ class HomeCarrier {
   struct Captured {
     index::Place place;
     index::Seen seen;
-    std::uint64_t offset;  // home
-    std::size_t copy;      // where its bytes are in batch_
-    std::uint32_t size8;
+    [[nodiscard]] std::uint64_t home() const noexcept { return place.slab->offset_of(place.slot); }
+    [[nodiscard]] std::size_t size8() const noexcept {
+      return base::round_up(place.slab->type_size, 8);
+    }
   };
 
-  void capture(const index::Place& place);
-  void store_batch_home();
+  void capture(std::span<const index::Place> places);
+  void capture_one(const index::Place& place);
+  // Captured, and not stored yet.
+  [[nodiscard]] std::span<const Captured> captured() const noexcept {
+    return std::span(carried_).subspan(stored_);
+  }
+  void store_home(std::span<const Captured> captured);
+  void swing(std::span<const Captured> some);
   void swing_one(const Captured& captured);
 
   PoolCore& pool_;
@@ -86,9 +98,9 @@ class HomeCarrier {
   Actor actor_;
   emu::Pace pace_;
   const std::function<bool()> at_leisure_;
-  std::vector<Captured> batch_captured_;
-  std::vector<std::byte> batch_;
-  std::vector<Captured> carried_;
+  std::vector<Captured> carried_;  // since begin()
+  std::size_t stored_ = 0;         // of these
+  std::vector<std::byte> copies_;  // of the others, one behind the other
   std::vector<index::Slab*> dirty_slabs_;
   std::vector<std::uint64_t> not_swung_;
   VersionPool versions_;

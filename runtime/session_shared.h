@@ -67,6 +67,8 @@ struct SessionShared {
 
   alignas(base::kCacheLine) base::Atomic<std::uint64_t> sealed{0};
   base::Atomic<std::uint64_t> published{0};
+  // The last item whose transaction did not wait for it: others may have to flush it.
+  base::Atomic<std::uint64_t> left_to_group{0};
 
   alignas(base::kCacheLine) base::Atomic<std::uint64_t> persisted{0};
   base::Atomic<base::Lsn> persisted_lsn{0};

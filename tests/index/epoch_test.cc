@@ -141,7 +141,7 @@ TEST_CASE("who rests holds back nothing for long, and is pinned again by pinning
     }
     return false;
   };
-  constexpr int kPatient = 10;
+  constexpr int kPatient = 40;
 
   epochs.pin(0);
   const EpochDomain::Epoch first = epochs.current();

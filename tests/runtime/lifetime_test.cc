@@ -267,37 +267,6 @@ TEST_CASE("an asynchronous transaction is visible at once and durable by its tic
   }
 }
 
-TEST_CASE("the background flusher makes a lone asynchronous transaction durable") {
-  Options options = quiet_options();  // no checkpoint does it
-  options.async.group_microseconds = 200;
-  options.watermark_ms = 20'000;  // nor the look at what else is in flight
-  options.long_transaction_ms = 20'000;
-  OneCell p(options);
-  Ticket ticket = p.set_async(9);
-  for (int i = 0; i < 20'000 && !ticket.ready(); ++i) ::usleep(100);
-  CHECK(ticket.ready());
-  ticket.wait();
-}
-
-TEST_CASE("an asynchronous group has its time, however often the flusher looks for other things") {
-  using Clock = std::chrono::steady_clock;
-  Options options = quiet_options();
-  options.async.group_microseconds = 400'000;
-  options.watermark_ms = 5;
-  OneCell p(options);
-  ::usleep(30'000);  // in the midst of looks
-  const auto sealed = Clock::now();
-  Ticket ticket = p.set_async(9);
-  while (Clock::now() - sealed < std::chrono::milliseconds(350)) {
-    const bool ready = ticket.ready();
-    if (Clock::now() - sealed < std::chrono::milliseconds(400)) REQUIRE_FALSE(ready);
-    ::usleep(1000);
-  }
-  for (int i = 0; i < 20'000 && !ticket.ready(); ++i) ::usleep(1000);
-  CHECK(ticket.ready());
-  ticket.wait();
-}
-
 TEST_CASE("a transaction that stays open for long is counted once, short ones are not") {
   Options options = quiet_options();
   options.watermark_ms = 5;  // the flusher looks as often
