@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <span>
 
+#include <sp3/detail/prefetch_lines.h>
+
 #include "emu/memory.h"
 #include "log/record_reader.h"
 #include "recovery/slab_plan.h"
@@ -42,19 +44,14 @@ inline void ask_for_log(const std::byte* at) {
   __builtin_prefetch(at);
   __builtin_prefetch(at + base::kCacheLine);
 }
-// Of a larger object the hardware fetches the rest in time.
-inline std::uint64_t bytes_to_ask_for(const log::WriteView& write) {
-  return std::min<std::uint64_t>(write.payload.size(), 512);
-}
 inline void ask_for_payload(const log::WriteView& write) {
   const std::byte* const begin = write.payload.data();
-  const std::byte* const end = begin + bytes_to_ask_for(write);
-  const std::byte* at = begin - reinterpret_cast<std::uintptr_t>(begin) % base::kCacheLine;
-  for (; at < end; at += base::kCacheLine) __builtin_prefetch(at);
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(begin) % base::kCacheLine;
+  detail::prefetch_lines(begin - before, before + write.payload.size());
 }
 // Asks for what apply_write stores to.
 inline void ask_for_home(const emu::Memory& memory, const log::WriteView& write) {
-  const std::uint64_t bytes = bytes_to_ask_for(write);
+  const std::size_t bytes = std::min(write.payload.size(), detail::prefetched_bytes);
   for (std::uint64_t i = 0; i < bytes; i += base::kCacheLine) memory.prefetch_store(write.slot + i);
 }
 // Asks for what a ValueBlock stores to: nothing is read of lines that are replaced whole.

@@ -86,7 +86,7 @@ class Shard {
     const auto next = [&](const std::byte*& at) {
       if (changes_.empty()) return false;
       at = changes_.back();
-      ask_for_log(at);
+      ask_for_header(at);
       changes_.pop_back();
       return true;
     };

@@ -9,28 +9,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/runtime/one_pool.h"
+#include "tests/runtime/one_cell.h"
 
 namespace sp3::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct Cell {
-  std::uint64_t value = 0;
-};
-
-struct OneCell : OnePool {
-  Ptr<Cell> cell;
-  explicit OneCell(const Options& options)
-      : OnePool(options), cell(session.run([](Transaction& tx) { return tx.make<Cell>(); })) {}
-  void set(std::uint64_t to) {
-    session.run([&](Transaction& tx) { tx.write(cell).value = to; });
-  }
-  Ticket set_async(std::uint64_t to) {
-    return session.run_async([&, to](Transaction& tx) { tx.write(cell).value = to; });
-  }
-};
 
 // How often other threads of this process than this one have gone to sleep.
 std::uint64_t sleeps_of_others() {

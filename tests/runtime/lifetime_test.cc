@@ -10,42 +10,16 @@
 
 #include <sp3/ranged.h>
 
-#include "tests/support/pools.h"
+#include "tests/runtime/one_cell.h"
 
 namespace sp3::test {
 namespace {
 
-struct Cell {
-  std::uint64_t value = 0;
-};
+using Cell = OneCell::Cell;
 
 // The user's own, and not a std::exception.
 struct Complaint {
   int number;
-};
-
-struct OneCell {
-  TempPath path;
-  Pool pool;
-  Session session;
-  Ptr<Cell> cell;
-  explicit OneCell(const Options& options = quiet_options(), std::uint64_t size = kTinyPool)
-      : pool(Pool::create(path.path(), size, options)), session(pool.session()) {
-    cell = session.run([](Transaction& tx) {
-      const auto made = tx.make<Cell>();
-      tx.set_root("cell", made);
-      return made;
-    });
-  }
-  std::uint64_t value() {
-    return session.run([&](Transaction& tx) { return tx.read(cell).value; });
-  }
-  void set(std::uint64_t to) {
-    session.run([&](Transaction& tx) { tx.write(cell).value = to; });
-  }
-  Ticket set_async(std::uint64_t to) {
-    return session.run_async([&, to](Transaction& tx) { tx.write(cell).value = to; });
-  }
 };
 
 // The pool as it would be found after the process vanished now.
