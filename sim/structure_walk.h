@@ -29,16 +29,19 @@ bool queue(Reach& reach, std::uint64_t offset) {
 }
 
 // Neighbouring cells may name the same bucket.
-template <class Reach>
+template <class Directory, class Reach>
 bool hash_directory(Reach& reach, std::uint64_t offset) {
   constexpr std::uint64_t kOffset = (std::uint64_t{1} << 48) - 1;  // of a slot; the rest is a tag
-  const auto* directory = reach.template operator()<SimHashTable::Directory>(offset);
+  const auto* directory = reach.template operator()<Directory>(offset);
   if (directory == nullptr) return false;
   std::uint64_t before = 0;
   for (const std::uint64_t cell : directory->cells) {
     if (std::exchange(before, cell) == cell) continue;
     if ((cell & 1) != 0) {
-      if (!hash_directory(reach, cell & ~std::uint64_t{1})) return false;
+      const bool sound = (cell & 2) != 0
+                             ? hash_directory<SimHashTable::SmallDirectory>(reach, cell - 3)
+                             : hash_directory<SimHashTable::Directory>(reach, cell - 1);
+      if (!sound) return false;
       continue;
     }
     for (std::uint64_t at = cell; at != 0;) {
@@ -58,7 +61,7 @@ bool hash_directory(Reach& reach, std::uint64_t offset) {
 template <class Reach>
 bool hash_table(Reach& reach, std::uint64_t offset) {
   const auto* header = reach.template operator()<SimHashTable::Header>(offset);
-  return header != nullptr && hash_directory(reach, header->root.offset());
+  return header != nullptr && hash_directory<SimHashTable::Directory>(reach, header->root.offset());
 }
 
 template <class Reach>

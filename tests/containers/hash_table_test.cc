@@ -17,6 +17,12 @@ struct CoarseHash {
   std::uint64_t operator()(std::uint64_t key) const { return key / 100 << 50; }
 };
 
+// One that tells keys apart only behind the bits of the first two levels, or of three.
+template <unsigned zeros>
+struct LateHash {
+  std::uint64_t operator()(std::uint64_t key) const { return mix_hash(key) >> zeros; }
+};
+
 struct Name {
   std::array<char, 16> text{};
   bool operator==(const Name&) const = default;
@@ -24,6 +30,8 @@ struct Name {
 
 using Map = HashTable<std::uint64_t, Payload>;
 using PoorMap = HashTable<std::uint64_t, Payload, PoorHash>;
+template <unsigned zeros>
+using LateMap = HashTable<std::uint64_t, Payload, LateHash<zeros>>;
 
 }  // namespace
 
@@ -105,6 +113,51 @@ TEST_CASE("A chain of equal hashes is split whole when another hash comes, drain
     check(0);
   }
   SECTION("as it is") {}
+  world.run([&](Transaction& tx) { map.destroy(tx); });
+  world.close();
+  CHECK(Pool::check(world.path()).objects == 1);  // the root directory
+}
+
+TEST_CASE("A deep hash table agrees with its model") {
+  run_random(tiny_shape(), MapSubject<LateMap<14>>(Order::random, 1200), 6000);
+  run_random(tiny_shape(), MapSubject<LateMap<20>>(Order::random, 1200, true), 6000);
+  run_random(default_shape(), MapSubject<LateMap<14>>(Order::random, 5000, true), 15000);
+  fill_then_erase_all<LateMap<20>>(tiny_shape(), 1000);
+  destroy_repeatedly<LateMap<14>>(1500, 25);
+}
+
+TEST_CASE("Below the second level of a hash table directories begin small and become large") {
+  using Deep = LateMap<14>;
+  World world(tiny_shape());
+  const Deep map = world.run([](Transaction& tx) { return Deep::create(tx); });
+  const Deep early = world.run([&](Transaction& tx) { return map.cached(tx); });
+  // What the cell says besides an offset that leads to all keys: of each level, from the root.
+  const auto flags = [&](Transaction& tx) {
+    std::vector<std::uint64_t> result;
+    auto directory = tx.read(map.header()).root;
+    for (;;) {
+      const std::uint64_t word = tx.read(directory).cells[0];
+      result.push_back(word & 3);
+      if ((word & 3) != 1 || result.size() == 3) return result;
+      directory = Ptr<Deep::Directory>::from_offset(word & ~std::uint64_t{3});
+    }
+  };
+  std::vector<std::vector<std::uint64_t>> seen;
+  for (std::uint64_t k = 0; k < 200; ++k) {
+    world.run([&](Transaction& tx) { REQUIRE(early.insert_or_assign(tx, k, Payload(k))); });
+    world.run([&](Transaction& tx) {
+      REQUIRE(map.check_invariants(tx) == "");
+      if (seen.empty() || seen.back() != flags(tx)) seen.push_back(flags(tx));
+      for (std::uint64_t i = 0; i <= k; ++i) REQUIRE(early.lookup(tx, i)->number == i);
+    });
+  }
+  REQUIRE(seen.size() == 3);
+  CHECK(seen[0] == std::vector<std::uint64_t>{0});     // a bucket
+  CHECK(seen[1] == std::vector<std::uint64_t>{1, 3});  // one step: below the first two a small one
+  CHECK(seen[2][1] == 1);                              // which is large now
+  while (!world.run([&](Transaction& tx) { return map.drain(tx, 10); })) {
+    REQUIRE(world.run([&](Transaction& tx) { return map.check_invariants(tx); }) == "");
+  }
   world.run([&](Transaction& tx) { map.destroy(tx); });
   world.close();
   CHECK(Pool::check(world.path()).objects == 1);  // the root directory
@@ -229,7 +282,7 @@ TEST_CASE("Damage to a hash table is reported") {
       Catch::Contains("is named by cells"));
   REQUIRE_THAT(
       reported_after(world, map, [&](Transaction& tx) { tx.write(bucket(tx, 9)).depth = 8; }),
-      Catch::Contains("has depth 8 in a directory of level 0"));
+      Catch::Contains("has depth 8 in a directory for bits 0 to 7"));
   REQUIRE_THAT(reported_after(world, map,
                               [&](Transaction& tx) {
                                 auto at = root(tx);
@@ -240,6 +293,13 @@ TEST_CASE("Damage to a hash table is reported") {
                                 }
                               }),
                Catch::Contains("The trie is deeper than the hash"));
+  REQUIRE_THAT(reported_after(world, map,
+                              [&](Transaction& tx) {
+                                const auto small = tx.make<Map::SmallDirectory>();
+                                tx.write(small).cells.fill(bucket(tx, 0).offset());
+                                tx.write(root(tx)).cells[0] = small.offset() | 3;
+                              }),
+               Catch::Contains("is small, and named by the first"));
   REQUIRE_THAT(reported_after(world, map,
                               [&](Transaction& tx) {
                                 auto& cells = tx.write(root(tx)).cells;

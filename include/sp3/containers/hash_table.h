@@ -3,15 +3,16 @@
 // Thread safety: a HashTable is a small value; its const members may be called by several threads,
 //   each with its own transaction. Operations on present keys conflict only on that key; a new or
 //   erased key conflicts with others of its bucket (14 slots); a split, once in about ten new
-//   keys, with those that read the same 128 cells of the directory. Nothing is shared by all.
+//   keys, with those that read the same directory. Nothing is shared by all.
 // Ownership and lifetime: the pool owns the table until destroy(). A handle made by create() is
 //   good once that transaction has committed; no handle may be used after destroy().
 // Invariants:
-//   1. The directory is a trie over the key's hash, 7 bits per level, most significant first. A
-//      cell names a bucket, or (lowest bit set) a directory one level down. No cell is null.
+//   1. The directory is a trie over the key's hash, most significant bits first. A cell names a
+//      bucket or, as its lowest bits say, a directory one level down: of 128 cells, for 7 bits
+//      more, or below the second level also a small one of 8, for 3. No cell is null.
 //   2. A bucket of depth d holds exactly the keys that agree with it in the first d bits, and is
-//      named by all the cells that those bits select in its directory: at level l, counted from 0,
-//      2^(7 (l + 1) - d) neighbours.
+//      named by all the cells that those bits select in its directory: in one whose cells stand
+//      for e bits, its own and those above, 2^(e - d) neighbours.
 //   3. A slot is 0 or the offset of a node in its low 48 bits and the key's low 16 hash bits above,
 //      so that a search reads a node only if its tag matches.
 //   4. No key occurs twice. Overflow buckets, chained by `next`, exist only where more than 14 keys
@@ -35,6 +36,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,7 +60,7 @@ class HashTable {
 
  public:
   static constexpr unsigned cell_bits = 7;
-  static constexpr unsigned cells_per_directory = 1U << cell_bits;
+  static constexpr unsigned small_cell_bits = 3;
   static constexpr unsigned slots_per_bucket = 14;
   static constexpr unsigned max_depth = 63;  // nine levels of seven bits
 
@@ -75,7 +77,11 @@ class HashTable {
   };
   static_assert(sizeof(Bucket) == 128);
   struct Directory {
-    std::array<std::uint64_t, cells_per_directory> cells;
+    std::array<std::uint64_t, 1U << cell_bits> cells;
+  };
+  // Where there are buckets for a few cells only. One cache line.
+  struct SmallDirectory {
+    std::array<std::uint64_t, 1U << small_cell_bits> cells;
   };
 
   // What names the table in the pool. Never changes.
@@ -195,12 +201,12 @@ class HashTable {
   // destroying a large table in several transactions. Returns whether only the root directory is
   // left. The table stays valid throughout. Makes nothing, so it works in a full pool.
   bool drain(Transaction& tx, std::uint64_t limit) const {
-    return drain_directory(tx, root_, 0, limit);
+    return drain_directory(tx, root_level(), limit);
   }
 
   // Frees everything, the header included.
   void destroy(Transaction& tx) const {
-    destroy_directory(tx, root_);
+    destroy_directory(tx, root_level());
     tx.destroy(header_);
   }
 
@@ -212,11 +218,24 @@ class HashTable {
  private:
   struct Check;
 
+  // A directory, as a cell names it, and the bits of a hash that choose one of its cells.
+  struct Level {
+    std::uint64_t word;
+    unsigned begin;
+
+    [[nodiscard]] bool is_small() const noexcept { return (word & small_flag) != 0; }
+    [[nodiscard]] unsigned bits() const noexcept {
+      return is_small() ? small_cell_bits : cell_bits;
+    }
+    [[nodiscard]] unsigned end() const noexcept { return begin + bits(); }
+    [[nodiscard]] unsigned cell_of(std::uint64_t hash) const noexcept {
+      return static_cast<unsigned>(hash << begin >> (64 - bits()));
+    }
+  };
   // Where the trie ends for a hash.
   struct Place {
-    Ptr<Directory> directory;
-    unsigned level = 0;
-    unsigned cell = 0;
+    Level level;
+    unsigned cell;
     Ptr<Bucket> bucket;
   };
   // What a search finds: the key's node and whose it is, else (contents == nullptr) the first
@@ -234,7 +253,9 @@ class HashTable {
 
   static constexpr unsigned tag_shift = 48;  // no address space of today is larger
   static constexpr std::uint64_t offset_mask = (std::uint64_t{1} << tag_shift) - 1;
-  static constexpr std::uint64_t directory_flag = 1;  // offsets are multiples of 8
+  // What a cell says besides an offset, which is a multiple of 8.
+  static constexpr std::uint64_t directory_flag = 1;
+  static constexpr std::uint64_t small_flag = 2;  // besides the other
 
   HashTable(Ptr<Header> header, Ptr<Directory> root) noexcept : header_(header), root_(root) {}
 
@@ -244,10 +265,6 @@ class HashTable {
   }
   static Ptr<Node> unpack(std::uint64_t slot) noexcept {
     return Ptr<Node>::from_offset(slot & offset_mask);
-  }
-  // The bits of `hash` that choose a cell in a directory at `level`.
-  static unsigned cell_of(std::uint64_t hash, unsigned level) noexcept {
-    return static_cast<unsigned>(hash >> (64 - cell_bits * (level + 1))) % cells_per_directory;
   }
   static bool is_vacant(const Bucket& bucket) noexcept {
     return std::ranges::all_of(bucket.slots, [](std::uint64_t slot) { return slot == 0; });
@@ -262,28 +279,43 @@ class HashTable {
     }
   }
 
-  static Ptr<Directory> directory_in(std::uint64_t word) noexcept {
-    return Ptr<Directory>::from_offset(word & ~directory_flag);
+  [[nodiscard]] Level root_level() const noexcept { return {root_.offset() | directory_flag, 0}; }
+
+  // Calls use(name) with the directory's name, of the type that it has.
+  template <class F>
+  static decltype(auto) with_directory(std::uint64_t word, F&& use) {
+    const std::uint64_t offset = word & ~(directory_flag | small_flag);
+    return (word & small_flag) != 0 ? use(Ptr<SmallDirectory>::from_offset(offset))
+                                    : use(Ptr<Directory>::from_offset(offset));
+  }
+  static std::span<const std::uint64_t> read_cells(Transaction& tx, std::uint64_t word) {
+    return with_directory(
+        word, [&](auto name) { return std::span<const std::uint64_t>(tx.read(name).cells); });
+  }
+  static std::span<std::uint64_t> write_cells(Transaction& tx, std::uint64_t word) {
+    return with_directory(
+        word, [&](auto name) { return std::span<std::uint64_t>(tx.write(name).cells); });
+  }
+  static void destroy_cells(Transaction& tx, std::uint64_t word) {
+    with_directory(word, [&](auto name) { tx.destroy(name); });
   }
 
+  // The first that is read is of the first two levels, so it is not a small one.
   Place locate(Transaction& tx, std::uint64_t hash) const {
-    Ptr<Directory> directory = root_;
-    unsigned level = 0;
+    Level level = root_level();
     if (top_ != nullptr) {
-      const std::uint64_t word = top_->cells[cell_of(hash, 0)];
-      if ((word & directory_flag) != 0) {
-        directory = directory_in(word);
-        level = 1;
-      }
+      const std::uint64_t word = top_->cells[level.cell_of(hash)];
+      if ((word & directory_flag) != 0) level = {word, cell_bits};
     }
-    for (;; ++level) {
-      const unsigned cell = cell_of(hash, level);
-      const std::uint64_t word = tx.read(directory).cells[cell];
-      if ((word & directory_flag) == 0) {
-        return {directory, level, cell, Ptr<Bucket>::from_offset(word)};
-      }
-      directory = directory_in(word);
+    auto cell = static_cast<unsigned>(hash << level.begin >> (64 - cell_bits));
+    std::uint64_t word =
+        tx.read(Ptr<Directory>::from_offset(level.word & ~directory_flag)).cells[cell];
+    while ((word & directory_flag) != 0) {
+      level = {word, level.end()};
+      cell = level.cell_of(hash);
+      word = read_cells(tx, level.word)[cell];
     }
+    return {level, cell, Ptr<Bucket>::from_offset(word)};
   }
 
   template <bool to_write = false>
@@ -293,13 +325,17 @@ class HashTable {
     while (bucket) {
       const Bucket& contents = detail::read_whole(tx, bucket);
       for (const std::uint64_t slot : contents.slots) {
-        if (slot == 0) {
-          if (!vacant.bucket) vacant.bucket = bucket;
-        } else if ((slot & ~offset_mask) == tag) {
+        if ((slot ^ tag) <= offset_mask && slot != 0) {
           const Ptr<Node> name = unpack(slot);
           if constexpr (to_write) tx.prefetch_for_write(name);  // all its lines too
           const Node& node = to_write ? tx.read(name) : detail::read_whole(tx, name);
           if (node.key == key) return {bucket, name, &node};
+        }
+      }
+      if constexpr (to_write) {
+        if (!vacant.bucket &&
+            std::ranges::find(contents.slots, std::uint64_t{0}) != contents.slots.end()) {
+          vacant.bucket = bucket;
         }
       }
       bucket = contents.next;
@@ -309,28 +345,28 @@ class HashTable {
 
   void make_room(Transaction& tx, Place place, std::uint64_t hash) const;
   void split(Transaction& tx, Place place, const std::vector<Resident>& residents) const;
+  Level make_directory(Transaction& tx, const Place& place) const;
+  Level make_large(Transaction& tx, Level small, std::uint64_t hash) const;
   void refill(Transaction& tx, Ptr<Bucket> first, std::uint64_t depth,
               const std::vector<std::uint64_t>& slots) const;
-  bool drain_directory(Transaction& tx, Ptr<Directory> directory, unsigned level,
-                       std::uint64_t& budget) const;
+  bool drain_directory(Transaction& tx, Level level, std::uint64_t& budget) const;
   bool drain_chain(Transaction& tx, Ptr<Bucket> bucket, std::uint64_t& budget) const;
-  std::uint64_t destroy_directory(Transaction& tx, Ptr<Directory> directory,
-                                  Ptr<Bucket> kept = nullptr) const;
+  std::uint64_t destroy_directory(Transaction& tx, Level level, Ptr<Bucket> kept = nullptr) const;
   std::uint64_t destroy_nodes(Transaction& tx, const Bucket& bucket) const;
 
   // Calls visit(bucket, index, slot) for every slot in use until it returns false.
   template <class F>
   void for_each_slot(Transaction& tx, F&& visit) const {
-    walk(tx, root_, visit);
+    walk(tx, root_level(), visit);
   }
   template <class F>
-  static bool walk(Transaction& tx, Ptr<Directory> directory, F& visit) {
+  static bool walk(Transaction& tx, Level level, F& visit) {
     std::uint64_t previous = 0;
-    for (const std::uint64_t word : tx.read(directory).cells) {
+    for (const std::uint64_t word : read_cells(tx, level.word)) {
       if (word == previous) continue;  // the cells of one bucket are neighbours
       previous = word;
       if ((word & directory_flag) != 0) {
-        if (!walk(tx, directory_in(word), visit)) return false;
+        if (!walk(tx, {word, level.end()}, visit)) return false;
         continue;
       }
       for (Ptr<Bucket> at = Ptr<Bucket>::from_offset(word); at; at = tx.read(at).next) {

@@ -17,38 +17,39 @@ struct HashTable<K, V, Hash>::Check {
   static std::string at(std::uint64_t offset) { return " at " + std::to_string(offset); }
 
   // `prefix` holds the hash bits that lead here, left-aligned.
-  std::string directory(Ptr<Directory> name, unsigned level, std::uint64_t prefix) {
-    if (level * cell_bits >= max_depth) return "The trie is deeper than the hash.";
-    if (!seen.insert(name.offset()).second) {
-      return "The directory" + at(name.offset()) + " occurs twice.";
+  std::string directory(Level level, std::uint64_t prefix) {
+    const std::uint64_t offset = level.word & ~(directory_flag | small_flag);
+    if (level.end() > max_depth) return "The trie is deeper than the hash.";
+    if (level.is_small() && level.begin < 2 * cell_bits) {
+      return "The directory" + at(offset) + " is small, and named by the first.";
     }
-    const auto& cells = tx.read(name).cells;
-    for (unsigned i = 0; i < cells_per_directory;) {
-      const std::uint64_t cell_prefix = prefix | std::uint64_t{i} << (64 - cell_bits * (level + 1));
+    if (!seen.insert(offset).second) return "The directory" + at(offset) + " occurs twice.";
+    const auto cells = read_cells(tx, level.word);
+    for (std::size_t i = 0; i < cells.size();) {
+      const std::uint64_t cell_prefix = prefix | std::uint64_t{i} << (64 - level.end());
       if (cells[i] == 0) {
-        return "Cell " + std::to_string(i) + " of the directory" + at(name.offset()) + " is null.";
+        return "Cell " + std::to_string(i) + " of the directory" + at(offset) + " is null.";
       }
       if ((cells[i] & directory_flag) != 0) {
-        std::string error = directory(Ptr<Directory>::from_offset(cells[i] & ~directory_flag),
-                                      level + 1, cell_prefix);
+        std::string error = directory({cells[i], level.end()}, cell_prefix);
         if (!error.empty()) return error;
         ++i;
         continue;
       }
       const Ptr<Bucket> bucket = Ptr<Bucket>::from_offset(cells[i]);
       const std::uint64_t depth = tx.read(bucket).depth;
-      if (depth < std::uint64_t{cell_bits} * level ||
-          depth > std::uint64_t{cell_bits} * (level + 1)) {
+      if (depth < level.begin || depth > level.end()) {
         return "The bucket" + at(bucket.offset()) + " has depth " + std::to_string(depth) +
-               " in a directory of level " + std::to_string(level) + ".";
+               " in a directory for bits " + std::to_string(level.begin) + " to " +
+               std::to_string(level.end()) + ".";
       }
-      const unsigned width = cells_per_directory >> (depth - std::uint64_t{cell_bits} * level);
-      unsigned end = i;
-      while (end < cells_per_directory && cells[end] == cells[i]) ++end;
+      const std::size_t width = std::size_t{1} << (level.end() - depth);
+      std::size_t end = i;
+      while (end < cells.size() && cells[end] == cells[i]) ++end;
       if (i % width != 0 || end - i != width) {
         return "The bucket" + at(bucket.offset()) + " of depth " + std::to_string(depth) +
                " is named by cells " + std::to_string(i) + " to " + std::to_string(end - 1) +
-               " of the directory" + at(name.offset()) + ".";
+               " of the directory" + at(offset) + ".";
       }
       std::string error = chain(bucket, depth, cell_prefix);
       if (!error.empty()) return error;
@@ -115,7 +116,7 @@ const {
              ", the handle " + std::to_string(root_.offset()) + ".";
     }
     Check check{tx, {}};
-    return check.directory(root_, 0, 0);
+    return check.directory(root_level(), 0);
   });
 }
 

@@ -2,9 +2,10 @@
 // hash_table.h.
 //
 // A full bucket is split in two by the next bit of its keys' hashes. The cells that named it lie
-// side by side; the upper half of them is pointed at the new bucket. A bucket that only one cell
-// names first gets a directory of its own, one level down, whose cells all name it. So growth
-// touches one bucket, one directory and nothing else, and never more than that in one step.
+// side by side; the upper half of them is pointed at the new bucket. Where only one cell of a small
+// directory names it, a large one takes that one's place first; in a large one the bucket gets a
+// directory of its own, one level down, whose cells all name it. So growth touches one bucket, one
+// directory, or the cell that names it, and never more than that in one step.
 //
 // Splitting cannot separate keys of the same hash. A chain in which all hashes are equal, the new
 // key's included, grows by an overflow bucket instead; as soon as another hash arrives while it is
@@ -29,7 +30,7 @@ void HashTable<K, V, Hash>::make_room(Transaction& tx, Place place, std::uint64_
       if (slot == 0) continue;
       residents.push_back({slot, Hash{}(tx.read(unpack(slot)).key)});
       // The lowest bit is beyond the deepest directory.
-      separable = separable || (residents.back().hash ^ hash) >> 1 != 0;
+      separable = separable || (residents.back().hash ^ hash) >> (64 - max_depth) != 0;
     }
   }
   if (separable) {
@@ -47,14 +48,11 @@ void HashTable<K, V, Hash>::split(Transaction& tx, Place place,
                                   const std::vector<Resident>& residents) const {
   const std::uint64_t depth = tx.read(place.bucket).depth;
   assert(depth < max_depth);
-  std::uint64_t used = depth - std::uint64_t{cell_bits} * place.level;
-  if (used == cell_bits) {
-    const Ptr<Directory> below = tx.make<Directory>();
-    tx.write(below).cells.fill(place.bucket.offset());
-    tx.write(place.directory).cells[place.cell] = below.offset() | directory_flag;
-    place = {below, place.level + 1, cell_of(residents.front().hash, place.level + 1),
-             place.bucket};
-    used = 0;
+  if (depth == place.level.end()) {
+    const std::uint64_t hash = residents.front().hash;
+    place.level =
+        place.level.is_small() ? make_large(tx, place.level, hash) : make_directory(tx, place);
+    place.cell = place.level.cell_of(hash);
   }
   std::array<std::vector<std::uint64_t>, 2> halves;
   for (const Resident& resident : residents) {
@@ -64,13 +62,47 @@ void HashTable<K, V, Hash>::split(Transaction& tx, Place place,
   refill(tx, place.bucket, depth + 1, halves[0]);
   refill(tx, sibling, depth + 1, halves[1]);
 
-  const unsigned width = cells_per_directory >> used;
-  const unsigned begin = place.cell & ~(width - 1);
-  Directory& directory = tx.write(place.directory);
-  for (unsigned i = begin; i < begin + width; ++i) {
-    assert(directory.cells[i] == place.bucket.offset());
-    if (i >= begin + width / 2) directory.cells[i] = sibling.offset();
+  const unsigned width = 1U << (place.level.end() - depth);
+  const auto named = write_cells(tx, place.level.word).subspan(place.cell & ~(width - 1), width);
+  assert(std::ranges::count(named, place.bucket.offset()) == width);
+  std::ranges::fill(named.last(width / 2), sibling.offset());
+}
+
+// Puts a directory whose cells all name the bucket at `place` there instead of it. One that the root
+// names is never to be replaced by a larger one, since cached handles know it.
+template <Storable K, Storable V, class Hash>
+requires std::equality_comparable<K>
+auto HashTable<K, V, Hash>::make_directory(Transaction& tx, const Place& place) const -> Level {
+  const std::uint64_t word = place.level.begin == 0
+                                 ? tx.make<Directory>().offset() | directory_flag
+                                 : tx.make<SmallDirectory>().offset() | directory_flag | small_flag;
+  std::ranges::fill(write_cells(tx, word), place.bucket.offset());
+  write_cells(tx, place.level.word)[place.cell] = word;
+  return {word, place.level.end()};
+}
+
+// Puts a large directory where the small one is to which `hash` leads.
+template <Storable K, Storable V, class Hash>
+requires std::equality_comparable<K>
+auto HashTable<K, V, Hash>::make_large(Transaction& tx, Level small, std::uint64_t hash) const
+    -> Level {
+  const Level large = {tx.make<Directory>().offset() | directory_flag, small.begin};
+  const auto cells = write_cells(tx, large.word);
+  for (unsigned i = 0; i < cells.size(); ++i) {
+    cells[i] = read_cells(tx, small.word)[i >> (cell_bits - small_cell_bits)];
   }
+  Level above = root_level();
+  for (;;) {
+    const unsigned cell = above.cell_of(hash);
+    const std::uint64_t below = read_cells(tx, above.word)[cell];
+    if (below == small.word) {
+      write_cells(tx, above.word)[cell] = large.word;
+      break;
+    }
+    above = {below, above.end()};
+  }
+  destroy_cells(tx, small.word);
+  return large;
 }
 
 // Makes `slots` the contents of the chain that starts at `first`, with as many buckets as it takes.
@@ -102,24 +134,24 @@ void HashTable<K, V, Hash>::refill(Transaction& tx, Ptr<Bucket> first, std::uint
 // false when the budget is spent.
 template <Storable K, Storable V, class Hash>
 requires std::equality_comparable<K>
-bool HashTable<K, V, Hash>::drain_directory(Transaction& tx, Ptr<Directory> directory,
-                                            unsigned level, std::uint64_t& budget) const {
-  const Directory& contents = tx.read(directory);  // as it was: only cells already passed change
+bool HashTable<K, V, Hash>::drain_directory(Transaction& tx, Level level,
+                                            std::uint64_t& budget) const {
+  const auto cells = read_cells(tx, level.word);  // as it was: only cells already passed change
   std::uint64_t previous = 0;
-  for (unsigned i = 0; i < cells_per_directory; ++i) {
-    const std::uint64_t word = contents.cells[i];
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::uint64_t word = cells[i];
     if (word == previous) continue;
     previous = word;
     if ((word & directory_flag) == 0) {
       if (!drain_chain(tx, Ptr<Bucket>::from_offset(word), budget)) return false;
       continue;
     }
-    const Ptr<Directory> below = directory_in(word);
-    if (!drain_directory(tx, below, level + 1, budget) || budget == 0) return false;
-    const auto kept = Ptr<Bucket>::from_offset(tx.read(below).cells.front());
+    const Level below = {word, level.end()};
+    if (!drain_directory(tx, below, budget) || budget == 0) return false;
+    const auto kept = Ptr<Bucket>::from_offset(read_cells(tx, word).front());
     budget -= std::min(budget, destroy_directory(tx, below, kept));
-    tx.write(kept).depth = std::uint64_t{cell_bits} * (level + 1);
-    tx.write(directory).cells[i] = kept.offset();
+    tx.write(kept).depth = below.begin;
+    write_cells(tx, level.word)[i] = kept.offset();
   }
   return true;
 }
@@ -162,15 +194,15 @@ const {
 // All but the bucket `kept`. Returns how many objects it destroyed.
 template <Storable K, Storable V, class Hash>
 requires std::equality_comparable<K> std::uint64_t HashTable<K, V, Hash>::destroy_directory(
-    Transaction& tx, Ptr<Directory> directory, Ptr<Bucket> kept)
+    Transaction& tx, Level level, Ptr<Bucket> kept)
 const {
   std::uint64_t count = 1;
   std::uint64_t previous = 0;
-  for (const std::uint64_t word : tx.read(directory).cells) {
+  for (const std::uint64_t word : read_cells(tx, level.word)) {
     if (word == previous || word == kept.offset()) continue;
     previous = word;
     if ((word & directory_flag) != 0) {
-      count += destroy_directory(tx, directory_in(word));
+      count += destroy_directory(tx, {word, level.end()});
       continue;
     }
     for (Ptr<Bucket> at = Ptr<Bucket>::from_offset(word); at;) {
@@ -181,7 +213,7 @@ const {
       at = next;
     }
   }
-  tx.destroy(directory);
+  destroy_cells(tx, level.word);
   return count;
 }
 
