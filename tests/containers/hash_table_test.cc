@@ -355,6 +355,7 @@ TEST_CASE("Damage to a hash table is reported") {
 TEST_CASE("Two threads change different keys of a hash table") {
   run_two_writers<Map>(tiny_shape(), 500, false, 3000);
   run_two_writers<Map>(default_shape(), 3000, false, 8000);
+  run_two_writers<LateMap<14>>(default_shape(), 3000, false, 8000);
 }
 
 TEST_CASE("Two threads change the same keys of a hash table") {
