@@ -366,10 +366,12 @@ TEST_CASE("Two threads change the same keys of a hash table") {
 TEST_CASE("A hash table survives the death of its process at any time", "[crash]") {
   run_crashes(tiny_shape(), MapSubject<Map>(Order::random, 800), 8);
   run_crashes(default_shape(), MapSubject<Map>(Order::random, 800), 4);
+  run_crashes(tiny_shape(), MapSubject<LateMap<14>>(Order::random, 800, true), 4);
 }
 
 TEST_CASE("A hash table survives many deaths of its process", "[.full][crash]") {
   run_crashes(tiny_shape(), MapSubject<Map>(Order::random, 800), 150);
+  run_crashes(tiny_shape(), MapSubject<LateMap<14>>(Order::random, 800, true), 150);
 }
 
 TEST_CASE("A hash table takes keys that are not numbers") {
