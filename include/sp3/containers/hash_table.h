@@ -223,6 +223,9 @@ class HashTable {
     std::uint64_t word;
     unsigned begin;
 
+    [[nodiscard]] std::uint64_t offset() const noexcept {
+      return word & ~(directory_flag | small_flag);
+    }
     [[nodiscard]] bool is_small() const noexcept { return (word & small_flag) != 0; }
     [[nodiscard]] unsigned bits() const noexcept {
       return is_small() ? small_cell_bits : cell_bits;
@@ -283,21 +286,20 @@ class HashTable {
 
   // Calls use(name) with the directory's name, of the type that it has.
   template <class F>
-  static decltype(auto) with_directory(std::uint64_t word, F&& use) {
-    const std::uint64_t offset = word & ~(directory_flag | small_flag);
-    return (word & small_flag) != 0 ? use(Ptr<SmallDirectory>::from_offset(offset))
-                                    : use(Ptr<Directory>::from_offset(offset));
+  static decltype(auto) with_directory(Level level, F&& use) {
+    return level.is_small() ? use(Ptr<SmallDirectory>::from_offset(level.offset()))
+                            : use(Ptr<Directory>::from_offset(level.offset()));
   }
-  static std::span<const std::uint64_t> read_cells(Transaction& tx, std::uint64_t word) {
+  static std::span<const std::uint64_t> read_cells(Transaction& tx, Level level) {
     return with_directory(
-        word, [&](auto name) { return std::span<const std::uint64_t>(tx.read(name).cells); });
+        level, [&](auto name) { return std::span<const std::uint64_t>(tx.read(name).cells); });
   }
-  static std::span<std::uint64_t> write_cells(Transaction& tx, std::uint64_t word) {
+  static std::span<std::uint64_t> write_cells(Transaction& tx, Level level) {
     return with_directory(
-        word, [&](auto name) { return std::span<std::uint64_t>(tx.write(name).cells); });
+        level, [&](auto name) { return std::span<std::uint64_t>(tx.write(name).cells); });
   }
-  static void destroy_cells(Transaction& tx, std::uint64_t word) {
-    with_directory(word, [&](auto name) { tx.destroy(name); });
+  static void destroy_cells(Transaction& tx, Level level) {
+    with_directory(level, [&](auto name) { tx.destroy(name); });
   }
 
   // The first that is read is of the first two levels, so it is not a small one.
@@ -308,12 +310,11 @@ class HashTable {
       if ((word & directory_flag) != 0) level = {word, cell_bits};
     }
     auto cell = static_cast<unsigned>(hash << level.begin >> (64 - cell_bits));
-    std::uint64_t word =
-        tx.read(Ptr<Directory>::from_offset(level.word & ~directory_flag)).cells[cell];
+    std::uint64_t word = tx.read(Ptr<Directory>::from_offset(level.offset())).cells[cell];
     while ((word & directory_flag) != 0) {
       level = {word, level.end()};
       cell = level.cell_of(hash);
-      word = read_cells(tx, level.word)[cell];
+      word = read_cells(tx, level)[cell];
     }
     return {level, cell, Ptr<Bucket>::from_offset(word)};
   }
@@ -362,7 +363,7 @@ class HashTable {
   template <class F>
   static bool walk(Transaction& tx, Level level, F& visit) {
     std::uint64_t previous = 0;
-    for (const std::uint64_t word : read_cells(tx, level.word)) {
+    for (const std::uint64_t word : read_cells(tx, level)) {
       if (word == previous) continue;  // the cells of one bucket are neighbours
       previous = word;
       if ((word & directory_flag) != 0) {

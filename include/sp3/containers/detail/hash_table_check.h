@@ -18,13 +18,13 @@ struct HashTable<K, V, Hash>::Check {
 
   // `prefix` holds the hash bits that lead here, left-aligned.
   std::string directory(Level level, std::uint64_t prefix) {
-    const std::uint64_t offset = level.word & ~(directory_flag | small_flag);
+    const std::uint64_t offset = level.offset();
     if (level.end() > max_depth) return "The trie is deeper than the hash.";
     if (level.is_small() && level.begin < 2 * cell_bits) {
       return "The directory" + at(offset) + " is small, and named by the first.";
     }
     if (!seen.insert(offset).second) return "The directory" + at(offset) + " occurs twice.";
-    const auto cells = read_cells(tx, level.word);
+    const auto cells = read_cells(tx, level);
     for (std::size_t i = 0; i < cells.size();) {
       const std::uint64_t cell_prefix = prefix | std::uint64_t{i} << (64 - level.end());
       if (cells[i] == 0) {

@@ -63,7 +63,7 @@ void HashTable<K, V, Hash>::split(Transaction& tx, Place place,
   refill(tx, sibling, depth + 1, halves[1]);
 
   const unsigned width = 1U << (place.level.end() - depth);
-  const auto named = write_cells(tx, place.level.word).subspan(place.cell & ~(width - 1), width);
+  const auto named = write_cells(tx, place.level).subspan(place.cell & ~(width - 1), width);
   assert(std::ranges::count(named, place.bucket.offset()) == width);
   std::ranges::fill(named.last(width / 2), sibling.offset());
 }
@@ -76,9 +76,10 @@ auto HashTable<K, V, Hash>::make_directory(Transaction& tx, const Place& place) 
   const std::uint64_t word = place.level.begin == 0
                                  ? tx.make<Directory>().offset() | directory_flag
                                  : tx.make<SmallDirectory>().offset() | directory_flag | small_flag;
-  std::ranges::fill(write_cells(tx, word), place.bucket.offset());
-  write_cells(tx, place.level.word)[place.cell] = word;
-  return {word, place.level.end()};
+  const Level below = {word, place.level.end()};
+  std::ranges::fill(write_cells(tx, below), place.bucket.offset());
+  write_cells(tx, place.level)[place.cell] = below.word;
+  return below;
 }
 
 // Puts a large directory where the small one is to which `hash` leads.
@@ -87,21 +88,15 @@ requires std::equality_comparable<K>
 auto HashTable<K, V, Hash>::make_large(Transaction& tx, Level small, std::uint64_t hash) const
     -> Level {
   const Level large = {tx.make<Directory>().offset() | directory_flag, small.begin};
-  const auto cells = write_cells(tx, large.word);
-  for (unsigned i = 0; i < cells.size(); ++i) {
-    cells[i] = read_cells(tx, small.word)[i >> (cell_bits - small_cell_bits)];
-  }
+  const auto from = read_cells(tx, small);
+  const auto to = write_cells(tx, large);
+  for (unsigned i = 0; i < to.size(); ++i) to[i] = from[i >> (cell_bits - small_cell_bits)];
+
   Level above = root_level();
-  for (;;) {
-    const unsigned cell = above.cell_of(hash);
-    const std::uint64_t below = read_cells(tx, above.word)[cell];
-    if (below == small.word) {
-      write_cells(tx, above.word)[cell] = large.word;
-      break;
-    }
-    above = {below, above.end()};
-  }
-  destroy_cells(tx, small.word);
+  const auto below = [&] { return read_cells(tx, above)[above.cell_of(hash)]; };
+  while (below() != small.word) above = {below(), above.end()};
+  write_cells(tx, above)[above.cell_of(hash)] = large.word;
+  destroy_cells(tx, small);
   return large;
 }
 
@@ -136,7 +131,7 @@ template <Storable K, Storable V, class Hash>
 requires std::equality_comparable<K>
 bool HashTable<K, V, Hash>::drain_directory(Transaction& tx, Level level,
                                             std::uint64_t& budget) const {
-  const auto cells = read_cells(tx, level.word);  // as it was: only cells already passed change
+  const auto cells = read_cells(tx, level);  // as it was: only cells already passed change
   std::uint64_t previous = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::uint64_t word = cells[i];
@@ -148,10 +143,10 @@ bool HashTable<K, V, Hash>::drain_directory(Transaction& tx, Level level,
     }
     const Level below = {word, level.end()};
     if (!drain_directory(tx, below, budget) || budget == 0) return false;
-    const auto kept = Ptr<Bucket>::from_offset(read_cells(tx, word).front());
+    const auto kept = Ptr<Bucket>::from_offset(read_cells(tx, below).front());
     budget -= std::min(budget, destroy_directory(tx, below, kept));
     tx.write(kept).depth = below.begin;
-    write_cells(tx, level.word)[i] = kept.offset();
+    write_cells(tx, level)[i] = kept.offset();
   }
   return true;
 }
@@ -198,7 +193,7 @@ requires std::equality_comparable<K> std::uint64_t HashTable<K, V, Hash>::destro
 const {
   std::uint64_t count = 1;
   std::uint64_t previous = 0;
-  for (const std::uint64_t word : read_cells(tx, level.word)) {
+  for (const std::uint64_t word : read_cells(tx, level)) {
     if (word == previous || word == kept.offset()) continue;
     previous = word;
     if ((word & directory_flag) != 0) {
@@ -213,7 +208,7 @@ const {
       at = next;
     }
   }
-  destroy_cells(tx, level.word);
+  destroy_cells(tx, level);
   return count;
 }
 
