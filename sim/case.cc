@@ -17,6 +17,9 @@ constexpr std::uint64_t kBulkyOneIn = 16;
 // Of the varied ones.
 constexpr std::uint64_t kCarriersOneIn = 4;
 constexpr std::uint64_t kSlowOneIn = 3;  // if the clocks disagree
+constexpr std::uint64_t kDeepHashTableOneIn = 2;  // of hash tables
+// A record may make several nodes of a deep structure.
+constexpr std::uint64_t kDeepLog = std::uint64_t{32} * 1024;
 
 // What earlier seeds have in campaigns of their own only, all of it together.
 void vary(Case& c, emu::sim::Random& choose) {
@@ -33,11 +36,15 @@ void vary(Case& c, emu::sim::Random& choose) {
   c.tight = c.structure == StructureKind::none && choose.one_in(2);
   if (c.structure == StructureKind::ranged && choose.one_in(2)) {
     c.structure = StructureKind::deep_ranged;
-    c.options.geometry.log_size = std::uint64_t{32} * 1024;  // a record may make several nodes
+    c.options.geometry.log_size = kDeepLog;
   }
   c.options.recovery.threads = static_cast<std::uint32_t>(1 + choose.below(3));
-  // Not drawn, these two, so that the others mean what they meant before there were such things.
+  // Not drawn, these three, so that the others mean what they meant before there were such things.
   c.slow_clocks = !c.clocks_agree && c.seed % kSlowOneIn == 0;
+  if (c.structure == StructureKind::hash_table && c.seed % kDeepHashTableOneIn == 0) {
+    c.structure = StructureKind::deep_hash_table;
+    c.options.geometry.log_size = kDeepLog;
+  }
   if (c.seed % kCarriersOneIn == 0) {
     c.options.checkpoint.threads = static_cast<std::uint32_t>(2 + c.seed / kCarriersOneIn % 2);
   }

@@ -30,6 +30,7 @@ bool is_ranged(StructureKind kind) {
 template <class Visitor>
 decltype(auto) with_map(StructureKind kind, Visitor&& visit) {
   if (kind == StructureKind::hash_table) return visit.template operator()<SimHashTable>();
+  if (kind == StructureKind::deep_hash_table) return visit.template operator()<SimDeepHashTable>();
   if (kind == StructureKind::rb_tree) return visit.template operator()<SimRbTree>();
   return visit.template operator()<SimBpTree>();
 }
@@ -216,6 +217,8 @@ const char* to_string(StructureKind kind) noexcept {
       return "ranged object";
     case StructureKind::deep_ranged:
       return "deep ranged object";
+    case StructureKind::deep_hash_table:
+      return "deep hash table";
   }
   return "?";
 }

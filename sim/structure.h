@@ -8,8 +8,8 @@
 //   array   a cell's value is in all of its entries, mixed with their numbers; two of them swapped
 //   ranged  a cell's value is in two ranges of its own, which share chunks with other cells'; and
 //           the length follows from cell 0's
-//   deep    the same, but the length may need a table of one, two or three levels, and the last
-//           word is cell 0's too
+//   deep    a ranged object whose length may need a table of one, two or three levels, and whose
+//           last word is cell 0's too; a hash table that needs directories of three levels
 //   queue   each write of cell 0 pushes its value, each write of cell 1 pops one
 // The keys of the cells alternate, so that different cells share nodes.
 #pragma once
@@ -39,9 +39,10 @@ enum class StructureKind : std::uint8_t {
   bp_tree,
   array,
   ranged,
-  deep_ranged
+  deep_ranged,
+  deep_hash_table
 };
-inline constexpr std::uint32_t kStructureKinds = 6;  // without none, and without the last
+inline constexpr std::uint32_t kStructureKinds = 6;  // without none, and without the deep ones
 const char* to_string(StructureKind kind) noexcept;
 
 inline constexpr std::string_view kStructureRoot = "structure";
@@ -49,14 +50,25 @@ inline constexpr std::uint64_t kKeysOfCell = 5;
 inline constexpr std::uint32_t kPushes = 0;  // the cells that a queue follows
 inline constexpr std::uint32_t kPops = 1;
 
-// A fan-out so small that a few keys split, borrow and merge at two levels.
 using SimQueue = Queue<Value>;
 using SimHashTable = HashTable<std::uint64_t, Value>;
 using SimRbTree = RbTree<std::uint64_t, Value>;
+// A fan-out so small that a few keys split, borrow and merge at two levels.
 using SimBpTree = BpTree<std::uint64_t, Value, 4>;
 using SimArray = Array<Value>;
 using SimRanged = Ranged<Value>;
 inline constexpr std::uint32_t kRangedChunk = 256;  // bytes; three of them
+
+// Keys agree in two directories' bits, so that fifteen of them need a third level, and most of them
+// in those of the small directory there too, so that fifteen of these make it large.
+struct CrowdedHash {
+  std::uint64_t operator()(std::uint64_t key) const noexcept {
+    constexpr unsigned kTwoLevels = 2 * SimHashTable::cell_bits;
+    const bool is_one_of_most = key >= kCells;
+    return mix_hash(key) >> (kTwoLevels + (is_one_of_most ? SimHashTable::small_cell_bits : 0));
+  }
+};
+using SimDeepHashTable = HashTable<std::uint64_t, Value, CrowdedHash>;
 
 // Inside a transaction. REQUIRES of all but the first: the structure is there.
 void make_structure(Transaction& t, StructureKind kind);

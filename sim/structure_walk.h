@@ -29,7 +29,7 @@ bool queue(Reach& reach, std::uint64_t offset) {
 }
 
 // Neighbouring cells may name the same bucket.
-template <class Directory, class Reach>
+template <class Table, class Directory, class Reach>
 bool hash_directory(Reach& reach, std::uint64_t offset) {
   constexpr std::uint64_t kOffset = (std::uint64_t{1} << 48) - 1;  // of a slot; the rest is a tag
   const auto* directory = reach.template operator()<Directory>(offset);
@@ -39,16 +39,16 @@ bool hash_directory(Reach& reach, std::uint64_t offset) {
     if (std::exchange(before, cell) == cell) continue;
     if ((cell & 1) != 0) {
       const bool sound = (cell & 2) != 0
-                             ? hash_directory<SimHashTable::SmallDirectory>(reach, cell - 3)
-                             : hash_directory<SimHashTable::Directory>(reach, cell - 1);
+                             ? hash_directory<Table, typename Table::SmallDirectory>(reach, cell - 3)
+                             : hash_directory<Table, typename Table::Directory>(reach, cell - 1);
       if (!sound) return false;
       continue;
     }
     for (std::uint64_t at = cell; at != 0;) {
-      const auto* bucket = reach.template operator()<SimHashTable::Bucket>(at);
+      const auto* bucket = reach.template operator()<typename Table::Bucket>(at);
       if (bucket == nullptr) return false;
       for (const std::uint64_t slot : bucket->slots) {
-        if (slot != 0 && reach.template operator()<SimHashTable::Node>(slot & kOffset) == nullptr) {
+        if (slot != 0 && reach.template operator()<typename Table::Node>(slot & kOffset) == nullptr) {
           return false;
         }
       }
@@ -58,10 +58,10 @@ bool hash_directory(Reach& reach, std::uint64_t offset) {
   return true;
 }
 
-template <class Reach>
+template <class Table, class Reach>
 bool hash_table(Reach& reach, std::uint64_t offset) {
-  const auto* header = reach.template operator()<SimHashTable::Header>(offset);
-  return header != nullptr && hash_directory<SimHashTable::Directory>(reach, header->root.offset());
+  const auto* header = reach.template operator()<typename Table::Header>(offset);
+  return header != nullptr && hash_directory<Table, typename Table::Directory>(reach, header->root.offset());
 }
 
 template <class Reach>
@@ -151,7 +151,9 @@ void structure(Reach& reach, StructureKind kind, std::uint64_t offset) {
     case StructureKind::queue:
       return static_cast<void>(queue(reach, offset));
     case StructureKind::hash_table:
-      return static_cast<void>(hash_table(reach, offset));
+      return static_cast<void>(hash_table<SimHashTable>(reach, offset));
+    case StructureKind::deep_hash_table:
+      return static_cast<void>(hash_table<SimDeepHashTable>(reach, offset));
     case StructureKind::rb_tree:
       return static_cast<void>(rb_tree(reach, offset));
     case StructureKind::bp_tree:

@@ -10,13 +10,15 @@ using sim::StructureKind;
 
 TEST_CASE("after power loss each container is in order and holds what the cells say") {
   for (const auto kind : {StructureKind::queue, StructureKind::hash_table, StructureKind::rb_tree,
-                          StructureKind::bp_tree, StructureKind::array, StructureKind::ranged}) {
+                          StructureKind::bp_tree, StructureKind::array, StructureKind::ranged,
+                          StructureKind::deep_hash_table}) {
     sim::CrashOptions options;
     options.nested_one_in = 4000;
     options.killed_one_in = 128;
     options.continued_one_in = 500;
     const sim::CrashCounts n = crash_all(sim::to_string(kind), {1, 1}, options, [&](sim::Case& c) {
       c.structure = kind;
+      if (kind == StructureKind::deep_hash_table) c.options.geometry.log_size = 32U * 1024;
       c.cores = static_cast<int>(2 + c.seed % 2);
     });
     CHECK(n.images > 1000 / kLess);
