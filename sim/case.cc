@@ -16,7 +16,7 @@ constexpr std::uint64_t kFailingIoOfOpening = 24;
 constexpr std::uint64_t kBulkyOneIn = 16;
 // Of the varied ones.
 constexpr std::uint64_t kCarriersOneIn = 4;
-constexpr std::uint64_t kSlowOneIn = 3;  // if the clocks disagree
+constexpr std::uint64_t kSlowOneIn = 3;           // if the clocks disagree
 constexpr std::uint64_t kDeepHashTableOneIn = 2;  // of hash tables
 // A record may make several nodes of a deep structure.
 constexpr std::uint64_t kDeepLog = std::uint64_t{32} * 1024;

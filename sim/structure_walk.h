@@ -38,9 +38,9 @@ bool hash_directory(Reach& reach, std::uint64_t offset) {
   for (const std::uint64_t cell : directory->cells) {
     if (std::exchange(before, cell) == cell) continue;
     if ((cell & 1) != 0) {
-      const bool sound = (cell & 2) != 0
-                             ? hash_directory<Table, typename Table::SmallDirectory>(reach, cell - 3)
-                             : hash_directory<Table, typename Table::Directory>(reach, cell - 1);
+      const bool sound =
+          (cell & 2) != 0 ? hash_directory<Table, typename Table::SmallDirectory>(reach, cell - 3)
+                          : hash_directory<Table, typename Table::Directory>(reach, cell - 1);
       if (!sound) return false;
       continue;
     }
@@ -48,7 +48,8 @@ bool hash_directory(Reach& reach, std::uint64_t offset) {
       const auto* bucket = reach.template operator()<typename Table::Bucket>(at);
       if (bucket == nullptr) return false;
       for (const std::uint64_t slot : bucket->slots) {
-        if (slot != 0 && reach.template operator()<typename Table::Node>(slot & kOffset) == nullptr) {
+        if (slot != 0 &&
+            reach.template operator()<typename Table::Node>(slot & kOffset) == nullptr) {
           return false;
         }
       }
@@ -61,7 +62,8 @@ bool hash_directory(Reach& reach, std::uint64_t offset) {
 template <class Table, class Reach>
 bool hash_table(Reach& reach, std::uint64_t offset) {
   const auto* header = reach.template operator()<typename Table::Header>(offset);
-  return header != nullptr && hash_directory<Table, typename Table::Directory>(reach, header->root.offset());
+  return header != nullptr &&
+         hash_directory<Table, typename Table::Directory>(reach, header->root.offset());
 }
 
 template <class Reach>

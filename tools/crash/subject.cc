@@ -20,6 +20,18 @@ namespace {
 using workloads::Entry;
 using workloads::mix64;
 
+// A third of the keys is spread evenly; a third agrees in the bits of two directories, and the last
+// third also in those of a small one below, so that a table of fifty keys has all kinds of
+// directories.
+struct UnevenHash {
+  std::uint64_t operator()(std::uint64_t key) const noexcept {
+    using Table = HashTable<std::uint64_t, std::uint64_t>;
+    constexpr unsigned kTwoLevels = 2 * Table::cell_bits;
+    constexpr unsigned kAlike[] = {0, kTwoLevels, kTwoLevels + Table::small_cell_bits};
+    return mix_hash(key) >> kAlike[key % std::size(kAlike)];
+  }
+};
+
 struct StoredOutcome {
   std::uint64_t sequence, a, b;
 };
@@ -438,7 +450,7 @@ std::unique_ptr<Subject> make_subject(const Plan& plan) {
     case WorkloadKind::queue:
       return std::make_unique<QueueSubject>(plan);
     case WorkloadKind::hashtable:
-      return std::make_unique<MapSubject<HashTable<std::uint64_t, StoredValue>>>(plan);
+      return std::make_unique<MapSubject<HashTable<std::uint64_t, StoredValue, UnevenHash>>>(plan);
     case WorkloadKind::rbtree:
       return std::make_unique<MapSubject<RbTree<std::uint64_t, StoredValue>>>(plan);
     case WorkloadKind::bptree:
