@@ -137,6 +137,7 @@ void Recovery::replay() {
   const bool dag = options_.strategy == RecoveryStrategy::dag &&
                    result_.report.records + total + result_.report.dependencies <
                        std::numeric_limits<std::uint32_t>::max();
+  if (!dag) result_.report.strategy = RecoveryStrategy::stamp;
   const emu::IoStatus status =
       dag ? replay_by_dag(context, times) : replay_by_stamp(context, times);
   require_durable(file_, status, "the recovered objects could not be made durable");

@@ -35,9 +35,9 @@ enum class LatencyModel : std::uint8_t {
 };
 
 // What makes the log and metadata durable. Checkpoints and recovery store whole lines of objects
-// past the caches in any case, except with clflush and none.
+// past the caches whatever is chosen here, except with clflush and none, and in `file` memory.
 enum class FlushInstruction : std::uint8_t {
-  automatic,  // non_temporal, or none where libpmem says that the platform flushes caches
+  automatic,  // non_temporal; with dax none, where libpmem says that the platform flushes caches
   clflush,
   clflushopt,
   clwb,
@@ -95,8 +95,8 @@ struct CheckpointOptions {
   std::uint32_t log_percent = 50;    // a checkpoint starts when this much of the log is in use
   // false: only on request, when a session finds the log or the pool full, and at close
   bool background = true;
-  // that bring objects home together, while a checkpoint does; 0: one, and another for each eight
-  // cores beyond the first eight, at most eight
+  // that bring objects home together, while a checkpoint does; 0: one for each eight cores, begun
+  // ones counted, at most eight
   std::uint32_t threads = 0;
 };
 
@@ -109,7 +109,8 @@ struct AsyncOptions {
 // Progress of recovery, called from one thread at a time, often enough to draw a bar.
 struct Progress {
   const char* phase = "";  // "scan", "cut", "replay", "flush"
-  std::uint64_t done = 0;  // bytes, records or writes, as the phase counts them
+  // bytes ("scan"), records ("cut", all at once) or writes ("replay"); "flush" is not begun or over
+  std::uint64_t done = 0;
   std::uint64_t total = 0;
 };
 
@@ -136,7 +137,7 @@ struct Options {
   CommitPolicy policy = CommitPolicy::speculative;
   LockTiming locks = LockTiming::commit;
   RangeLockKind range_lock = RangeLockKind::skiplist;
-  Geometry geometry{};  // for create; open takes the pool's own, and does not look at this
+  Geometry geometry{};  // for create; open takes the pool's own
   CheckpointOptions checkpoint{};
   AsyncOptions async{};
   RecoveryOptions recovery{};
@@ -148,7 +149,7 @@ struct Options {
   // on): the first transaction to touch one waits for the system, 1 us, or 12 where a hypervisor
   // has to be asked as well. What is not reached is mapped as it is used. 0: nothing is.
   std::uint32_t prefault_ms = 20;
-  std::uint32_t long_transaction_ms = 1000;  // a transaction pinned longer is counted in Statistics
+  std::uint32_t long_transaction_ms = 1000;  // a transaction pinned longer is counted (PoolStatistics)
   std::optional<std::array<std::uint8_t, 16>> expect_uuid{};  // open: only this very pool
 };
 

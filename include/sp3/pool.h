@@ -46,7 +46,8 @@ class SP3_API Pool {
   // transaction is made durable).
   static Pool open(const std::filesystem::path& path, const Options& options = {});
 
-  // Describes a pool without opening it for use or changing a byte. Errors: as open.
+  // Describes a pool that nobody has open, without recovering it or changing a byte. Of one that is
+  // open: info(). Errors: as open.
   static PoolInfo inspect(const std::filesystem::path& path);
 
   // Reads everything that can be verified, without changing a byte. Damage is reported, not thrown;
@@ -60,9 +61,10 @@ class SP3_API Pool {
   // stays in use until they are closed, and is not marked clean: the next open recovers.
   ~Pool();
 
-  // A new session. The only open one is faster by a tenth or more, so close what is not needed. A
-  // transaction that is under way alone is run once more when another session is opened, which
-  // waits for a commit that is. Errors: too_many_sessions, pool_closed, forked, outcome_unknown.
+  // A new session. While a pool has exactly one its transactions are faster by a tenth or more, so
+  // close what is not needed. If the only one is in a transaction when a second one is opened, that
+  // transaction is run once more; a commit under way is waited for here until it has taken its
+  // locks. Errors: too_many_sessions, pool_closed, forked, outcome_unknown.
   Session session();
 
   // Brings everything committed so far home, so that it need not be replayed. Does not stop

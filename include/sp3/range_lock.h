@@ -38,7 +38,7 @@
 // starvation-free if every holder unlocks.
 // Complexity: O(log n) for n held ranges; plus, for an exclusive range, the shared ones that begin
 // before its end by less than twice their length; plus, for a wide range, what acquisitions have
-// left for later ones to begin their searches at since the last such visit: at most 256 signposts
+// left for later ones to begin their searches at since the last such visit: at most 1024 signposts
 // for each list (docs/RANGE_LOCKS.md), on the grid the buckets used. Ranges unlocked since are
 // passed once, by whoever comes first.
 #pragma once

@@ -252,14 +252,14 @@ class Ranged {
   }
   void set(Transaction& tx, std::uint64_t index, const T& value) const {
     T clean = value;
-    if constexpr (detail::may_have_padding<T>) detail::clear_padding_of<T>(&clean);
+    if constexpr (detail::has_clearable_padding<T>) detail::clear_padding_of<T>(&clean);
     object_.write(tx, bytes(index), std::as_bytes(std::span<const T>(&clean, 1)));
   }
   void read(Transaction& tx, std::uint64_t first, std::span<T> to) const {
     object_.read(tx, bytes(first), std::as_writable_bytes(to));
   }
   void write(Transaction& tx, std::uint64_t first, std::span<const T> from) const {
-    if constexpr (detail::may_have_padding<T>) {
+    if constexpr (detail::has_clearable_padding<T>) {
       // No stray bytes of the program reach the pool.
       std::vector<T> clean(from.begin(), from.end());
       for (T& element : clean) detail::clear_padding_of<T>(&element);

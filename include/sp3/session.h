@@ -6,10 +6,10 @@
 //   sessions of a pool run in parallel.
 // Ownership: a session keeps its pool's core alive, but the pool can only be closed when all its
 //   sessions are.
-// Progress: a transaction that conflicts, or that begins as the only session's and finds another
-//   opened, is retried with backoff; after
-//   Options::serial_after_aborts attempts it takes the serial gate: others wait before they begin,
-//   again and again for longer, up to 3.2 s at a time (docs/CONCURRENCY.md).
+// Progress: a transaction is run again, after a random pause, if it conflicts with another, or if
+//   another session was opened while it ran in the only one. After Options::serial_after_aborts
+//   attempts it takes the serial gate: new attempts of others wait, at first for 50 ms at most,
+//   later for up to 3.2 s (docs/CONCURRENCY.md).
 // Cancellation (pthread_cancel, of deferred type): no function of the library is a cancellation
 //   point. A thread is cancelled in the program's own code; in a body that aborts the transaction,
 //   as pthread_exit does. What RecoveryOptions has called runs with cancellation disabled.

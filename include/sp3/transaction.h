@@ -7,8 +7,9 @@
 // Lifetime: to the end of the function. Who keeps it gets transaction_over as long as the session
 //   is open, or, while that runs its next function, the transaction of that one. References
 //   returned by read() and write() stay valid to the end of the attempt, and must not escape the
-//   function. Nobody else changes what they show. An object that the transaction has written, or
-//   made, is its private copy from then on: references to that see later write()s.
+//   function. Nobody else changes what they show. What read() gave before the transaction wrote the
+//   object goes on showing it as it was: read it again. References taken after write() or make()
+//   are to the transaction's own copy, and show later writes.
 // Invariants:
 //   1. Opacity: the function never sees a state that no serial order could produce, even in an
 //      attempt that is thrown away later. It may trust its own data structures' invariants.
@@ -67,10 +68,10 @@ class Transaction {
     return *static_cast<T*>(detail::tx_write(core_, object.offset(), detail::type_info<T>));
   }
 
-  // Makes `value`, which read() or write() may have given, the object's next version. Of what the
-  // object holds nothing is read, copied or compared, and the record holds all of `value`: less
-  // time than by write() where most of the object changes, and more lines where little does, since
-  // of what is written only the words that differ are logged. Conflicts as write() does.
+  // Makes `value`, which read() or write() may have given, the object's next version. Unlike
+  // write(), which copies the object and logs the words that differ, this does not look at what it
+  // holds, and logs all of `value`: faster where most of the object changes, more lines where
+  // little does. Conflicts as write() does.
   // Errors: as read().
   template <Storable T>
   requires std::is_copy_assignable_v<T>

@@ -22,9 +22,10 @@
 // What a container keeps are types of their own, whose default names contain those of its values:
 // such a program tags Queue<Account>::Node and the like too: the public member types of a
 // container's class that are objects (Header and, depending on the container, Node, Chunk, First,
-// Last, Bucket, Directory, Leaf, Inner).
+// Last, Bucket, Directory, SmallDirectory, Leaf, Inner).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -80,7 +81,7 @@ struct TypeInfo {
   std::uint64_t fingerprint = 0;  // never 0
   std::uint32_t size = 0;
   std::uint32_t alignment = 0;
-  void (*clear_padding)(void*) = nullptr;  // null where the type has no padding
+  void (*clear_padding)(void*) = nullptr;  // null where there is none to clear
   std::string_view name;                   // for errors: TypeTag's
 };
 
@@ -127,24 +128,42 @@ constexpr std::uint64_t fingerprint_of() {
   return hash == 0 ? 1 : hash;
 }
 
-// Zeroes the padding of an object, so that no stray bytes of the heap or the stack reach media. GCC
-// can; with a compiler that cannot, padding holds whatever the program's own copies left there.
-template <Storable T>
-void clear_padding_of([[maybe_unused]] void* object) {
+// The largest type whose padding the compiler clears as it should. GCC (12, at the least) goes
+// through an array of structures of more than eight words by a loop, and takes the padding behind
+// it for bytes of the array, whose first elements it then zeroes. In a type as small as this there
+// is no such array.
 #if __has_builtin(__builtin_clear_padding)
-  __builtin_clear_padding(static_cast<T*>(object));
+inline constexpr std::size_t kMostClearable = 64;
+#else
+inline constexpr std::size_t kMostClearable = 0;
 #endif
-}
 
 // Structures of floating-point numbers count as if they had some.
 template <class T>
-inline constexpr bool may_have_padding = !std::has_unique_object_representations_v<T> &&
-                                         !std::is_same_v<T, float> && !std::is_same_v<T, double>;
+inline constexpr bool has_clearable_padding =
+    sizeof(T) <= kMostClearable && !std::has_unique_object_representations_v<T> &&
+    !std::is_same_v<T, float> && !std::is_same_v<T, double>;
+
+// Zeroes the padding of an object, so that no stray bytes of the heap or the stack reach media.
+// Where there is no such function, padding holds whatever the program's own copies left there.
+template <class T>
+requires has_clearable_padding<T>
+void clear_padding_of(void* object) {
+  __builtin_clear_padding(static_cast<T*>(object));
+}
+
+template <class T>
+constexpr auto padding_cleaner() -> void (*)(void*) {
+  if constexpr (has_clearable_padding<T>) {
+    return &clear_padding_of<T>;
+  } else {
+    return nullptr;
+  }
+}
 
 template <Storable T>
 inline constexpr TypeInfo type_info{fingerprint_of<T>(), sizeof(T), alignof(T),
-                                    may_have_padding<T> ? &clear_padding_of<T> : nullptr,
-                                    TypeTag<T>::name};
+                                    padding_cleaner<T>(), TypeTag<T>::name};
 
 }  // namespace detail
 }  // namespace sp3

@@ -31,7 +31,49 @@ void erase_each_key_of_small_trees(std::uint64_t largest) {
   }
 }
 
+// Most significant first, in as many bytes.
+template <std::size_t Bytes>
+struct ByteKey {
+  std::array<unsigned char, Bytes> bytes{};
+
+  explicit ByteKey(std::uint64_t number = 0) {
+    for (auto byte = bytes.rbegin(); byte != bytes.rend(); ++byte, number >>= 8) {
+      *byte = static_cast<unsigned char>(number);
+    }
+  }
+  friend auto operator<=>(const ByteKey&, const ByteKey&) = default;
+};
+
+// A transaction for each key: nodes are copied to their homes' form between any two.
+template <std::size_t Bytes>
+void fill_with_byte_keys() {
+  using Key = ByteKey<Bytes>;
+  World world(tiny_shape());
+  const auto map = world.run([](Transaction& tx) { return BpTree<Key, Key>::create(tx); });
+  constexpr std::uint64_t kKeys = 600;
+  for (std::uint64_t i = 0; i < kKeys; ++i) {
+    const Key key(i * 7919 % kKeys + 0x0101);
+    world.run([&](Transaction& tx) { map.insert_or_assign(tx, key, key); });
+  }
+  world.run([&](Transaction& tx) {
+    CHECK(map.check_invariants(tx) == "");
+    std::uint64_t next = 0x0101;
+    map.for_each(tx, [&](const Key& key, const Key& value) {
+      REQUIRE(key == Key(next++));
+      REQUIRE(value == key);
+    });
+    CHECK(next == 0x0101 + kKeys);
+  });
+}
+
 }  // namespace
+
+TEST_CASE("A B+ tree's keys may be structures of any size") {
+  fill_with_byte_keys<2>();
+  fill_with_byte_keys<3>();
+  fill_with_byte_keys<5>();
+  fill_with_byte_keys<12>();
+}
 
 TEST_CASE("A B+ tree agrees with its model over random operations") {
   run_random(tiny_shape(), MapSubject<Map>(Order::random, 1200), 6000);

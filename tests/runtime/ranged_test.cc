@@ -104,7 +104,7 @@ TEST_CASE("elements have types, and bytes of padding do not reach the pool") {
   one.session.run([&](Transaction& tx) {
     padded = Ranged<Padded>::create(tx, 100, kChunk);
     floats = Ranged<float>::create(tx, 1000);
-    static_assert(!detail::may_have_padding<float> && detail::may_have_padding<Padded>);
+    static_assert(!detail::has_clearable_padding<float> && detail::has_clearable_padding<Padded>);
     Padded dirty;
     std::memset(static_cast<void*>(&dirty), 0x55, sizeof dirty);
     dirty.small = 1;
