@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/no_cancellation.h"
@@ -26,7 +27,15 @@ int open_through(int fd) noexcept {
   return above_standard(::open(name.data(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC));
 }
 
-// A file system may let a file be opened so and then refuse: the block is larger than ours, say.
+// Of larger blocks the page cache holds and writes back wholes only: when a checkpoint stores to a
+// home, the log's blocks beside it would come into the cache, and go back over what was written past
+// it meanwhile.
+bool caches_no_more_than(int fd, std::size_t block) noexcept {
+  struct statfs system {};
+  return ::fstatfs(fd, &system) == 0 && static_cast<std::size_t>(system.f_bsize) <= block;
+}
+
+// A file system may let a file be opened so and then refuse.
 bool can_read(int fd, std::uint64_t offset, std::size_t block) noexcept {
   const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(block, block),
                                                            &std::free);
@@ -39,7 +48,7 @@ bool can_read(int fd, std::uint64_t offset, std::size_t block) noexcept {
 
 BlockWriter::BlockWriter(int fd, std::uint64_t offset, std::size_t block, bool through) noexcept
     : fd_(fd) {
-  if (!through) return;
+  if (!through || !caches_no_more_than(fd, block)) return;
   through_ = open_through(fd);
   if (through_ >= 0 && !can_read(through_, offset, block)) {
     ::close(through_);

@@ -4,7 +4,8 @@
 // each write is durable on its own when it returns. Writers do not wait for each other then, nor
 // for the dirty pages of homes, which an fdatasync would write as well; flushes of the disk's cache
 // that are wanted at the same time are joined by the kernel, which knows better than we do when
-// that pays. Elsewhere blocks go to the page cache, and the next fdatasync makes them durable.
+// that pays. Elsewhere, and where the file system's blocks are larger than ours, blocks go to the
+// page cache, and the next fdatasync makes them durable.
 //
 // Thread safety: all members by any thread.
 #pragma once

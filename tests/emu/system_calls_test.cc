@@ -10,6 +10,7 @@
 #include <string>
 
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -34,6 +35,7 @@ int interruptions = 0;   // of so many calls to come, each ends with EINTR
 bool cut_short = false;  // each write writes a part
 bool stuck = false;      // each write writes nothing
 int sync_error = 0;      // the errno of each sync, 0 for none
+long file_block = 0;     // of the file system, 0 for what it says
 
 bool is_interrupted() {
   if (interruptions == 0) return false;
@@ -48,6 +50,7 @@ struct Watch {
     syncs = writes = interruptions = 0;
     cut_short = stuck = false;
     sync_error = 0;
+    file_block = 0;
   }
   ~Watch() { watched = -1; }
   Watch(const Watch&) = delete;
@@ -101,6 +104,12 @@ int fdatasync(int fd) {
     }
   }
   return static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
+
+int fstatfs(int fd, struct statfs* system) {
+  const auto result = static_cast<int>(::syscall(SYS_fstatfs, fd, system));
+  if (fd == watched && result == 0 && file_block != 0) system->f_bsize = file_block;
+  return result;
 }
 
 ssize_t pwrite(int fd, const void* from, std::size_t bytes, off_t offset) {
@@ -172,4 +181,18 @@ TEST_CASE("file memory: what was found is to be written again, as it is") {
   memory->flush_found(kLog + 10, 2 * kFileBlock, counts);
   CHECK(dirty_kilobytes(file.path()) >= 12);
   CHECK(std::memcmp(memory->view() + kLog, data.data(), data.size()) == 0);
+}
+
+TEST_CASE("a block writer takes the page cache where that holds larger blocks") {
+  const ScratchFile file;
+  const Watch watch(file.fd());
+  const auto writes_through = [&](long block) {
+    file_block = block;
+    return BlockWriter(file.fd(), kLog, kFileBlock, true).writes_through();
+  };
+  if (!writes_through(0)) return;  // nothing can be written past this file system's cache
+  CHECK(writes_through(kFileBlock));
+  CHECK(writes_through(kFileBlock / 4));
+  CHECK_FALSE(writes_through(2 * kFileBlock));
+  CHECK_FALSE(writes_through(1L << 16));
 }
