@@ -85,7 +85,8 @@ bool has_as_many_blocks(int fd, std::uint64_t bytes) {
   return ::fstat(fd, &status) == 0 && static_cast<std::uint64_t>(status.st_blocks) * kUnit >= bytes;
 }
 
-// Not posix_fallocate, which reads and writes each block where the file system cannot do it.
+// Not posix_fallocate, which reads and writes each block where the file system cannot do it: that is
+// only for what is known to be a hole.
 auto allocation(int fd, int mode) {
   return [=](const FilePart& piece) {
     const auto offset = static_cast<::off_t>(piece.offset);
@@ -100,15 +101,6 @@ void throw_if_failed(int error, const std::string& path) {
   if (is_no_space(error) || error == EIO) throw_system_error(error, "fallocate", path);
 }
 
-void fill(int fd, const std::vector<FilePart>& holes, const std::string& path) {
-  for (const FilePart& hole : holes) {
-    std::uint64_t most = hole.bytes;
-    const int error = ask_in_pieces(hole, most, allocation(fd, 0));
-    throw_if_failed(error, path);
-    if (error != 0) return;
-  }
-}
-
 std::uint64_t free_bytes(int fd) {
   struct statvfs system {};
   if (::fstatvfs(fd, &system) != 0 || system.f_blocks == 0) return ~std::uint64_t{0};  // no limit
@@ -116,23 +108,54 @@ std::uint64_t free_bytes(int fd) {
 }
 
 // Who is to be refused shall not have filled the file system before.
-void require_room(int fd, std::uint64_t bytes, const std::string& path) {
+void require_room(int fd, std::uint64_t bytes, const char* what, const std::string& path) {
   const std::uint64_t left = free_bytes(fd);
   if (bytes <= left) return;
   ErrorFacts facts;
   facts.path = path;
   facts.wanted = fmt::format("{} bytes", bytes);
   facts.found = fmt::format("{} bytes", left);
-  throw Error(ErrorCode::no_space,
-              "the file shares blocks with a copy, and its file system has no room to part them",
-              std::move(facts));
+  throw Error(ErrorCode::no_space, what, std::move(facts));
+}
+
+std::uint64_t bytes_of(const std::vector<FilePart>& parts) {
+  std::uint64_t bytes = 0;
+  for (const FilePart& part : parts) bytes += part.bytes;
+  return bytes;
+}
+
+// Returns false if the file system cannot do it.
+bool fill(int fd, const std::vector<FilePart>& holes, const std::string& path) {
+  for (const FilePart& hole : holes) {
+    std::uint64_t most = hole.bytes;
+    const int error = ask_in_pieces(hole, most, allocation(fd, 0));
+    throw_if_failed(error, path);
+    if (error != 0) return false;
+  }
+  return true;
+}
+
+// The same by a zero in each block (ext2, ext3). Of what is no hole after all nothing is lost: only
+// a byte that is zero is written. REQUIRES: nobody else writes to the file.
+void write_to(int fd, const std::vector<FilePart>& holes, const std::string& path) {
+  require_room(fd, bytes_of(holes),
+               "the file has holes, and its file system has no room to fill them", path);
+  for (const FilePart& hole : holes) {
+    std::uint64_t most = hole.bytes;
+    throw_if_failed(ask_in_pieces(hole, most,
+                                  [fd](const FilePart& piece) {
+                                    return ::posix_fallocate(fd,
+                                                             static_cast<::off_t>(piece.offset),
+                                                             static_cast<::off_t>(piece.bytes));
+                                  }),
+                    path);
+  }
 }
 
 // Of parts within the file.
 void unshare(int fd, const std::vector<FilePart>& parts, const std::string& path) {
   constexpr int kMode = FALLOC_FL_UNSHARE_RANGE | FALLOC_FL_KEEP_SIZE;
-  std::uint64_t bytes = 0;
-  for (const FilePart& part : parts) bytes += part.bytes;
+  const std::uint64_t bytes = bytes_of(parts);
   if (bytes == 0) return;
   // Whether the file system can do it at all comes first.
   std::uint64_t most = kFewestAtOnce;
@@ -141,7 +164,9 @@ void unshare(int fd, const std::vector<FilePart>& parts, const std::string& path
     throw_if_failed(error, path);
     return;
   }
-  require_room(fd, bytes - first.bytes, path);
+  require_room(fd, bytes - first.bytes,
+               "the file shares blocks with a copy, and its file system has no room to part them",
+               path);
   most = kMostUnsharedAtOnce;
   for (const FilePart& part : parts) {
     if (const int error = ask_in_pieces(part, most, allocation(fd, kMode), /*thrifty=*/true)) {
@@ -189,7 +214,8 @@ void own_blocks(int fd, std::uint64_t bytes, const std::string& path) {
     if (!has_as_many_blocks(fd, bytes)) fill(fd, {{0, bytes}}, path);
     return;
   }
-  fill(fd, holes_between(extents->all, bytes), path);
+  const std::vector<FilePart> holes = holes_between(extents->all, bytes);
+  if (!fill(fd, holes, path)) write_to(fd, holes, path);
   unshare(fd, extents->shared, path);
 }
 

@@ -33,8 +33,10 @@ std::vector<FilePart> holes_between(std::span<const FilePart> extents, std::uint
 // Gives the first `bytes` bytes of the file their blocks: those of a sparse copy's holes, and its
 // own instead of those it shares with a copy (`cp` on XFS), which takes as long as copying them.
 // Where nothing is missing nothing is asked for: some file systems want as much free space as is
-// asked for, whatever of it is there already. Does nothing where the file system cannot do it:
-// Btrfs parts no copies. Errors: no_space, io_error.
+// asked for, whatever of it is there already. Where the file system gives no blocks unwritten,
+// zeros are written to holes. Does nothing where it cannot do it: Btrfs parts no copies, and where
+// extents are not told (FUSE) nor blocks given, holes stay. Errors: no_space, io_error.
+// REQUIRES: nobody else writes to the file.
 void own_blocks(int fd, std::uint64_t bytes, const std::string& path);
 
 // Asks for the blocks of a new, still empty file to be stored to where they are, not anew at each

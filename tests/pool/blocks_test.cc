@@ -50,6 +50,8 @@ struct FileSystem {
   int interruptions = 0;                         // of so many calls to come, each ends with EINTR
   std::uint64_t free_bytes = std::uint64_t{1} << 40;
   std::vector<Allocation> allocations;
+  bool gives_none_unwritten = false;  // so that posix_fallocate writes to them
+  std::vector<FilePart> written_holes;
   int file_flags = 0;
   std::vector<std::uint64_t> sizes_at_flags;  // of the files whose flags were set
 
@@ -169,17 +171,35 @@ TEST_CASE("of a file with holes the holes are asked for, however the extents are
   CHECK(files.allocations[300] == Allocation{0, 900 * kBlock, kBlock + 7});
 }
 
-TEST_CASE("no room for a hole is no_space, and a file system that cannot fill any is left alone") {
+TEST_CASE("no room for a hole is no_space") {
   InPlace files;
   files.add(1, 1);
   files.most_bytes = kBlock;
   files.error = GENERATE(ENOSPC, EDQUOT);
   CHECK(code_of_owning(3 * kBlock) == "no error");
   CHECK(code_of_owning(4 * kBlock) == "no_space");
-  files.error = EOPNOTSUPP;
-  CHECK(code_of_owning(4 * kBlock) == "no error");
   files.error = EIO;
   CHECK(code_of_owning(4 * kBlock) == "io_error");
+  CHECK(files.written_holes.empty());
+}
+
+TEST_CASE("holes are written to where a file system gives no blocks, if there is room for all") {
+  InPlace files;
+  files.add(1, 1);
+  files.add(4, 1);
+  files.most_bytes = 0;
+  files.error = EOPNOTSUPP;
+  files.gives_none_unwritten = true;
+  files.free_bytes = 4 * kBlock;
+  CHECK(code_of_owning(7 * kBlock) == "no_space");
+  CHECK(files.written_holes.empty());
+  files.free_bytes += kBlock;
+  own_blocks(0, 7 * kBlock, "pool");
+  CHECK(files.written_holes ==
+        std::vector<FilePart>{{0, kBlock}, {2 * kBlock, 2 * kBlock}, {5 * kBlock, 2 * kBlock}});
+  files.tells_extents = false;  // so that nobody knows where they are
+  own_blocks(0, 7 * kBlock, "pool");
+  CHECK(files.written_holes.size() == 3);
 }
 
 TEST_CASE("what is shared with a copy gets blocks of its own, a piece at a time") {
@@ -376,6 +396,11 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes) {
 }
 
 int posix_fallocate(int fd, off_t offset, off_t bytes) {
+  if (sp3::pool::in_place != nullptr && sp3::pool::in_place->gives_none_unwritten) {
+    sp3::pool::in_place->written_holes.push_back(
+        {static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(bytes)});
+    return 0;
+  }
   if (sp3::pool::in_place != nullptr && fallocate(fd, 0, offset, bytes) != 0) return errno;
   return ::syscall(SYS_fallocate, fd, 0, offset, bytes) == 0 ? 0 : errno;
 }
