@@ -23,6 +23,35 @@ struct LateHash {
   std::uint64_t operator()(std::uint64_t key) const { return mix_hash(key) >> zeros; }
 };
 
+// One that tells the key 0 from all others, by the last bit that can be told, above or below them.
+template <bool above>
+struct LoneHash {
+  std::uint64_t operator()(std::uint64_t key) const {
+    const std::uint64_t others = above ? 0 : ~std::uint64_t{0};
+    return key == 0 ? others ^ 2 : others;
+  }
+};
+
+template <bool above>
+void split_a_long_chain_at_the_last_bit() {
+  using LoneMap = HashTable<std::uint64_t, std::uint64_t, LoneHash<above>>;
+  Shape shape = tiny_shape();
+  shape.options.geometry.log_size = 1 << 20;  // the chain's buckets are written in one transaction
+  World world(shape);
+  const LoneMap map = world.run([](Transaction& tx) { return LoneMap::create(tx); });
+  constexpr std::uint64_t kChain = std::uint64_t{600} * LoneMap::slots_per_bucket;
+  for (std::uint64_t key = 1; key <= kChain; ++key) {
+    world.run([&](Transaction& tx) { map.insert_or_assign(tx, key, key); });
+  }
+  REQUIRE(world.run([&](Transaction& tx) { return map.insert_or_assign(tx, 0, 0); }));
+  world.run([&](Transaction& tx) {
+    CHECK(map.check_invariants(tx) == "");
+    CHECK(map.size(tx) == kChain + 1);
+    CHECK(map.find(tx, 0) == 0);
+    CHECK(map.find(tx, kChain) == kChain);
+  });
+}
+
 struct Name {
   std::array<char, 16> text{};
   bool operator==(const Name&) const = default;
@@ -116,6 +145,13 @@ TEST_CASE("A chain of equal hashes is split whole when another hash comes, drain
   world.run([&](Transaction& tx) { map.destroy(tx); });
   world.close();
   CHECK(Pool::check(world.path()).objects == 1);  // the root directory
+}
+
+// At each of 62 bits all keys are on one side. If the chain were made anew there, once for each bit
+// in one transaction, it would not find room.
+TEST_CASE("A long chain of equal hashes is split at the last bit in a pool of its size") {
+  split_a_long_chain_at_the_last_bit<true>();
+  split_a_long_chain_at_the_last_bit<false>();
 }
 
 TEST_CASE("A deep hash table agrees with its model") {

@@ -1,8 +1,10 @@
 // HashTable: how a full bucket makes room, and how a table is taken apart. Included by
 // hash_table.h.
 //
-// A full bucket is split in two by the next bit of its keys' hashes. The cells that named it lie
-// side by side; the upper half of them is pointed at the new bucket. Where only one cell of a small
+// A full bucket is split in two by the next bit of its keys' hashes. The smaller part of the keys,
+// which may be none, goes to a new bucket, so that a long chain is not made anew at each of the bits
+// in which its keys agree. The cells that named the bucket lie side by side; those of one half are
+// pointed at the new one. Where only one cell of a small
 // directory names it, a large one takes that one's place first; in a large one the bucket gets a
 // directory of its own, one level down, whose cells all name it. So growth touches one bucket, one
 // directory, or the cell that names it, and never more than that in one step.
@@ -58,14 +60,16 @@ void HashTable<K, V, Hash>::split(Transaction& tx, Place place,
   for (const Resident& resident : residents) {
     halves[resident.hash >> (63 - depth) & 1].push_back(resident.slot);
   }
+  const bool upper_stays = halves[1].size() > halves[0].size();
   const Ptr<Bucket> sibling = tx.make<Bucket>();
-  refill(tx, place.bucket, depth + 1, halves[0]);
-  refill(tx, sibling, depth + 1, halves[1]);
+  refill(tx, place.bucket, depth + 1, halves[upper_stays ? 1 : 0]);
+  refill(tx, sibling, depth + 1, halves[upper_stays ? 0 : 1]);
 
   const unsigned width = 1U << (place.level.end() - depth);
   const auto named = write_cells(tx, place.level).subspan(place.cell & ~(width - 1), width);
   assert(std::ranges::count(named, place.bucket.offset()) == width);
-  std::ranges::fill(named.last(width / 2), sibling.offset());
+  std::ranges::fill(upper_stays ? named.first(width / 2) : named.last(width / 2),
+                    sibling.offset());
 }
 
 // Puts a directory whose cells all name the bucket at `place` there instead of it. One that the root
