@@ -144,8 +144,7 @@ void write_to(int fd, const std::vector<FilePart>& holes, const std::string& pat
     std::uint64_t most = hole.bytes;
     throw_if_failed(ask_in_pieces(hole, most,
                                   [fd](const FilePart& piece) {
-                                    return ::posix_fallocate(fd,
-                                                             static_cast<::off_t>(piece.offset),
+                                    return ::posix_fallocate(fd, static_cast<::off_t>(piece.offset),
                                                              static_cast<::off_t>(piece.bytes));
                                   }),
                     path);

@@ -63,7 +63,10 @@ enum class LockTiming : std::uint8_t {
 
 enum class RecoveryStrategy : std::uint8_t {
   stamp,  // each thread replays a shard of the objects, by the stamps of what was written to them
-  dag,    // the paper's: build the dependency DAG and replay it in parallel topological order
+  // the paper's: build the dependency DAG and replay it in parallel topological order. A log of some
+  // 100 GiB or more is replayed by stamp. oneTBB, which walks the graph with several threads, may
+  // wait for ever, then and in later recoveries of the process, if it finds no memory.
+  dag,
 };
 
 // What holds the ranges that transactions write in ranged objects; docs/RANGE_LOCKS.md says when to
@@ -149,7 +152,8 @@ struct Options {
   // on): the first transaction to touch one waits for the system, 1 us, or 12 where a hypervisor
   // has to be asked as well. What is not reached is mapped as it is used. 0: nothing is.
   std::uint32_t prefault_ms = 20;
-  std::uint32_t long_transaction_ms = 1000;  // a transaction pinned longer is counted (PoolStatistics)
+  std::uint32_t long_transaction_ms =
+      1000;  // a transaction pinned longer is counted (PoolStatistics)
   std::optional<std::array<std::uint8_t, 16>> expect_uuid{};  // open: only this very pool
 };
 

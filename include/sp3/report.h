@@ -27,7 +27,7 @@ struct DroppedRecord {
 
 struct RecoveryReport {
   bool was_clean = true;  // the pool had been closed; nothing was replayed
-  RecoveryStrategy strategy = RecoveryStrategy::stamp;
+  RecoveryStrategy strategy = RecoveryStrategy::stamp;  // the one that replayed
   std::uint32_t threads = 0;
   std::uint64_t sessions = 0;  // logs with at least one transaction
   std::uint64_t records = 0;   // complete records found above the checkpoint

@@ -12,10 +12,10 @@
 namespace sp3 {
 
 struct SessionStatistics {
-  std::uint64_t commits = 0;              // transactions that committed, read-only ones included
-  std::uint64_t writing_commits = 0;      // those that changed something
-  std::uint64_t aborts = 0;               // attempts that were thrown away and retried
-  std::uint64_t aborts_locked = 0;        // ... met a lock held by another
+  std::uint64_t commits = 0;          // transactions that committed, read-only ones included
+  std::uint64_t writing_commits = 0;  // those that changed something
+  std::uint64_t aborts = 0;           // attempts that were thrown away and retried
+  std::uint64_t aborts_locked = 0;    // ... met a lock held by another
   // ... something read had changed, or a session that had been the only one got company
   std::uint64_t aborts_validation = 0;
   std::uint64_t aborts_log_full = 0;      // ... waited for a checkpoint to free log space

@@ -140,17 +140,16 @@ inline constexpr std::size_t kMostClearable = 0;
 
 // Structures of floating-point numbers count as if they had some.
 template <class T>
-inline constexpr bool has_clearable_padding =
-    sizeof(T) <= kMostClearable && !std::has_unique_object_representations_v<T> &&
-    !std::is_same_v<T, float> && !std::is_same_v<T, double>;
+inline constexpr bool has_clearable_padding = sizeof(T) <= kMostClearable &&
+                                              !std::has_unique_object_representations_v<T> &&
+                                              !std::is_same_v<T, float> &&
+                                              !std::is_same_v<T, double>;
 
 // Zeroes the padding of an object, so that no stray bytes of the heap or the stack reach media.
 // Where there is no such function, padding holds whatever the program's own copies left there.
 template <class T>
 requires has_clearable_padding<T>
-void clear_padding_of(void* object) {
-  __builtin_clear_padding(static_cast<T*>(object));
-}
+void clear_padding_of(void* object) { __builtin_clear_padding(static_cast<T*>(object)); }
 
 template <class T>
 constexpr auto padding_cleaner() -> void (*)(void*) {

@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <cstring>
 
-#include <catch2/catch.hpp>
 #include <sp3/containers/array.h>
 #include <sp3/containers/bp_tree.h>
 #include <sp3/containers/hash_table.h>
 #include <sp3/containers/queue.h>
 #include <sp3/containers/rb_tree.h>
 #include <sp3/ranged.h>
+#include <catch2/catch.hpp>
 
 #include "tests/runtime/one_pool.h"
 

@@ -68,8 +68,7 @@ void HashTable<K, V, Hash>::split(Transaction& tx, Place place,
   const unsigned width = 1U << (place.level.end() - depth);
   const auto named = write_cells(tx, place.level).subspan(place.cell & ~(width - 1), width);
   assert(std::ranges::count(named, place.bucket.offset()) == width);
-  std::ranges::fill(upper_stays ? named.first(width / 2) : named.last(width / 2),
-                    sibling.offset());
+  std::ranges::fill(upper_stays ? named.first(width / 2) : named.last(width / 2), sibling.offset());
 }
 
 // Puts a directory whose cells all name the bucket at `place` there instead of it. One that the root
