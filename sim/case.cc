@@ -18,8 +18,6 @@ constexpr std::uint64_t kBulkyOneIn = 16;
 constexpr std::uint64_t kCarriersOneIn = 4;
 constexpr std::uint64_t kSlowOneIn = 3;           // if the clocks disagree
 constexpr std::uint64_t kDeepHashTableOneIn = 2;  // of hash tables
-// A record may make several nodes of a deep structure.
-constexpr std::uint64_t kDeepLog = std::uint64_t{32} * 1024;
 
 // What earlier seeds have in campaigns of their own only, all of it together.
 void vary(Case& c, emu::sim::Random& choose) {

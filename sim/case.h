@@ -13,6 +13,8 @@ namespace sp3::sim {
 
 inline constexpr std::uint64_t kPoolBytes = 96 * 1024;
 inline constexpr std::uint64_t kStructurePoolBytes = 160 * 1024;
+// A record may make several nodes of a deep structure.
+inline constexpr std::uint64_t kDeepLog = 32 * 1024;
 // Without its log: room for eight slabs, where cells of all kinds and the rest may want nine.
 inline constexpr std::uint64_t kTightPoolBytes = 48 * 1024;
 inline constexpr const char* kPoolName = "pool";

@@ -18,7 +18,7 @@ TEST_CASE("after power loss each container is in order and holds what the cells 
     options.continued_one_in = 500;
     const sim::CrashCounts n = crash_all(sim::to_string(kind), {1, 1}, options, [&](sim::Case& c) {
       c.structure = kind;
-      if (kind == StructureKind::deep_hash_table) c.options.geometry.log_size = 32U * 1024;
+      if (kind == StructureKind::deep_hash_table) c.options.geometry.log_size = sim::kDeepLog;
       c.cores = static_cast<int>(2 + c.seed % 2);
     });
     CHECK(n.images > 1000 / kLess);

@@ -1,13 +1,13 @@
 // HashTable: how a full bucket makes room, and how a table is taken apart. Included by
 // hash_table.h.
 //
-// A full bucket is split in two by the next bit of its keys' hashes. The smaller part of the keys,
-// which may be none, goes to a new bucket, so that a long chain is not made anew at each of the bits
-// in which its keys agree. The cells that named the bucket lie side by side; those of one half are
-// pointed at the new one. Where only one cell of a small
-// directory names it, a large one takes that one's place first; in a large one the bucket gets a
-// directory of its own, one level down, whose cells all name it. So growth touches one bucket, one
-// directory, or the cell that names it, and never more than that in one step.
+// A full bucket is split in two by the next bit of its keys' hashes. The cells that named it lie
+// side by side; those of one half are pointed at a new bucket, to which the smaller part of the keys
+// goes, perhaps none: else a long chain would be made anew at each of the bits in which its keys
+// agree. Where only one cell of a small directory names the bucket, a large one takes that one's
+// place first; in a large one the bucket gets a directory of its own, one level down, whose cells
+// all name it. So growth touches one bucket, one directory, or the cell that names it, and never
+// more than that in one step.
 //
 // Splitting cannot separate keys of the same hash. A chain in which all hashes are equal, the new
 // key's included, grows by an overflow bucket instead; as soon as another hash arrives while it is
