@@ -73,8 +73,6 @@ void check_options(const Options& options, const std::string& path) {
                   kMostLatencyNanoseconds);
   check.is_enumerator("recovery.strategy is no RecoveryStrategy", options.recovery.strategy,
                       RecoveryStrategy::dag);
-  check.is_within_or_default("geometry.max_sessions", options.geometry.max_sessions,
-                             pool::kMaxUserSessions);
   check.is_within("checkpoint.log_percent", options.checkpoint.log_percent, 1, 100);
   check.is_within_or_default("checkpoint.threads", options.checkpoint.threads,
                              kMostCheckpointThreads);
@@ -86,6 +84,11 @@ void check_options(const Options& options, const std::string& path) {
   check.is_positive("long_transaction_ms", options.long_transaction_ms);
   // 0: as many as there are cores.
   check.is_within("recovery.threads", options.recovery.threads, 0, kMostRecoveryThreads);
+}
+
+void check_geometry(const Geometry& geometry, const std::string& path) {
+  Checker(path).is_within_or_default("geometry.max_sessions", geometry.max_sessions,
+                                     pool::kMaxUserSessions);
 }
 
 std::size_t checkpoint_threads(const Options& options) {

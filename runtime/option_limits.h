@@ -12,6 +12,9 @@ namespace sp3::runtime {
 // on the machine or on the file is checked where it is used.
 void check_options(const Options& options, const std::string& path);
 
+// The same of what only create() looks at.
+void check_geometry(const Geometry& geometry, const std::string& path);
+
 // How many threads bring objects home, with the number chosen where the options leave it open.
 std::size_t checkpoint_threads(const Options& options);
 

@@ -255,6 +255,8 @@ void add_compare_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   compare->add_option("--threads", a->threads, "a list of numbers, for all sections");
   add_spec_options(*compare, a->spec);
+  compare->get_option("--entries")->description("array length, keys, or values in the queue");
+  compare->get_option("--insert-ratio")->description("share of inserts or enqueues");
   auto* seconds =
       compare->add_option("--seconds", a->seconds, "of each run (default: 0.3, with --full 0.7)");
   compare->add_option("--operations", a->operations, "of each run, instead of a time")

@@ -137,10 +137,16 @@ void add_micro_command(CLI::App& app, int& exit_code) {
       ->check(at_least_one())
       ->capture_default_str();
   micro->add_option("--open-size", a->open_size, "of the pool of --open")->capture_default_str();
-  micro->add_option("--seconds", a->seconds, "of each timed run")->capture_default_str();
+  micro->add_option("--seconds", a->seconds, "of each run of --floor or --checkpoint")
+      ->capture_default_str();
   micro->add_option("--repeat", a->repeat, "runs; the median counts")->capture_default_str();
   add_output_option(*micro, "--json", a->json, "write the rows to this file, - for stdout");
   add_store_options(*micro, a->store);
+  micro->get_option("--pool-size")->description("of --floor, bytes, with K, M, G");
+  // Known, so that their errors say why: nothing here is asynchronous or has ranges.
+  for (const char* option : {"--durability", "--group", "--range-lock"}) {
+    micro->get_option(option)->group("");
+  }
   micro->callback([a, micro, &exit_code] { exit_code = run(*micro, *a); });
 }
 

@@ -7,8 +7,18 @@
 #include <catch2/catch.hpp>
 
 #include "tests/runtime/cells.h"
+#include "tests/runtime/one_pool.h"
 
 namespace sp3::test {
+
+TEST_CASE("opening takes the pool's own geometry, whatever the options say") {
+  OnePool one;
+  const std::uint32_t sessions = one.pool.info().geometry.max_sessions;
+  Options options = quiet_options();
+  options.geometry = {.log_size = 3, .segment_size = 5, .slab_size = 7, .max_sessions = 99'999};
+  one.reopen(options);
+  CHECK(one.pool.info().geometry.max_sessions == sessions);
+}
 
 TEST_CASE("an asynchronous group is flushed at so many bytes") {
   Options options = quiet_options();
