@@ -19,7 +19,6 @@ namespace {
 template <std::size_t Bytes>
 struct Letters {
   std::array<unsigned char, Bytes> letter;
-  friend auto operator<=>(const Letters&, const Letters&) = default;
 };
 
 // An array of structures between two words; in front of the second there may be padding.
