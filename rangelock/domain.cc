@@ -5,53 +5,63 @@
 #include <utility>
 
 #include "base/plain_access.h"
-#include "base/prefetch.h"
 #include "rangelock/hook.h"
 
 namespace sp3::rangelock {
 
-RetiredChain NodePool::Unlinked::chain(Eras& eras) noexcept {
-  if (size == 0) return {};
-  for (std::size_t i = 0; i < size; ++i) base::prefetch_for_write(nodes[i]);
-  RetiredChain chain{.nodes = {}, .born = ~Era{0}, .retired = eras.retire()};
-  for (std::size_t i = 0; i < size; ++i) {
-    chain.born = std::min(chain.born, nodes[i]->born);
-    chain.nodes.push(nodes[i]);
-  }
-  size = 0;
-  return chain;
+NodePool::NodePool(Domain& domain) : domain_(domain) {
+  domain.reserve_batches(domain.pools_ + 1, domain.chunks_.size());
+  ++domain.pools_;
+}
+
+NodePool::~NodePool() {
+  give_back();
+  const std::lock_guard hold(domain_.mutex_);
+  if (spare_ != nullptr) domain_.empty_.push(*spare_);
+  --domain_.pools_;
 }
 
 void NodePool::give_back() noexcept {
-  for (const bool tall : {false, true}) {
-    limbo_[tall].add(retired_[tall].chain(domain_.eras()));
-    domain_.adopt(tall, limbo_[tall]);
-    NodeChain rest;
-    while (free_[tall] != nullptr) {
-      rest.push(std::exchange(free_[tall], free_[tall]->pool_next));
-      if (rest.size == kBatch) more_[tall].push(rest);  // whoever takes one needs no more
-    }
-    more_[tall].push(rest);
-    domain_.give(tall, more_[tall], more_[tall].size());
-  }
+  const std::lock_guard hold(domain_.mutex_);
+  for (const bool tall : {false, true}) domain_.adopt(tall, *this);
 }
 
 void NodePool::refill(bool tall) {
   hook(Hook::before_refill);
+  NodeBatch& free = free_[tall];
   // Own limbo first: the working set stays small, and in this core's cache.
-  if (more_[tall].empty()) reclaim(tall);
-  free_[tall] = (more_[tall].empty() ? domain_.take(tall) : more_[tall].pop()).first;
+  if (more_[tall].is_empty()) reclaim(tall);
+  if (more_[tall].is_empty()) {
+    domain_.take(tall, free);
+  } else {
+    NodeBatch& batch = more_[tall].pop();
+    free.fill_from(batch);
+    if (spare_ != nullptr) domain_.give_empty(*spare_);
+    spare_ = &batch;
+  }
+  free.forget_eras();
+  for (std::size_t i = 1; i <= std::min(kAhead, free.size); ++i) {
+    base::prefetch_for_write(free.nodes[free.size - i]);
+  }
 }
 
 void NodePool::turn(bool tall) noexcept {
-  limbo_[tall].add(retired_[tall].chain(domain_.eras()));
+  retired_[tall].retired = domain_.eras().retire();
+  limbo_[tall].add(batch_of(retired_[tall]));
   reclaim(tall);
 }
 
 void NodePool::reclaim(bool tall) noexcept {
-  NodeBatches& more = more_[tall];
+  BatchStack& more = more_[tall];
   limbo_[tall].release_to(more, domain_.eras());
-  if (more.size() > kSurplus) domain_.give(tall, more, more.size() - kSurplus);
+  if (more.size() > kSurplus) domain_.give(tall, more.cut_below(kSurplus));
+}
+
+// All that is in it, so that it is empty.
+NodeBatch& NodePool::batch_of(NodeBatch& full) noexcept {
+  NodeBatch& batch = spare_ != nullptr ? *std::exchange(spare_, nullptr) : domain_.take_empty();
+  batch.fill_from(full);
+  return batch;
 }
 
 namespace {
@@ -115,33 +125,82 @@ std::size_t Domain::owners() const {
   return live_owners_;
 }
 
-NodeChain Domain::take(bool tall) {
+void Domain::take(bool tall, NodeBatch& into) {
   const std::lock_guard hold(mutex_);
-  if (depot_[tall].empty()) orphans_[tall].release_to(depot_[tall], eras_);
-  if (!depot_[tall].empty()) return depot_[tall].pop();
+  if (depot_[tall].is_empty()) release_orphans(tall);
+  if (!depot_[tall].is_empty()) {
+    NodeBatch& batch = depot_[tall].pop();
+    into.fill_from(batch);
+    return empty_.push(batch);
+  }
+  if (!free_rest_[tall].is_empty()) return into.fill_from(free_rest_[tall]);
 
+  reserve_batches(pools_, chunks_.size() + 1);
   const std::size_t each = rangelock::node_bytes(tall);
-  const std::size_t nodes = tall ? kBatch / 8 : kBatch;
+  const std::size_t nodes = tall ? NodeBatch::kMost / 8 : NodeBatch::kMost;
   const std::align_val_t alignment{base::kCacheLine};
   std::unique_ptr<std::byte, Free> chunk(
       static_cast<std::byte*>(::operator new[](nodes* each, alignment)));
   std::byte* const bytes = chunk.get();
   chunks_.push_back(std::move(chunk));
   bytes_ += nodes * each;
-  NodeChain chain;
   base::fresh_memory(bytes, nodes * each);
-  for (std::size_t i = nodes; i-- > 0;) chain.push(::new (bytes + i * each) Node);
-  return chain;
+  for (std::size_t i = nodes; i-- > 0;) into.push(::new (bytes + i * each) Node);
 }
 
-void Domain::give(bool tall, NodeBatches& batches, std::size_t count) noexcept {
+void Domain::give(bool tall, BatchStack&& batches) noexcept {
   const std::lock_guard hold(mutex_);
-  depot_[tall].push_oldest(batches, count);
+  depot_[tall].push_all(std::move(batches));
 }
 
-void Domain::adopt(bool tall, Limbo& limbo) noexcept {
+NodeBatch& Domain::take_empty() noexcept {
   const std::lock_guard hold(mutex_);
-  orphans_[tall].add_all(limbo);
+  return empty_.pop();
+}
+
+void Domain::give_empty(NodeBatch& batch) noexcept {
+  const std::lock_guard hold(mutex_);
+  empty_.push(batch);
+}
+
+// See the head of domain.h.
+void Domain::reserve_batches(std::size_t pools, std::size_t chunks) {
+  while (batches_.size() < pools + chunks) {
+    batches_.push_back(std::make_unique<NodeBatch>());
+    empty_.push(*batches_.back());
+  }
+}
+
+template <class Out>
+void Domain::merge(NodeBatch& rest, NodeBatch& from, Out&& out) noexcept {
+  rest.fill_from(from);
+  if (!rest.is_full()) return;
+  NodeBatch& batch = empty_.pop();
+  batch.fill_from(rest);
+  out(batch);
+  rest.fill_from(from);
+}
+
+// Leaves the pool without nodes.
+void Domain::adopt(bool tall, NodePool& pool) noexcept {
+  const auto to_depot = [&](NodeBatch& batch) { depot_[tall].push(batch); };
+  depot_[tall].push_all(std::move(pool.more_[tall]));
+  merge(free_rest_[tall], pool.free_[tall], to_depot);
+  orphans_[tall].add_all(pool.limbo_[tall]);
+  NodeBatch& retired = pool.retired_[tall];
+  if (retired.is_empty()) return;
+  retired.retired = eras_.retire();
+  merge(retired_rest_[tall], retired, [&](NodeBatch& batch) { orphans_[tall].add(batch); });
+}
+
+void Domain::release_orphans(bool tall) noexcept {
+  orphans_[tall].release_to(depot_[tall], eras_);
+  NodeBatch& rest = retired_rest_[tall];
+  const bool is_kept = eras_.announced().any_of([&](std::uint64_t announcement) {
+    return Eras::keeps(announcement, rest.born, rest.retired);
+  });
+  if (is_kept) return;
+  merge(free_rest_[tall], rest, [&](NodeBatch& batch) { depot_[tall].push(batch); });
 }
 
 }  // namespace sp3::rangelock

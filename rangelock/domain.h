@@ -8,96 +8,100 @@
 // another list. So once a node has been linked its link leads to a node for ever, whatever list it
 // comes into; the last one's to OrderedList::end_link().
 //
+// Whoever retires a node must find room to note it. So there is a batch for each chunk of nodes: a
+// full one has as many at least, so whoever has filled one up finds another that is empty. What is
+// no whole batch has a place of its own in each pool and in the domain. And there is one more for
+// each pool, which may keep one back.
+//
 // Thread safety: NodePool, OwnerCore: one thread at a time; Domain: any.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/atomic.h"
 #include "base/cold_mutex.h"
 #include "base/counter.h"
 #include "base/hash.h"
+#include "base/prefetch.h"
 #include "rangelock/eras.h"
 #include "rangelock/limbo.h"
 #include "rangelock/node.h"
-#include "rangelock/node_chain.h"
+#include "rangelock/node_batch.h"
 
 namespace sp3::rangelock {
 
 class Domain;
 
-inline constexpr std::size_t kBatch = 128;  // nodes
-
 class NodePool {
  public:
-  explicit NodePool(Domain& domain) : domain_(domain) {}
-  ~NodePool() { give_back(); }
+  // REQUIRES: Domain::mutex_, or nobody else knows the domain. Errors: std::bad_alloc.
+  explicit NodePool(Domain& domain);
+  ~NodePool();
   NodePool(const NodePool&) = delete;
   NodePool& operator=(const NodePool&) = delete;
 
-  // Leaves everything to the domain.
+  // Leaves all nodes to the domain.
   void give_back() noexcept;
 
   // `born`: no later than the era in which the node will be linked. Errors: std::bad_alloc.
   Node* allocate(unsigned height, Era born) {
-    Node* const node = is_tall(height) ? allocate_from<true>() : allocate_from<false>();
+    const bool tall = is_tall(height);
+    NodeBatch& free = free_[tall];
+    if (free.is_empty()) [[unlikely]]
+      refill(tall);
+    Node* const node = free.pop();
+    // A line that another core has had comes from far away. Of the last few nodes it goes round to
+    // lines that are here already.
+    base::prefetch_for_write(free.nodes[(free.size - kAhead) % NodeBatch::kMost]);
     node->born = born;
     return node;
   }
   // A node that no other thread has seen.
   void free(Node* node) noexcept {
-    Node*& free = free_[is_tall(node->height)];
-    node->pool_next = free;
-    free = node;
+    const bool tall = is_tall(node->height);
+    if (free_[tall].is_full()) [[unlikely]]
+      more_[tall].push(batch_of(free_[tall]));
+    free_[tall].push(node);
   }
   // Whether to retire a low node is to note it, and no more.
-  [[nodiscard]] bool retires_at_once() const noexcept { return retired_[false].size + 1 < kBatch; }
-  // A node that can no longer be reached, but that pinned threads may hold.
+  [[nodiscard]] bool retires_at_once() const noexcept {
+    return retired_[false].size + 1 < NodeBatch::kMost;
+  }
+  // A node that can no longer be reached, but that pinned threads may hold. No store to it, which
+  // the next locked instruction would wait for: its line is in the cache of whoever unlocked it.
   void retire(Node* node) noexcept {
-    is_tall(node->height) ? retire_to<true>(node) : retire_to<false>(node);
+    const bool tall = is_tall(node->height);
+    NodeBatch& retired = retired_[tall];
+    if (node->born < retired.born) retired.born = node->born;
+    retired.push(node);
+    if (retired.is_full()) [[unlikely]]
+      turn(tall);
   }
 
  private:
-  // What was unlinked last. Its lines are in the cache of whoever unlocked it: a store to each, to
-  // chain it, would be one that the next locked instruction waits for. So nodes are noted here, and
-  // chained when they are many, all lines being under way at a time.
-  struct Unlinked {
-    std::array<Node*, kBatch> nodes;
-    std::size_t size = 0;
-
-    RetiredChain chain(Eras& eras) noexcept;
-  };
+  friend class Domain;
+  static constexpr std::size_t kAhead = 8;    // nodes
   static constexpr std::size_t kSurplus = 8;  // batches of free nodes to keep
 
-  template <bool tall>
-  Node* allocate_from() {
-    if (free_[tall] == nullptr) [[unlikely]]
-      refill(tall);
-    Node* const node = free_[tall];
-    free_[tall] = node->pool_next;
-    return node;
-  }
-  template <bool tall>
-  void retire_to(Node* node) noexcept {
-    Unlinked& unlinked = retired_[tall];
-    unlinked.nodes[unlinked.size] = node;
-    if (++unlinked.size == kBatch) [[unlikely]]
-      turn(tall);
-  }
   void refill(bool tall);
   void turn(bool tall) noexcept;
   void reclaim(bool tall) noexcept;
+  NodeBatch& batch_of(NodeBatch& full) noexcept;
 
   Domain& domain_;
-  std::array<Node*, 2> free_{};      // chained by pool_next; low nodes, tall nodes
-  std::array<Unlinked, 2> retired_;  // for limbo, when they are a batch
+  // Of low nodes, and of tall ones.
+  std::array<NodeBatch, 2> free_;     // what is taken next
+  std::array<NodeBatch, 2> retired_;  // for limbo, when it is full
   std::array<Limbo, 2> limbo_;
-  std::array<NodeBatches, 2> more_;  // free
+  std::array<BatchStack, 2> more_;  // free
+  NodeBatch* spare_ = nullptr;      // empty
 };
 
 struct alignas(base::kCacheLine) OwnerCore {
@@ -148,12 +152,11 @@ class Domain {
   [[nodiscard]] std::uint64_t node_bytes() const;
   [[nodiscard]] std::size_t owners() const;
 
-  // Free nodes for a pool: from the depot, or new. Errors: std::bad_alloc.
-  NodeChain take(bool tall);
-  // The lowest `count` of the batches. REQUIRES: there are so many.
-  void give(bool tall, NodeBatches& batches, std::size_t count) noexcept;
-  // Nodes whose retirer goes away before they can be used again.
-  void adopt(bool tall, Limbo& limbo) noexcept;
+  // Free nodes: from the depot, or new. REQUIRES: `into` is empty. Errors: std::bad_alloc.
+  void take(bool tall, NodeBatch& into);
+  void give(bool tall, BatchStack&& batches) noexcept;
+  NodeBatch& take_empty() noexcept;
+  void give_empty(NodeBatch& batch) noexcept;
 
   // Their numbers go up to here, in 15 bits (Bucket::holder); number 0 is the guest's. Twice as
   // many, and one, can be counted in 16 bits too (BucketState::try_enter).
@@ -161,16 +164,30 @@ class Domain {
 
  private:
   friend class Guest;
+  friend class NodePool;
   struct Free {
     void operator()(std::byte* bytes) const noexcept;
   };
+
+  // REQUIRES, here and of the next three: mutex_, or nobody else knows the domain.
+  void reserve_batches(std::size_t pools, std::size_t chunks);
+  void adopt(bool tall, NodePool& pool) noexcept;
+  void release_orphans(bool tall) noexcept;
+  // Adds the nodes of a batch to those of a rest; whenever that is full, `out` gets a batch.
+  template <class Out>
+  void merge(NodeBatch& rest, NodeBatch& from, Out&& out) noexcept;
 
   Eras eras_;
   mutable base::ColdMutex mutex_;  // guards all below
   std::vector<OwnerCore*> owners_;
   std::size_t live_owners_ = 0;
-  std::array<NodeBatches, 2> depot_;
+  std::array<BatchStack, 2> depot_;
   std::array<Limbo, 2> orphans_;  // of owners that went away
+  // What they left that was no whole batch: free nodes, and those that others may still look at.
+  std::array<NodeBatch, 2> free_rest_, retired_rest_;
+  std::vector<std::unique_ptr<NodeBatch>> batches_;
+  BatchStack empty_;
+  std::size_t pools_ = 0;
   std::vector<std::unique_ptr<std::byte, Free>> chunks_;
   std::uint64_t bytes_ = 0;
 
@@ -200,6 +217,18 @@ inline OwnerCore::OwnerCore(Domain& in, std::uint32_t with_number, std::uint64_t
       participant(in.eras(), with_number),
       pool(in),
       random(with_number - 1) {}
+
+// For an owner that pins itself many times: between two of its pins it stays pinned.
+class Lingering {
+ public:
+  explicit Lingering(OwnerCore& owner) noexcept : owner_(owner) { owner.participant.linger(); }
+  ~Lingering() { owner_.participant.leave(); }
+  Lingering(const Lingering&) = delete;
+  Lingering& operator=(const Lingering&) = delete;
+
+ private:
+  OwnerCore& owner_;
+};
 
 // Keeps the owner pinned.
 class Pin {

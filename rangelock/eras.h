@@ -27,8 +27,10 @@
 // thread. Progress: all members are wait-free.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "base/align.h"
 #include "base/announcements.h"
@@ -54,14 +56,26 @@ class Eras {
 
     // REQUIRES: not pinned.
     void pin() noexcept {
+      if (stay_ != Stay::none) [[unlikely]] {
+        // relaxed: as if it had not looked at the era since it pinned itself.
+        if (stay_ == Stay::pinned && current_.load(std::memory_order_relaxed) == era_) return;
+        stay_ = Stay::pinned;
+      }
       era_ = current_.load(std::memory_order_seq_cst);
       // (1) seq_cst, store buffering: visible before we read any shared pointer, or whoever
       // asks (2) would miss us. On x86, where it is a full fence: see docs/CONCURRENCY.md.
       announced_.exchange(of_era(era_), std::memory_order_seq_cst);
     }
     void unpin() noexcept {
-      // release: what we read of nodes is read before (2) sees us gone.
-      announced_.store(base::Announcements::kNothing, std::memory_order_release);
+      if (stay_ == Stay::none) [[likely]]
+        announce_nothing();
+    }
+
+    // Until it leaves it stays pinned when it unpins, so that to pin itself again takes no locked
+    // instruction, unless the era has gone on.
+    void linger() noexcept { stay_ = std::max(stay_, Stay::wanted); }
+    void leave() noexcept {
+      if (std::exchange(stay_, Stay::none) == Stay::pinned) announce_nothing();
     }
 
     // Whether all that was reached since pin(), or since keep_all(), stays until unpin().
@@ -84,6 +98,10 @@ class Eras {
     }
 
    private:
+    void announce_nothing() noexcept {
+      // release: what we read of nodes is read before (2) sees us gone.
+      announced_.store(base::Announcements::kNothing, std::memory_order_release);
+    }
     [[gnu::noinline, gnu::cold]] bool keeps_all() const noexcept {
       // relaxed: our own store.
       return announced_.load(std::memory_order_relaxed) == since(era_);
@@ -92,6 +110,7 @@ class Eras {
     const base::Atomic<Era>& current_;
     base::Announcements::Word& announced_;
     Era era_ = 0;
+    enum class Stay : std::uint8_t { none, wanted, pinned } stay_ = Stay::none;
   };
 
   // The era to remember with nodes that were unlinked before.

@@ -5,7 +5,6 @@
 //        16  owner                     number in the domain
 //        20  height | mode | state | links
 //        24  born                      the era in which it was made
-//            pool_next                 chains nodes that no list can reach
 //        32  next[0] next[1] next[2] next[3]                          end of the first cache line
 //        64  next[4] ... next[15]      only in tall nodes, of four lines
 //
@@ -61,10 +60,7 @@ struct alignas(base::kCacheLine) Node {
   RangeMode mode;
   base::Atomic<NodeState> state;
   base::Atomic<std::uint8_t> links;  // levels from which the node is still to be unlinked
-  union {
-    Era born;
-    Node* pool_next;
-  };
+  Era born;
   base::Atomic<Link> tower[kInlineHeight];
 
   [[nodiscard]] base::Atomic<Link>& next(unsigned level) noexcept {

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -329,6 +330,7 @@ bool BlockingRangeLock::try_lock_all(RangeOwner& owner, std::span<const Range> r
                   {.wanted = "an empty handle", .found = describe(handle.range())});
     }
   }
+  const rangelock::Lingering lingering(owner.core());
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     if (i % kAskAtATime == 0) ask_ahead(few_from(ranges, i), mode);
     const Range& range = ranges[i];
@@ -438,9 +440,12 @@ void BlockingRangeLock::unlock_all(std::span<RangeHandle> handles) {
   for (const RangeHandle& handle : handles) {
     if (handle && handle.lock_ != this) rangelock::refuse_handle(handle.lock_);
   }
+  std::optional<rangelock::Lingering> lingering;
   for (std::size_t i = 0; i < handles.size(); ++i) {
     if (i % kAskAtATime == 0) ask_ahead(few_from(handles, i));
-    if (handles[i]) unlock(handles[i]);
+    if (!handles[i]) continue;
+    if (!lingering) lingering.emplace(*handles[i].claim_.owner);
+    unlock(handles[i]);
   }
 }
 

@@ -3,8 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <semaphore>
+#include <utility>
+#include <vector>
 
 #include "rangelock/domain.h"
 #include "rangelock/ordered_list.h"
@@ -45,7 +48,7 @@ class Owners {
   bool is_free(const Range& range) { return find(*mine_, range) == nullptr; }
   // So many ranges that come and go that nodes go round several times.
   void churn() {
-    for (unsigned i = 0; i < 20 * rangelock::kBatch; ++i) unlock(lock(kElsewhere));
+    for (unsigned i = 0; i < 20 * rangelock::NodeBatch::kMost; ++i) unlock(lock(kElsewhere));
     REQUIRE(is_free(kElsewhere));
   }
   // Locks the range with that very node, once it comes round; gives up after many attempts.
@@ -72,11 +75,11 @@ class Owners {
   // Whoever is the next to refill a pool gets that node alone.
   bool leave(Node* node) {
     if (!take(node)) return false;
-    rangelock::NodeChain chain;
-    chain.push(node);
-    rangelock::NodeBatches batches;
-    batches.push(chain);
-    domain_.give(false, batches, 1);
+    rangelock::NodeBatch& batch = domain_.take_empty();
+    batch.push(node);
+    rangelock::BatchStack batches;
+    batches.push(batch);
+    domain_.give(false, std::move(batches));
     return true;
   }
 
@@ -193,29 +196,110 @@ TEST_CASE("a participant keeps what lived in its era, or all since") {
   participant.unpin();
 }
 
+TEST_CASE("a participant that lingers is pinned between two pins, and anew when the era goes on") {
+  Eras eras(1);
+  eras.admit(0);
+  Eras::Participant participant(eras, 0);
+  const auto is_kept = [&](Era born, Era retired) {
+    return eras.announced().any_of(
+        [&](std::uint64_t announcement) { return Eras::keeps(announcement, born, retired); });
+  };
+  eras.retire();
+  participant.linger();
+  CHECK_FALSE(is_kept(0, 100));  // not before it has been pinned
+  participant.pin();
+  const Era era = participant.era();
+  participant.unpin();
+  CHECK(is_kept(era, era));
+  participant.linger();  // as a batch that is undone by another
+  participant.pin();
+  CHECK(participant.era() == era);
+  CHECK(is_kept(era, era));
+  eras.retire();
+  participant.unpin();
+  CHECK(is_kept(era, era));
+  participant.pin();
+  CHECK(participant.era() == era + 1);
+  CHECK(is_kept(era + 1, era + 1));
+  CHECK_FALSE(is_kept(era, era));
+
+  eras.retire();
+  CHECK(participant.widen());
+  CHECK(is_kept(era + 2, era + 2));
+  participant.unpin();
+  participant.pin();  // what it kept besides is not kept for what it does now
+  CHECK(participant.era() == era + 2);
+  CHECK_FALSE(is_kept(era + 3, era + 3));
+  participant.unpin();
+  participant.leave();
+  CHECK_FALSE(is_kept(0, 100));
+
+  participant.pin();
+  participant.leave();  // of what has not lingered: nothing
+  CHECK(is_kept(era + 2, era + 2));
+  participant.unpin();
+  CHECK_FALSE(is_kept(0, 100));
+  participant.linger();
+  participant.leave();  // never pinned meanwhile
+  CHECK_FALSE(is_kept(0, 100));
+}
+
+TEMPLATE_TEST_CASE("a batch leaves nobody pinned, whether it was had or not", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  RangeLockDomain domain;
+  const auto lock = make_lock<TestType>({.domain = &domain});
+  constexpr std::uint64_t kWide = 1 << 20;  // also the grid's are in a list
+  const std::vector<Range> ranges{{0, kWide}, {kWide, 2 * kWide}, {2 * kWide, 3 * kWide}};
+  RangeOwner other(1, domain);
+  std::vector<std::unique_ptr<RangeOwner>> owners;
+  std::uint64_t before = 0;
+  // Each has a batch of free nodes, and would keep one of its time, or two.
+  for (unsigned i = 0; i < 120; ++i) {
+    owners.push_back(std::make_unique<RangeOwner>(2 + i, domain));
+    RangeHandle blocker;
+    if (i % 2 == 0) blocker = lock->try_lock(other, 2 * kWide, 2 * kWide + 1);
+    std::vector<RangeHandle> handles(ranges.size());
+    CHECK(lock->try_lock_all(*owners.back(), ranges, handles) == (i % 2 != 0));
+    lock->unlock_all(handles);
+    if (blocker) lock->unlock(blocker);
+    for (int pair = 0; pair < 500; ++pair) lock->unlock(lock->try_lock(other, 0, kWide));
+    if (i == 20) before = domain.statistics().node_bytes;
+  }
+  CHECK(domain.statistics().node_bytes <= before + 140 * 128 * base::kCacheLine);
+}
+
 TEST_CASE("limbo gives back what nobody keeps, however long it keeps the rest") {
   Eras eras(2);
   eras.admit(0);
   eras.admit(1);
   Eras::Participant stopped(eras, 0);
   stopped.pin();
-  constexpr std::size_t kChains = 1000;
-  std::vector<Node> nodes(kChains);
+  constexpr std::size_t kBatches = 1000;
+  std::vector<rangelock::NodeBatch> batches(kBatches);
+  Node node;
+  const auto add = [&](rangelock::Limbo& to, rangelock::NodeBatch& batch, Era born, Era retired) {
+    batch.size = 0;
+    batch.push(&node);
+    batch.born = born;
+    batch.retired = retired;
+    to.add(batch);
+  };
   rangelock::Limbo limbo;
-  rangelock::NodeBatches free;
+  rangelock::BatchStack free;
   const Era era = stopped.era();
   std::size_t given = 0, kept = 0;
-  for (std::size_t i = 0; i < kChains; ++i) {
+  std::vector<rangelock::NodeBatch*> in_hand;
+  const auto take_free = [&] {
+    while (!free.is_empty()) in_hand.push_back(&free.pop());
+    given = in_hand.size();
+  };
+  for (std::size_t i = 0; i < kBatches; ++i) {
     const bool old = i % 10 == 3;
-    rangelock::NodeChain chain;
-    chain.push(&nodes[i]);
     const Era retired = eras.retire();
-    limbo.add({.nodes = chain, .born = old ? era : retired, .retired = retired});
+    add(limbo, batches[i], old ? era : retired, retired);
     if (retired == era || old) ++kept;
     limbo.release_to(free, eras);
-    while (!free.empty()) {
-      given += free.pop().size;
-    }
+    take_free();
     // What is free is given back soon: it does not wait until there is as much of it as is kept.
     CHECK(i + 1 - given - kept <= 4);
   }
@@ -224,15 +308,15 @@ TEST_CASE("limbo gives back what nobody keeps, however long it keeps the rest") 
   rangelock::Limbo another;
   another.add_all(limbo);
   limbo.release_to(free, eras);
-  CHECK(free.empty());
-  for (std::size_t i = 0; i < kept; ++i) {
-    rangelock::NodeChain chain;
-    chain.push(&nodes[i]);
-    another.add({.nodes = chain, .born = eras.retire(), .retired = eras.retire()});
+  CHECK(free.is_empty());
+  std::vector<rangelock::NodeBatch> more(kept);
+  for (rangelock::NodeBatch& batch : more) {
+    const Era born = eras.retire();
+    add(another, batch, born, eras.retire());
     another.release_to(free, eras);
-    while (!free.empty()) given += free.pop().size;
+    take_free();
   }
-  CHECK(kChains + kept - given <= 4);
+  CHECK(kBatches + kept - given <= 4);
 }
 
 TEST_CASE("limbo does not wait for as many batches as it once had to keep") {
@@ -243,34 +327,35 @@ TEST_CASE("limbo does not wait for as many batches as it once had to keep") {
     eras.admit(who);
     participants.emplace_back(eras, who);
   }
-  constexpr std::size_t kChains = 5000;
-  std::vector<Node> nodes(kChains);
+  constexpr std::size_t kBatches = 5000;
+  std::vector<rangelock::NodeBatch> batches(kBatches);
+  Node node;
   rangelock::Limbo limbo;
-  rangelock::NodeBatches free;
+  rangelock::BatchStack free;
   std::size_t in_limbo = 0;
-  const auto add = [&](Node& node, Era age) {
-    rangelock::NodeChain chain;
-    chain.push(&node);
-    const Era retired = eras.retire();
-    limbo.add({.nodes = chain, .born = retired - std::min(age, retired), .retired = retired});
+  const auto add = [&](rangelock::NodeBatch& batch, Era age) {
+    batch.push(&node);
+    batch.retired = eras.retire();
+    batch.born = batch.retired - std::min(age, batch.retired);
+    limbo.add(batch);
     limbo.release_to(free, eras);
-    for (++in_limbo; !free.empty();) in_limbo -= free.pop().size;
+    for (++in_limbo; !free.is_empty(); --in_limbo) free.pop();
   };
   participants[0].pin();
   participants[0].keep_all();
-  for (std::size_t i = 0; i < 1000; ++i) add(nodes[i], 0);
+  for (std::size_t i = 0; i < 1000; ++i) add(batches[i], 0);
   CHECK(in_limbo == 1000);
   participants[0].unpin();
-  for (std::size_t i = 1000; i < 2000; ++i) add(nodes[i], 0);
+  for (std::size_t i = 1000; i < 2000; ++i) add(batches[i], 0);
   CHECK(in_limbo == 0);
   // The others pin themselves anew in turn: each batch is kept until all have, and is then no
   // longer one of the newest.
   std::size_t most = 0;
-  for (std::size_t i = 2000; i < kChains; ++i) {
+  for (std::size_t i = 2000; i < kBatches; ++i) {
     Eras::Participant& participant = participants[1 + i % (kParticipants - 1)];
     participant.unpin();
     participant.pin();
-    add(nodes[i], kParticipants - 1);
+    add(batches[i], kParticipants - 1);
     most = std::max(most, in_limbo);
   }
   CHECK(most < 4 * kParticipants);

@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "rangelock/limbo.h"
 #include "tests/rangelock/stop.h"
 #include "tests/rangelock/support.h"
 #include "tests/support/failing_allocations.h"
@@ -179,37 +178,4 @@ TEMPLATE_TEST_CASE("whatever allocation fails, nothing stays locked, and the loc
     }
     CHECK(allocations > 20);
   }
-}
-
-TEST_CASE("limbo without memory keeps nodes as long as any that it keeps together with them") {
-  rangelock::Eras eras(1);
-  eras.admit(0);
-  rangelock::Eras::Participant pinned(eras, 0);
-  pinned.pin();
-  std::vector<rangelock::Node> nodes(64);
-  rangelock::Limbo limbo;
-  rangelock::NodeBatches free;
-  std::size_t given = 0;
-  const auto release = [&] {
-    limbo.release_to(free, eras);
-    while (!free.empty()) given += free.pop().size;
-  };
-  std::size_t refused = 0;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    rangelock::NodeChain chain;
-    chain.push(&nodes[i]);
-    // Every other could be given back at once, but for what it is put together with.
-    const rangelock::Era retired = eras.retire();
-    const rangelock::Era born = i % 2 == 0 ? pinned.era() : retired;
-    allocations_left = 0;
-    limbo.add({.nodes = chain, .born = born, .retired = retired});
-    if (allocations_left == kPlenty) ++refused;
-    allocations_left = kPlenty;
-  }
-  CHECK(refused > nodes.size() / 2);
-  release();
-  CHECK(given <= 2);  // of the first four, which there was room to note
-  pinned.unpin();
-  release();
-  CHECK(given == nodes.size());
 }

@@ -1,7 +1,16 @@
 // Memory: nodes are used again and again, and given back.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
 #include <catch2/catch.hpp>
 
+#include "rangelock/domain.h"
 #include "rangelock/hook.h"
+#include "rangelock/node_batch.h"
 #include "tests/rangelock/bare_list.h"
 #include "tests/rangelock/support.h"
 
@@ -185,31 +194,91 @@ TEST_CASE("nodes that one owner makes and another retires go back to the first")
   domain.dismiss(*retirer);
 }
 
-TEST_CASE("batches of nodes go on whole, and the last to come is the first to go") {
-  std::vector<rangelock::Node> nodes(10);
-  const auto chain_of = [&](std::size_t from, std::size_t to) {
-    rangelock::NodeChain chain;
-    for (std::size_t i = from; i < to; ++i) chain.push(&nodes[i]);
-    return chain;
+TEST_CASE("whoever fills a batch has another, however nodes travel and owners go") {
+  constexpr std::size_t kOwners = 6;
+  rangelock::Domain domain(kOwners);
+  std::mt19937 random(7);
+  const auto below = [&](std::size_t limit) { return random() % limit; };
+  std::vector<std::unique_ptr<rangelock::OwnerCore>> owners(kOwners);
+  std::vector<rangelock::Node*> held;
+  const auto dismiss = [&](std::unique_ptr<rangelock::OwnerCore>& owner) {
+    if (owner == nullptr) return;
+    domain.dismiss(*owner);
+    owner.reset();
   };
-  rangelock::NodeBatches batches;
-  CHECK(batches.empty());
-  for (const auto& [from, to] : {std::pair{0, 3}, {3, 4}, {4, 4}, {4, 8}, {8, 10}}) {
-    rangelock::NodeChain chain =
-        chain_of(static_cast<std::size_t>(from), static_cast<std::size_t>(to));
-    batches.push(chain);
-    CHECK(chain.empty());
+  std::uint64_t most = 0;
+  for (int i = 0; i < 3'000; ++i) {
+    std::unique_ptr<rangelock::OwnerCore>& owner = owners[below(kOwners)];
+    if (owner == nullptr) owner = domain.admit(1);
+    if (below(20) == 0) dismiss(owner);
+    if (owner == nullptr) continue;
+    // Each does one thing many times: takes, retires, or gives back what nobody has seen.
+    const std::size_t what = held.size() > 5'000 ? 1 + below(2) : below(3);
+    for (std::size_t times = below(700); times-- > 0;) {
+      if (what == 0) {
+        const unsigned height = below(4) == 0 ? 6 : 1;
+        rangelock::Node* const node = owner->pool.allocate(height, owner->participant.era());
+        node->height = static_cast<std::uint8_t>(height);
+        held.push_back(node);
+      } else if (!held.empty()) {
+        std::swap(held[below(held.size())], held.back());
+        rangelock::Node* const node = held.back();
+        held.pop_back();
+        what == 1 ? owner->pool.retire(node) : owner->pool.free(node);
+      }
+    }
+    std::ranges::sort(held);
+    REQUIRE(std::ranges::adjacent_find(held) == held.end());  // nobody was given it twice
+    most = std::max(most, domain.node_bytes());
   }
-  REQUIRE(batches.size() == 4);
-  rangelock::NodeBatches others;
-  others.push_oldest(batches, 2);
-  CHECK(batches.size() == 2);
-  CHECK(batches.pop().size == 2);
-  CHECK(batches.pop().size == 4);
-  CHECK(batches.empty());
-  CHECK(others.pop().first == &nodes[3]);
-  rangelock::NodeChain last = others.pop();
-  CHECK(last.size == 3);
-  CHECK(last.first == &nodes[2]);
-  CHECK(others.empty());
+  CHECK(most < 4 * 6'000 * rangelock::node_bytes(true));
+  for (auto& owner : owners) dismiss(owner);
+}
+
+TEST_CASE("batches of nodes go on whole, and the last to come is the first to go") {
+  std::array<rangelock::NodeBatch, 5> batches;
+  rangelock::BatchStack stack;
+  CHECK(stack.is_empty());
+  for (rangelock::NodeBatch& batch : batches) stack.push(batch);
+  REQUIRE(stack.size() == 5);
+  rangelock::BatchStack older = stack.cut_below(2);
+  CHECK(stack.size() == 2);
+  CHECK(older.size() == 3);
+  CHECK(&stack.pop() == &batches[4]);
+  CHECK(stack.cut_below(1).is_empty());
+  CHECK(older.cut_below(4).is_empty());
+  CHECK(older.size() == 3);
+  stack.push_all(std::move(older));
+  CHECK(older.is_empty());
+  REQUIRE(stack.size() == 4);
+  rangelock::BatchStack odd;
+  stack.move_if([&](const rangelock::NodeBatch& batch) { return (&batch - &batches[0]) % 2 == 1; },
+                odd);
+  CHECK(odd.size() == 2);
+  CHECK(&odd.pop() == &batches[3]);  // the first that was moved is the lowest
+  CHECK(&odd.pop() == &batches[1]);
+  CHECK(&stack.pop() == &batches[2]);
+  CHECK(&stack.pop() == &batches[0]);
+  CHECK(stack.is_empty());
+}
+
+TEST_CASE("what is left of two batches is put together") {
+  std::vector<rangelock::Node> nodes(rangelock::NodeBatch::kMost + 10);
+  rangelock::NodeBatch one, other;
+  for (std::size_t i = 0; i < 100; ++i) one.push(&nodes[i]);
+  for (std::size_t i = 100; i < nodes.size(); ++i) other.push(&nodes[i]);
+  one.born = 5, one.retired = 6;
+  other.born = 2, other.retired = 4;
+  one.fill_from(other);
+  CHECK(one.is_full());
+  CHECK(one.born == 2);
+  CHECK(one.retired == 6);
+  CHECK(other.size == 10);
+  CHECK(other.retired == 4);
+  rangelock::NodeBatch third;
+  third.fill_from(other);
+  CHECK(other.is_empty());
+  CHECK(other.born == rangelock::NodeBatch::kNever);  // and can be used for others
+  CHECK(third.size == 10);
+  CHECK(third.born == 2);
 }

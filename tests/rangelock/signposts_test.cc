@@ -426,7 +426,8 @@ TEST_CASE("a range that is held is not taken for the signpost that its node was"
   churn();
   // Of all nodes that there are, or more, one is the signpost's.
   const std::uint64_t nodes =
-      RangeLockDomain::process().statistics().node_bytes / base::kCacheLine + rangelock::kBatch;
+      RangeLockDomain::process().statistics().node_bytes / base::kCacheLine +
+      rangelock::NodeBatch::kMost;
   std::vector<RangeHandle> held;
   for (std::uint64_t i = 0; i < nodes; ++i) {
     held.push_back(try_lock(lock, (2 << 20) + 2 * i, (2 << 20) + 2 * i + 1));
