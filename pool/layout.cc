@@ -154,6 +154,7 @@ Layout layout_of(const Superblock& superblock, const std::string& path) {
   if (const auto found = find_layout_problem(superblock)) {
     ErrorFacts facts;
     facts.path = path;
+    facts.offset = found->offset;
     facts.wanted = found->wanted;
     facts.found = found->found;
     throw Error(ErrorCode::damaged_superblock,

@@ -75,7 +75,7 @@ struct LayoutProblem {
 std::optional<LayoutProblem> find_layout_problem(const Superblock& superblock);
 
 // The layout a superblock describes. Errors: damaged_superblock if its numbers contradict each
-// other.
+// other (offset: of the field, in copy A).
 Layout layout_of(const Superblock& superblock, const std::string& path);
 
 // Writes the layout into a superblock's geometry fields and extents.

@@ -8,7 +8,6 @@
 #include <sp3/error.h>
 
 #include "emu/threads.h"
-#include "pool/format.h"
 #include "runtime/session_shared.h"
 
 namespace sp3::runtime {
@@ -84,11 +83,6 @@ void check_options(const Options& options, const std::string& path) {
   check.is_positive("long_transaction_ms", options.long_transaction_ms);
   // 0: as many as there are cores.
   check.is_within("recovery.threads", options.recovery.threads, 0, kMostRecoveryThreads);
-}
-
-void check_geometry(const Geometry& geometry, const std::string& path) {
-  Checker(path).is_within_or_default("geometry.max_sessions", geometry.max_sessions,
-                                     pool::kMaxUserSessions);
 }
 
 std::size_t checkpoint_threads(const Options& options) {

@@ -9,11 +9,8 @@
 namespace sp3::runtime {
 
 // Errors: invalid_argument for an option outside its limits; `path` is for messages. What depends
-// on the machine or on the file is checked where it is used.
+// on the machine or on the file is checked where it is used, the geometry as a pool is laid out.
 void check_options(const Options& options, const std::string& path);
-
-// The same of what only create() looks at.
-void check_geometry(const Geometry& geometry, const std::string& path);
 
 // How many threads bring objects home, with the number chosen where the options leave it open.
 std::size_t checkpoint_threads(const Options& options);

@@ -44,7 +44,6 @@ Options without_callbacks(Options options) {
 std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, std::uint64_t size,
                                            const Options& options) {
   check_options(options, path.string());
-  check_geometry(options.geometry, path.string());
   if (options.policy == CommitPolicy::ideal) {
     throw Error(ErrorCode::unsupported, "a pool cannot be created without concurrency control",
                 {.path = path.string(), .wanted = "another CommitPolicy", .found = "ideal"});

@@ -237,6 +237,15 @@ TEST_CASE("a slab's bitmaps and slots fit into it and leave no room for another 
   }
 }
 
+TEST_CASE("a number that cannot be true is told with its place") {
+  Superblock superblock;
+  describe(plan_layout(kMiB, {}), superblock);
+  superblock.slab_size += 1;
+  const auto error = error_of([&] { return layout_of(superblock, "pool"); });
+  REQUIRE(error);
+  CHECK(error->facts().offset == offsetof(Superblock, slab_size));
+}
+
 TEST_CASE("a superblock whose numbers contradict each other has no layout") {
   Superblock sound;
   describe(plan_layout(kMiB, {}), sound);
