@@ -17,8 +17,8 @@
 #include "pool/check.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -111,20 +111,6 @@ SlabDirectory check_slabs(const PoolFile& file, int copy, CheckReport& report,
   return directory;
 }
 
-void check_equal(const PoolFile& file, const SlabDirectory& current, const SlabDirectory& other,
-                 const DamagedRecords& reported, CheckReport& report) {
-  const std::uint64_t directory = file.layout().directory_offset[1 - file.current_copy()];
-  for (std::uint32_t slab = 0; slab < current.size(); ++slab) {
-    const SlabRecord& wanted = current.record(slab);
-    const SlabRecord& found = other.record(slab);
-    if (std::memcmp(&wanted, &found, sizeof wanted) == 0) continue;
-    if (reported[slab]) continue;
-    base::add_damage(
-        report, {directory + std::uint64_t{slab} * sizeof(SlabRecord),
-                 fmt::format("the copies of the record of slab {} differ in a clean pool", slab)});
-  }
-}
-
 }  // namespace
 
 CheckReport check(const PoolFile& file) {
@@ -134,8 +120,11 @@ CheckReport check(const PoolFile& file) {
   DamagedRecords damaged(file.layout().slabs);
   const SlabDirectory current = check_slabs(file, file.current_copy(), report, damaged, true);
   if (report.clean && file.copies_equal()) {
-    const SlabDirectory other = check_slabs(file, 1 - file.current_copy(), report, damaged, false);
-    check_equal(file, current, other, damaged, report);
+    const int copy = 1 - file.current_copy();
+    const SlabDirectory other = check_slabs(file, copy, report, damaged, false);
+    current.find_differences(other, copy, [&](std::uint32_t slab, Damage damage) {
+      if (!damaged[slab]) base::add_damage(report, std::move(damage));
+    });
   }
   return report;
 }

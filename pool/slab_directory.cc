@@ -163,6 +163,15 @@ SlabDirectory SlabDirectory::load_sound(const emu::Memory& memory, const Layout&
   return directory;
 }
 
+void SlabDirectory::find_differences(const SlabDirectory& other, int copy,
+                                     const TellDamage& tell) const {
+  for (std::uint32_t slab = 0; slab < size(); ++slab) {
+    if (std::memcmp(&record(slab), &other.record(slab), sizeof(SlabRecord)) == 0) continue;
+    tell(slab, {record_offset(slab, copy),
+                fmt::format("the copies of the record of slab {} differ in a clean pool", slab)});
+  }
+}
+
 Bitmap SlabDirectory::read_bitmap(const emu::Memory& memory, std::uint32_t slab, int copy) const {
   const SlabShape shape = slab_shape(layout_.slab_size, records_[slab].slot_size);
   Bitmap bitmap(shape.bitmap_bytes / sizeof(std::uint64_t));

@@ -50,6 +50,10 @@ class SlabDirectory {
   static SlabDirectory load_sound(const emu::Memory& memory, const Layout& layout,
                                   Identity identity, int copy, const TellDamage& tell);
 
+  // Tells of each record that is another in `other`, which was read from copy `copy` of the same
+  // clean pool. Each record seals its bitmap, so equal records seal equal bitmaps.
+  void find_differences(const SlabDirectory& other, int copy, const TellDamage& tell) const;
+
   // Reads and verifies one slab's bitmap, sized SlabShape::bitmap_bytes / 8 words, from copy
   // `copy`. All zero if the record says that the slab is empty. Errors: damaged_metadata. REQUIRES:
   // record(slab).type != 0.

@@ -153,22 +153,6 @@ pool::SuperblockImage next_generation(const pool::PoolFile& file, const log::New
   return image;
 }
 
-// Each record seals its bitmap, so equal records seal equal bitmaps.
-void require_equal(const pool::PoolFile& file, const pool::SlabDirectory& a,
-                   const pool::SlabDirectory& b) {
-  for (std::uint32_t slab = 0; slab < a.size(); ++slab) {
-    const pool::SlabRecord& one = a.record(slab);
-    if (std::memcmp(&one, &b.record(slab), sizeof one) == 0) continue;
-    ErrorFacts facts;
-    facts.path = file.path();
-    facts.offset =
-        file.layout().directory_offset[0] + std::uint64_t{slab} * sizeof(pool::SlabRecord);
-    throw Error(ErrorCode::damaged_metadata,
-                fmt::format("the copies of the record of slab {} differ in a clean pool", slab),
-                std::move(facts));
-  }
-}
-
 // Whether the copies of a clean pool's directory differ, which they do only where one is damaged.
 // The pool that is opened reads copy A and a recovery reads B: damage would be found when it is
 // needed, after the pool was declared open, and by then there may be no other. Bitmaps are not read
@@ -181,9 +165,13 @@ bool differ(const pool::PoolFile& file, const pool::SlabDirectory& directory) {
       0) {
     return false;
   }
-  require_equal(file, directory,
-                pool::SlabDirectory::load_either(file.memory(), layout, file.identity(),
-                                                 1 - file.current_copy()));
+  const int copy = 1 - file.current_copy();
+  directory.find_differences(
+      pool::SlabDirectory::load_either(file.memory(), layout, file.identity(), copy), copy,
+      [&](std::uint32_t, const Damage& damage) {
+        throw Error(ErrorCode::damaged_metadata, damage.what,
+                    {.path = file.path(), .offset = damage.offset});
+      });
   return true;
 }
 

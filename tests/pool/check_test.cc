@@ -143,10 +143,13 @@ TEST_CASE("check holds a clean pool to both copies") {
   pool.run(State::clean);
   pool.begin(State::clean);
   pool.write_metadata(0);
+  const Layout layout = pool.layout();
   pool.close();
   const CheckReport report = test::check_file(temp.path());
   REQUIRE(report.damage.size() == 2);
   CHECK_THAT(report.damage[0].what, Catch::Contains("differ"));
+  CHECK(report.damage[0].offset == layout.directory_offset[0] + 1 * sizeof(SlabRecord));
+  CHECK(report.damage[1].offset == layout.directory_offset[0] + 4 * sizeof(SlabRecord));
 }
 
 // Edits copy A of a pool file and seals it again.
