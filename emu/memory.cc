@@ -253,8 +253,7 @@ void Memory::store_through(std::span<const HomeValue> values, FlushCounts& count
     stream_copy(writable_ + value.offset, value.bytes.data(), bytes);
     lines += bytes / base::kCacheLine;
   }
-  counts.lines += lines;
-  counts.pending_lines += lines;
+  counts.add_lines(lines);
 }
 
 void Memory::store_word(std::uint64_t offset, std::uint64_t value) noexcept {
@@ -304,12 +303,7 @@ IoStatus Memory::log_flush_checked(std::uint64_t offset, std::size_t bytes, bool
   const std::uint64_t length = base::round_up(offset + bytes, kFileBlock) - first;
   const BlockWriter& writer = *cold_->log_writer;
   if (const int error = writer.write(log_at(first), length, first)) return {error};
-  counts.lines += length / base::kCacheLine;
-  if (writer.writes_through()) {
-    ++counts.fences;
-  } else {
-    counts.pending_lines += length / base::kCacheLine;
-  }
+  counts.add_written(lines_of(first, length), writer.writes_through());
   return {};
 }
 
@@ -321,8 +315,7 @@ IoStatus Memory::fence_checked(FlushCounts& counts) noexcept {
   }
   if (counts.pending_lines == 0) return {};
   if (const int error = cold_->sync.wait()) return {error};
-  counts.pending_lines = 0;
-  ++counts.fences;
+  counts.fence();
   return {};
 }
 

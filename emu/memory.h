@@ -45,6 +45,12 @@
 
 namespace sp3::emu {
 
+// The cache lines that hold a byte of the range, each of which is flushed once.
+constexpr std::uint64_t lines_of(std::uint64_t begin, std::uint64_t bytes) noexcept {
+  if (bytes == 0) return 0;
+  return base::round_up(begin % base::kCacheLine + bytes, base::kCacheLine) / base::kCacheLine;
+}
+
 // What flushes and fences cost, counted by whoever calls for them.
 struct FlushCounts {
   // 64-byte lines flushed (file: 64-byte units of log written; none: lines handed to flush).
@@ -55,6 +61,25 @@ struct FlushCounts {
   // Lines flushed since the last fence; kept by Memory. A fence orders what was flushed with the
   // same FlushCounts, and does nothing when that is nothing.
   std::uint64_t pending_lines = 0;
+
+  void add_lines(std::uint64_t flushed) noexcept {
+    lines += flushed;
+    pending_lines += flushed;
+  }
+  // file: a write of so many, which are durable at once if it goes through.
+  void add_written(std::uint64_t written, bool through) noexcept {
+    lines += written;
+    if (through) {
+      ++fences;
+    } else {
+      pending_lines += written;
+    }
+  }
+  // What was pending is ordered.
+  void fence() noexcept {
+    pending_lines = 0;
+    ++fences;
+  }
 };
 
 // 0, or the errno of the system call that failed. Mapped kinds never fail.
@@ -71,7 +96,8 @@ struct MemoryOptions {
   std::uint64_t log_offset = 0;
   std::uint64_t log_length = 0;
   std::uint32_t prefault_ms = 20;  // as sp3::Options
-  bool write_through = true;       // file: the log goes past the page cache if it can
+  // file: the log goes past the page cache if it can. False in tests only.
+  bool write_through = true;
 };
 
 // The whole lines of a range.
@@ -238,16 +264,16 @@ inline void Memory::log_store(std::uint64_t offset, const void* source, std::siz
 inline void Memory::flush_mapped(std::byte* at, std::size_t bytes, FlushInstruction instruction,
                                  FlushCounts& counts) noexcept {
   if (bytes == 0) return;
-  const std::size_t before = reinterpret_cast<std::uintptr_t>(at) % base::kCacheLine;
-  std::byte* const first = at - before;
-  const std::uint64_t length = base::round_up(before + bytes, base::kCacheLine);
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  std::byte* const first = at - address % base::kCacheLine;
+  const std::uint64_t lines = lines_of(address, bytes);
+  std::byte* const end = first + lines * base::kCacheLine;
   if (latency_.charges_lines()) [[unlikely]] {
-    flush_slowly(instruction, first, first + length);
+    flush_slowly(instruction, first, end);
   } else {
-    flush_lines(instruction, first, first + length);
+    flush_lines(instruction, first, end);
   }
-  counts.lines += length / base::kCacheLine;
-  counts.pending_lines += length / base::kCacheLine;
+  counts.add_lines(lines);
 }
 
 // Orders the flushes and streaming stores of this thread before all its later stores. clflush needs
@@ -262,8 +288,7 @@ inline void Memory::fence_mapped(FlushCounts& counts) noexcept {
   }
   if (latency_.charges_fences()) [[unlikely]]
     latency_.charge_fence(counts.pending_lines);
-  counts.pending_lines = 0;
-  ++counts.fences;
+  counts.fence();
 }
 
 // Always inline, for a commit's sake: the compiler's own choice hangs on what is compiled beside it.

@@ -2,7 +2,6 @@
 
 #include <libpmem.h>
 
-#include "base/align.h"
 #include "emu/interposed/next_symbol.h"
 #include "emu/latency.h"
 
@@ -31,11 +30,8 @@ constinit thread_local FlushCounts counts;
 constinit thread_local int assumed = 0;
 
 void count_lines(const void* address, std::size_t bytes) noexcept {
-  if (bytes == 0) return;
-  const std::uint64_t before = reinterpret_cast<std::uintptr_t>(address) % base::kCacheLine;
-  const std::uint64_t lines = base::round_up(before + bytes, base::kCacheLine) / base::kCacheLine;
-  counts.lines += lines;
-  counts.pending_lines += lines;
+  const std::uint64_t lines = lines_of(reinterpret_cast<std::uintptr_t>(address), bytes);
+  counts.add_lines(lines);
   if (latency.charges_lines()) {
     for (std::uint64_t i = 0; i < lines; ++i) latency.charge_line();
   }
@@ -50,8 +46,7 @@ void drain() noexcept {
   real().drain();
   if (counts.pending_lines == 0) return;
   if (latency.charges_fences()) latency.charge_fence(counts.pending_lines);
-  counts.pending_lines = 0;
-  ++counts.fences;
+  counts.fence();
 }
 
 // The copies take flags: which stores to use, and whether to flush and to drain. The real one does
@@ -92,8 +87,7 @@ void pmem_persist(const void* addr, size_t len) {
 int pmem_msync(const void* addr, size_t len) {
   const int result = sp3::emu::real().msync(addr, len);
   sp3::emu::count_lines(addr, len);
-  sp3::emu::counts.pending_lines = 0;
-  ++sp3::emu::counts.fences;
+  sp3::emu::counts.fence();
   return result;
 }
 

@@ -17,17 +17,11 @@ using sim::Event;
 
 constexpr std::uint64_t kPicoseconds = 1000;  // in a nanosecond
 
-std::uint64_t lines_in(std::uint64_t offset, std::size_t bytes) noexcept {
-  if (bytes == 0) return 0;
-  const std::uint64_t end = base::round_up(offset + bytes, base::kCacheLine);
-  return (end - base::round_down(offset, base::kCacheLine)) / base::kCacheLine;
-}
-
 sim::Machine::Core core() noexcept { return sim::machine().core(); }
 
 void store_event(std::uint64_t offset, std::size_t bytes) noexcept {
   sim::Machine& machine = sim::machine();
-  machine.event(Event::store, offset, lines_in(offset, bytes) * machine.costs().store_line);
+  machine.event(Event::store, offset, lines_of(offset, bytes) * machine.costs().store_line);
 }
 
 [[noreturn]] void refuse(ErrorCode code, const char* message, const std::string& path,
@@ -135,7 +129,7 @@ void Memory::store_word(std::uint64_t offset, std::uint64_t value) noexcept {
 // Latency model `line`: each line waits for the media by itself.
 void Memory::flush_lines(std::uint64_t offset, std::size_t bytes, bool past_cache,
                          FlushCounts& counts) noexcept {
-  const std::uint64_t lines = lines_in(offset, bytes);
+  const std::uint64_t lines = lines_of(offset, bytes);
   if (lines == 0) return;
   const sim::Costs& costs = sim::machine().costs();
   std::uint64_t cost = lines * costs.flush_line;
@@ -144,8 +138,7 @@ void Memory::flush_lines(std::uint64_t offset, std::size_t bytes, bool past_cach
   if (!past_cache && !writes_blocks_) {
     media_.flush(core(), offset, bytes, chosen_ == FlushInstruction::clflush);
   }
-  counts.lines += lines;
-  counts.pending_lines += lines;
+  counts.add_lines(lines);
 }
 
 void Memory::flush(std::uint64_t offset, std::size_t bytes, FlushCounts& counts) noexcept {
@@ -163,7 +156,7 @@ void Memory::log_store(std::uint64_t offset, const void* source, std::size_t byt
   SP3_CHECK(offset >= log_offset_ && offset - log_offset_ + bytes <= log_length_);
   sim::Machine& machine = sim::machine();
   machine.event(Event::store, offset,
-                lines_in(offset, bytes) *
+                lines_of(offset, bytes) *
                     (std::uint64_t{machine.costs().store_line} + machine.costs().log_line));
   base::plain_write(log_view(offset), bytes);
   if (writes_blocks_) {
@@ -195,15 +188,13 @@ IoStatus Memory::log_flush(std::uint64_t offset, std::size_t bytes, bool streame
   base::plain_read(log_view(first), length);
   check_written_once(first, length);
   media_.write_sectors(core(), first, log_view(first), length);
-  counts.lines += length / base::kCacheLine;
-  if (sim::machine().writes_through()) {
+  const bool through = sim::machine().writes_through();
+  if (through) {
     const std::uint64_t written = media_.begin_sync();
     sim::machine().event(Event::fence, first, sim::machine().costs().file_sync);
     media_.end_write(first, length, written);
-    ++counts.fences;
-  } else {
-    counts.pending_lines += length / base::kCacheLine;
   }
+  counts.add_written(lines_of(first, length), through);
   return {};
 }
 
@@ -254,8 +245,7 @@ IoStatus Memory::fence(FlushCounts& counts) noexcept {
     streamed_.fence(core());
     media_.fence(core());
   }
-  counts.pending_lines = 0;
-  ++counts.fences;
+  counts.fence();
   return {};
 }
 
