@@ -34,26 +34,34 @@ std::string describe_touch(std::uint64_t what) {
   constexpr std::array<std::string_view, 5> kAccesses{"load of", "look at", "load behind",
                                                       "store to", "exchange of"};
   static_assert(kAccesses.size() == static_cast<std::size_t>(emu::Access::exchange) + 1);
-  // As Machine::touch() puts them together.
-  const std::uint64_t line = what >> 3 & 31;
-  const std::uint64_t access = what & 7;
+  const emu::sim::Touch touch = emu::sim::unpack_touch(what);
+  const auto line = static_cast<std::size_t>(touch.line);
+  const auto access = static_cast<std::size_t>(touch.access);
   if (line >= kLines.size() || access >= kAccesses.size()) return fmt::format("touch {}", what);
   std::string text = fmt::format("{} the {}", kAccesses[access], kLines[line]);
-  if (line <= static_cast<std::uint64_t>(emu::Line::version)) {
-    text += fmt::format(" {:#x}", what >> 8);
-  } else if (line <= static_cast<std::uint64_t>(emu::Line::epoch_slot)) {
-    text += fmt::format(" {}", what >> 8);
+  if (touch.line <= emu::Line::version) {
+    text += fmt::format(" {:#x}", touch.which);
+  } else if (touch.line <= emu::Line::epoch_slot) {
+    text += fmt::format(" {}", touch.which);
   }
   return text;
 }
 
-// The codes are those of emu/sim/file.cc.
-std::string_view describe_file_change(std::uint64_t what) {
-  constexpr std::array<std::string_view, 6> kChanges{
-      "change to a file", "making of a file",      "resizing of a file",
-      "naming of a file", "sync of the directory", "removal of a file",
-  };
-  return kChanges[what < kChanges.size() ? what : 0];
+std::string_view describe_file_change(emu::sim::FileChange change) {
+  using emu::sim::FileChange;
+  switch (change) {
+    case FileChange::make:
+      return "making of a file";
+    case FileChange::resize:
+      return "resizing of a file";
+    case FileChange::name:
+      return "naming of a file";
+    case FileChange::sync_directory:
+      return "sync of the directory";
+    case FileChange::remove:
+      return "removal of a file";
+  }
+  return "change to a file";
 }
 
 }  // namespace
@@ -93,7 +101,7 @@ std::string describe_event(const pool::Layout& layout, emu::sim::Event event, st
     case Event::fence:
       return what == 0 ? "fence" : "fdatasync";
     case Event::file:
-      return std::string(describe_file_change(what));
+      return std::string(describe_file_change(static_cast<emu::sim::FileChange>(what)));
     case Event::touch:
       return describe_touch(what);
     case Event::interleave:

@@ -5,8 +5,12 @@
 
 namespace sp3::emu::sim {
 
+void FileSystem::change(FileChange what, std::uint64_t cost) noexcept {
+  machine_.event(Event::file, static_cast<std::uint64_t>(what), cost);
+}
+
 int FileSystem::create_unnamed() {
-  machine_.event(Event::file, 1, machine_.costs().file_write);
+  change(FileChange::make, machine_.costs().file_write);
   open_[next_] = {std::make_shared<File>(), true, false, false};
   return next_++;
 }
@@ -50,7 +54,7 @@ void FileSystem::unlock(int descriptor) noexcept {
 }
 
 void FileSystem::resize(int descriptor, std::uint64_t bytes) {
-  machine_.event(Event::file, 2, machine_.costs().file_write);
+  change(FileChange::resize, machine_.costs().file_write);
   at(descriptor).media.resize(bytes, machine_.tracks_media());
 }
 
@@ -62,14 +66,16 @@ void FileSystem::sync(int descriptor) {
 }
 
 void FileSystem::give_name(int descriptor, const std::string& name) {
-  machine_.event(Event::file, 3, machine_.costs().file_write);
+  change(FileChange::name, machine_.costs().file_write);
   names_[name] = open_.at(descriptor).file;
 }
 
-void FileSystem::sync_directory() { machine_.event(Event::file, 4, machine_.costs().file_sync); }
+void FileSystem::sync_directory() {
+  change(FileChange::sync_directory, machine_.costs().file_sync);
+}
 
 void FileSystem::remove(const std::string& name) noexcept {
-  machine_.event(Event::file, 5, machine_.costs().file_write);
+  change(FileChange::remove, machine_.costs().file_write);
   names_.erase(name);
 }
 

@@ -17,6 +17,7 @@
 namespace sp3::emu::sim {
 
 class Machine;
+enum class FileChange : std::uint8_t;
 
 struct File {
   Media media;
@@ -59,6 +60,8 @@ class FileSystem {
     bool locked = false;
     bool exclusive = false;
   };
+
+  void change(FileChange what, std::uint64_t cost) noexcept;
 
   Machine& machine_;
   std::map<std::string, std::shared_ptr<File>> names_;

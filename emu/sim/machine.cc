@@ -130,16 +130,13 @@ void Machine::event(Event event, std::uint64_t what, std::uint64_t cost) noexcep
   reschedule();
 }
 
-// A line's name begins with its kind, and an event's with both.
+// A line's name begins with its kind.
 static_assert(static_cast<unsigned>(Line::word_clock) < Caches::kSpaces);
-static_assert(static_cast<unsigned>(Access::exchange) < 8);
 
 void Machine::touch(Line line, std::uint64_t which, Access access, std::uint64_t bytes) noexcept {
   const std::uint64_t cost =
       caches_ == nullptr ? config_.costs.step : access_cost(line, which, access, bytes);
-  event(Event::touch,
-        which << 8 | static_cast<std::uint64_t>(line) << 3 | static_cast<std::uint64_t>(access),
-        cost);
+  event(Event::touch, pack_touch({.line = line, .which = which, .access = access}), cost);
 }
 
 void Machine::prefetch(Line line, std::uint64_t which, bool as_writer,

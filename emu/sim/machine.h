@@ -54,6 +54,30 @@ enum class Event : std::uint8_t {
   access,      // an atomic access, where memory is weak
 };
 
+// What an Event::touch is about: what is done to the line of this kind and number.
+struct Touch {
+  Line line;
+  std::uint64_t which = 0;  // below 2^56
+  Access access;
+};
+
+//   bits   8..63   3..7   0..2
+//          which   line   access
+constexpr std::uint64_t pack_touch(const Touch& touch) noexcept {
+  return touch.which << 8 | static_cast<std::uint64_t>(touch.line) << 3 |
+         static_cast<std::uint64_t>(touch.access);
+}
+constexpr Touch unpack_touch(std::uint64_t what) noexcept {
+  return {.line = static_cast<Line>(what >> 3 & 31),
+          .which = what >> 8,
+          .access = static_cast<Access>(what & 7)};
+}
+static_assert(static_cast<unsigned>(Line::word_clock) <= 31);
+static_assert(static_cast<unsigned>(Access::exchange) <= 7);
+
+// What an Event::file is about.
+enum class FileChange : std::uint8_t { make = 1, resize, name, sync_directory, remove };
+
 enum class Schedule : std::uint8_t {
   timed,     // always the core with the smallest clock
   random,    // any core, switching with a probability that the seed chooses

@@ -16,6 +16,7 @@
 #include "emu/threads.h"
 #include "emu/touch.h"
 #include "sim/crasher.h"
+#include "sim/describe.h"
 
 namespace sp3::test {
 namespace {
@@ -36,6 +37,25 @@ Config config_of(Schedule schedule, std::uint64_t seed = 1) {
 constexpr Schedule kSchedules[] = {Schedule::timed, Schedule::random, Schedule::priority};
 
 }  // namespace
+
+TEST_CASE("what an event is about is told in words") {
+  const auto told = [](Event event, std::uint64_t what) {
+    return sim::describe_event({}, event, what);
+  };
+  const auto touch = [&](emu::Line line, std::uint64_t which, emu::Access access) {
+    return told(Event::touch,
+                emu::sim::pack_touch({.line = line, .which = which, .access = access}));
+  };
+  using emu::Access;
+  using emu::Line;
+  CHECK(touch(Line::entry, 0x80, Access::load) == "load of the entry of the object at 0x80");
+  CHECK(touch(Line::epoch_slot, 3, Access::exchange) == "exchange of the epoch slot 3");
+  CHECK(touch(Line::gate, 0, Access::store) == "store to the serial gate");
+  CHECK(touch(Line::word_clock, 0, Access::load) == "touch 104");
+  using emu::sim::FileChange;
+  CHECK(told(Event::file, static_cast<std::uint64_t>(FileChange::make)) == "making of a file");
+  CHECK(told(Event::file, static_cast<std::uint64_t>(FileChange::remove)) == "removal of a file");
+}
 
 TEST_CASE("the same seed gives the same trace, whatever ran before it") {
   const auto hash_of = [](std::uint64_t seed) {
