@@ -18,6 +18,7 @@
 #include <immintrin.h>
 #include <sched.h>
 
+#include "base/align.h"
 #include "emu/clock.h"
 #include "tools/bench_run.h"
 #include "tools/micro.h"
@@ -28,9 +29,7 @@
 namespace sp3::tools {
 namespace {
 
-constexpr std::size_t kLine = 64;
-
-struct alignas(kLine) CacheLine {
+struct alignas(base::kCacheLine) CacheLine {
   std::uint64_t next = 0;
   std::array<std::uint64_t, 7> rest{};
 };
@@ -41,7 +40,7 @@ volatile std::uint64_t sink = 0;  // what is computed must be computed
 class Chase {
  public:
   Chase(std::size_t bytes, std::size_t lines)
-      : lines_(lines), memory_(bytes / kLine / lines * lines) {
+      : lines_(lines), memory_(bytes / base::kCacheLine / lines * lines) {
     const std::size_t blocks = memory_.size() / lines_;
     std::vector<std::uint32_t> order(blocks);
     std::iota(order.begin(), order.end(), 0U);
@@ -82,7 +81,7 @@ template <std::size_t kLines>
 double transfer_ns() {
   constexpr std::uint64_t kBursts = 301;
   constexpr std::uint64_t kRounds = 50;
-  struct alignas(kLine) SharedLine {
+  struct alignas(base::kCacheLine) SharedLine {
     std::atomic<std::uint64_t> word{0};
   };
   std::array<SharedLine, kLines> block;
@@ -212,7 +211,7 @@ class Calibration {
     add("mutex", ns_each(300'000, [&] { const std::lock_guard lock(mutex); }));
     std::vector<CacheLine> from(8), to(8);
     const double copied = ns_each(300'000, [&] {
-      std::memcpy(to.data(), from.data(), to.size() * kLine);
+      std::memcpy(to.data(), from.data(), to.size() * base::kCacheLine);
       asm volatile("" ::"r"(to.data()) : "memory");
     });
     add("copy_line", copied / static_cast<double>(to.size()));

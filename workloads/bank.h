@@ -11,7 +11,6 @@
 // as a sum over all accounts, which nothing but a standstill would let pass, would be.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +21,7 @@
 #include <sp3/containers/array.h>
 #include <sp3/sp3.h>
 
+#include "workloads/batches.h"
 #include "workloads/contents.h"
 #include "workloads/entry.h"
 #include "workloads/rng.h"
@@ -139,16 +139,9 @@ class Bank {
   }
 
   void populate(Session& session) {
-    constexpr std::uint64_t kBatch = std::max<std::uint64_t>(1, 16384 / Size);
-    for (std::uint64_t next = 0; next < entries_;) {
-      const std::uint64_t end = std::min(entries_, next + kBatch);
-      session.run([&](Transaction& tx) {
-        for (std::uint64_t i = next; i < end; ++i) {
-          accounts_.fill(tx, 1, Account<Size>::of(i, kStartBalance));
-        }
-      });
-      next = end;
-    }
+    for_each_batched(session, entries_, Size, [this](Transaction& tx, std::uint64_t i) {
+      accounts_.fill(tx, 1, Account<Size>::of(i, kStartBalance));
+    });
     attach(session);
   }
 

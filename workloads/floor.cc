@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include <fcntl.h>
 #include <sp3/error.h>
 
+#include "base/align.h"
 #include "emu/clock.h"
 #include "emu/memory.h"
 #include "pool/file_system.h"
@@ -19,8 +21,6 @@ namespace sp3::workloads {
 namespace {
 
 constexpr std::uint64_t kBytes = 32 << 20;
-constexpr std::uint64_t kLine = 64;
-constexpr std::uint64_t kBlock = 4096;
 constexpr unsigned kSlices = 51;
 
 }  // namespace
@@ -45,9 +45,9 @@ FloorResult measure_floor(const std::filesystem::path& beside, MemoryKind memory
   options.log_length = kBytes;
   const auto mapped = emu::Memory::map(file.descriptor(), path, kBytes, options);
   const bool streaming = mapped->flush_instruction() == FlushInstruction::non_temporal;
-  const std::uint64_t bytes = lines * kLine;
-  const std::uint64_t unit = mapped->writes_blocks() ? kBlock : kLine;
-  const std::uint64_t stride = (bytes + unit - 1) / unit * unit;
+  const std::uint64_t bytes = lines * base::kCacheLine;
+  const std::uint64_t unit = mapped->writes_blocks() ? emu::kFileBlock : base::kCacheLine;
+  const std::uint64_t stride = base::round_up(bytes, unit);
   std::vector<std::uint64_t> record(bytes / sizeof(std::uint64_t), 1);
 
   // Once through the file first, so that page faults are not in the result.
@@ -62,8 +62,9 @@ FloorResult measure_floor(const std::filesystem::path& beside, MemoryKind memory
     const emu::IoStatus flushed = mapped->log_flush(at, bytes, streaming, counts);
     const emu::IoStatus fenced = mapped->fence(counts);
     if (!flushed.ok() || !fenced.ok()) {
-      throw Error(ErrorCode::io_error, "the scratch file cannot be written",
-                  {.path = path, .wanted = {}, .found = {}});
+      throw Error(
+          ErrorCode::io_error, "the scratch file cannot be written",
+          {.path = path, .found = std::strerror(flushed.ok() ? fenced.error : flushed.error)});
     }
     at = at + 2 * stride <= kBytes ? at + stride : 0;
   };

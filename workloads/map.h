@@ -2,7 +2,6 @@
 // by an 8-byte key.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include <sp3/sp3.h>
 
+#include "workloads/batches.h"
 #include "workloads/contents.h"
 #include "workloads/entry.h"
 #include "workloads/workload.h"
@@ -31,15 +31,10 @@ class MapWorkload {
   }
 
   void populate(Session& session) {
-    constexpr std::size_t kBatch = std::max<std::size_t>(1, 16384 / Size);
     const std::vector<std::uint64_t> keys = spec_.initial_keys();
-    for (std::size_t next = 0; next < keys.size(); next += kBatch) {
-      session.run([&](Transaction& tx) {
-        for (std::size_t i = next; i < std::min(keys.size(), next + kBatch); ++i) {
-          map_.insert_or_assign(tx, keys[i], Entry<Size>::of(keys[i]));
-        }
-      });
-    }
+    for_each_batched(session, keys.size(), Size, [&](Transaction& tx, std::uint64_t i) {
+      map_.insert_or_assign(tx, keys[i], Entry<Size>::of(keys[i]));
+    });
     attach(session);
   }
 

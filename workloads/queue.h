@@ -1,7 +1,6 @@
 // queue: enqueue or dequeue. Invariant: values of one producer stay in the order they came in.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <sp3/containers/queue.h>
 #include <sp3/sp3.h>
 
+#include "workloads/batches.h"
 #include "workloads/contents.h"
 #include "workloads/entry.h"
 #include "workloads/workload.h"
@@ -31,14 +31,9 @@ class QueueWorkload {
   }
 
   void populate(Session& session) {
-    constexpr std::uint64_t kBatch = std::max<std::uint64_t>(1, 16384 / Size);
-    for (std::uint64_t next = 0; next < entries_;) {
-      const std::uint64_t end = std::min(entries_, next + kBatch);
-      session.run([&](Transaction& tx) {
-        for (std::uint64_t i = next; i < end; ++i) values_.push(tx, Entry<Size>::of(i));
-      });
-      next = end;
-    }
+    for_each_batched(session, entries_, Size, [this](Transaction& tx, std::uint64_t i) {
+      values_.push(tx, Entry<Size>::of(i));
+    });
   }
 
   void attach(Session& session) {
