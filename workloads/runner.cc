@@ -121,7 +121,7 @@ class Run {
       if (worker->thread.joinable()) worker->thread.join();
     }
     std::vector<ProbeReading> probed;
-    for (Probe* const probe : options_.probes) probed.push_back(probe->stop());
+    for (Probe* const probe : probing_) attempt([&] { probed.push_back(probe->stop()); });
     if (failure_) std::rethrow_exception(failure_);
     RunResult result = collect(before);
     result.clocks_agree = emu::clock_is_synchronised();
@@ -167,7 +167,10 @@ class Run {
     }
     start_.arrive_and_wait();  // everyone is warm
     const BackgroundCounters before = system_.background();
-    for (Probe* const probe : options_.probes) probe->start();
+    for (Probe* const probe : options_.probes) {
+      probe->start();
+      probing_.push_back(probe);
+    }
     start_.arrive_and_wait();  // the common start
     if (options_.operations == 0) {
       sleep(options_.seconds);
@@ -199,7 +202,7 @@ class Run {
     return total / options_.threads + (index < total % options_.threads ? 1 : 0);
   }
 
-  // Who fails comes to the barriers all the same.
+  // Who fails goes on all the same: to the barriers, to the next probe. The first failure is kept.
   template <class F>
   void attempt(F&& part) {
     try {
@@ -298,6 +301,7 @@ class Run {
   const Zipf& zipf_;
   const RunOptions& options_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Probe*> probing_;  // those that have started
   Barrier start_;
   alignas(64) std::atomic<Phase> phase_{Phase::warm_up};
   alignas(64) emu::Mutex mutex_;

@@ -36,7 +36,7 @@ class Probe {
 
   // The measured time begins: all threads are there and stand still.
   virtual void start() = 0;
-  // It has ended: the threads have.
+  // It has ended: the threads have. Of probes that started only, also if the run failed.
   virtual ProbeReading stop() = 0;
 };
 

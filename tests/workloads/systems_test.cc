@@ -263,6 +263,42 @@ TEST_CASE("An error of a worker stops the run and is thrown") {
   CHECK_THROWS_WITH(run_workload(system, spec, zipf, options), "broken on purpose");
 }
 
+TEST_CASE("Probes that have started are stopped, and a failure is not lost by theirs") {
+  struct QuickClient final : Client {
+    bool execute(const Operation&) override { return true; }
+    [[nodiscard]] ClientCounters counters() const override { return {}; }
+  };
+  struct CountedProbe final : Probe {
+    void start() override {
+      if (!starts) throw std::runtime_error("cannot start");
+      ++running;
+    }
+    ProbeReading stop() override {
+      --running;
+      if (!stops) throw std::runtime_error("cannot stop");
+      return {};
+    }
+    bool starts = true;
+    bool stops = true;
+    int running = 0;
+  };
+  Clients<QuickClient> system;
+  const WorkloadSpec spec;
+  CountedProbe first, second, third;
+  RunOptions options;
+  options.operations = 100;
+  options.probes = {&first, &second, &third};
+  const auto run = [&] {
+    return run_workload(system, spec, Zipf(spec.entries, spec.zipf), options);
+  };
+  CHECK(run().probed.size() == 3);
+  first.stops = false;
+  CHECK_THROWS_WITH(run(), "cannot stop");
+  second.starts = false;
+  CHECK_THROWS_WITH(run(), "cannot start");
+  for (const CountedProbe* probe : {&first, &second, &third}) CHECK(probe->running == 0);
+}
+
 TEST_CASE("Unknown systems and impossible combinations are named") {
   CHECK_THROWS_AS(make_system("oracle"), std::invalid_argument);
   WorkloadSpec spec;
