@@ -58,10 +58,10 @@ Slab* SlabTable::load_locked(std::uint32_t number) {
   if (Slab* slab = slabs_[number].load(std::memory_order_relaxed)) return slab;
   if (is_free_[number]) return nullptr;
   const pool::SlabRecord& record = directory_.record(number);
-  pool::Bitmap bitmap = directory_.load_either_bitmap(memory_, number, kCopy);
+  const pool::Bitmap bitmap = directory_.load_either_bitmap(memory_, number, kCopy);
   mend(number);
   auto slab = std::make_unique<Slab>(number, layout_.slab_offset(number), layout_.slab_size, record,
-                                     std::move(bitmap));
+                                     bitmap);
   // Loaded by a reader, it may still be in the list of slabs with free slots from opening.
   slab->listed = record.live < slab->slots;
   index_bytes_ += slab->index_bytes();
@@ -284,11 +284,15 @@ bool SlabTable::is_free(std::uint32_t number) const {
   return is_free_[number];
 }
 
-std::uint64_t SlabTable::objects_at_home() const {
+SlabTable::AtHome SlabTable::at_home() const {
   const std::lock_guard guard(mutex_);
-  std::uint64_t objects = 0;
-  for (std::uint32_t n = 0; n < directory_.size(); ++n) objects += directory_.record(n).live;
-  return objects;
+  AtHome counts;
+  for (std::uint32_t n = 0; n < directory_.size(); ++n) {
+    const pool::SlabRecord& record = directory_.record(n);
+    if (record.type != 0) ++counts.slabs;
+    counts.objects += record.live;
+  }
+  return counts;
 }
 
 std::vector<Slab*> SlabTable::take_newly_carved() {

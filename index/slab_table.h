@@ -101,10 +101,14 @@ class SlabTable {
   // Deletes slabs freed two epochs ago.
   void reclaim();
 
-  // Objects at home, as of the last metadata stored.
-  [[nodiscard]] std::uint64_t objects_at_home() const;
+  // As of the last metadata stored.
+  struct AtHome {
+    std::uint64_t slabs = 0;  // that are not free
+    std::uint64_t objects = 0;
+  };
+  [[nodiscard]] AtHome at_home() const;
   [[nodiscard]] std::uint64_t index_bytes() const;
-  [[nodiscard]] std::uint32_t slabs_used() const;
+  [[nodiscard]] std::uint32_t slabs_used() const;  // now
 
  private:
   // Which of the equal copies is read, at opening and on a slab's first touch.

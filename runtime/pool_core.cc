@@ -394,8 +394,9 @@ void PoolCore::leave_guest(const Actor& guest) noexcept {
 PoolInfo PoolCore::info() const {
   if (was_inherited()) throw_unusable();
   PoolInfo info = file_->description();
-  info.slabs_carved = slabs_.slabs_used();
-  info.objects = slabs_.objects_at_home();
+  const index::SlabTable::AtHome at_home = slabs_.at_home();
+  info.slabs_carved = at_home.slabs;
+  info.objects = at_home.objects;
   info.generation = generation_;
   info.checkpoint_number = checkpoint_number.load(std::memory_order_relaxed);
   info.checkpoint_floor = checkpoint_floor.load(std::memory_order_relaxed);

@@ -17,7 +17,7 @@ enum class ErrorCode : std::uint8_t {
   // The environment.
   not_found,          // no file at the path
   already_exists,     // create would overwrite a file
-  is_a_directory,     // the path names a directory (or another thing that is not a file)
+  is_a_directory,     // the path names a directory, or a fifo, socket or device
   permission_denied,  // the operating system refuses
   no_space,           // the disk or the quota is full, or a file may not be so large
   io_error,           // a system call failed; the message names it and its errno

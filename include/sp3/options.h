@@ -1,6 +1,7 @@
 // What a program may choose when it creates or opens a pool. Every member has a default that is
 // right for most programs. Impossible values of what they use are reported as
 // Error{invalid_argument} by create and open, with the option, the value wanted and the value found.
+// Limits are told at each member; where nothing is said of 0, it is not special.
 //
 //     const sp3::Options options{.memory = sp3::MemoryKind::emulated, .recovery = {.threads = 1}};
 //
@@ -95,18 +96,21 @@ struct Latency {
 
 struct CheckpointOptions {
   std::uint32_t interval_ms = 1000;  // 0: no checkpoints by time
-  std::uint32_t log_percent = 50;    // a checkpoint starts when this much of the log is in use
+  // a checkpoint starts when this much of the log is in use: 1 to 100
+  std::uint32_t log_percent = 50;
   // false: only on request, when a session finds the log or the pool full, and at close
   bool background = true;
-  // that bring objects home together, while a checkpoint does; 0: one for each eight cores, begun
-  // ones counted, at most eight
+  // that bring objects home together, while a checkpoint does: at most 64; 0: one for each eight
+  // cores, begun ones counted, at most eight
   std::uint32_t threads = 0;
 };
 
+// When run_async flushes its log.
 struct AsyncOptions {
-  std::uint32_t group_records = 32;        // run_async flushes its log at this many sealed records,
-  std::uint32_t group_bytes = 64 * 1024;   // at this many bytes,
-  std::uint32_t group_microseconds = 500;  // or, by the flusher, after one to two times this
+  std::uint32_t group_records = 32;       // at this many sealed records: 1 to 512,
+  std::uint32_t group_bytes = 64 * 1024;  // at this many bytes: at least 1,
+  // or, by the flusher, after one to two times this: 1 to 60,000,000
+  std::uint32_t group_microseconds = 500;
 };
 
 // Progress of recovery, called from one thread at a time, often enough to draw a bar.
@@ -121,7 +125,7 @@ struct RecoveryReport;
 
 struct RecoveryOptions {
   RecoveryStrategy strategy = RecoveryStrategy::stamp;
-  std::uint32_t threads = 0;  // 0: as many as there are cores
+  std::uint32_t threads = 0;  // at most 4096; 0: as many as there are cores
   // Recover the largest dependency-closed set of a damaged log; leave damaged bitmaps that the log
   // does not change as they are.
   bool accept_loss = false;
@@ -146,14 +150,14 @@ struct Options {
   RecoveryOptions recovery{};
   // how soon a log that is idle, or in a new run, is covered by a durable watermark; 0: never
   std::uint32_t watermark_ms = 10;
-  // aborts of one transaction before it takes the serial gate
+  // aborts of one transaction before it takes the serial gate: at least 1
   std::uint32_t serial_after_aborts = 64;
   // Create and open map pages of the log ahead for up to so long (dax, emulated; kernels from 5.14
   // on): the first transaction to touch one waits for the system, 1 us, or 12 where a hypervisor
   // has to be asked as well. What is not reached is mapped as it is used. 0: nothing is.
   std::uint32_t prefault_ms = 20;
-  std::uint32_t long_transaction_ms =
-      1000;  // a transaction pinned longer is counted (PoolStatistics)
+  // a transaction pinned longer is counted (PoolStatistics): at least 1
+  std::uint32_t long_transaction_ms = 1000;
   std::optional<std::array<std::uint8_t, 16>> expect_uuid{};  // open: only this very pool
 };
 

@@ -30,9 +30,13 @@ struct RecoveryReport {
   RecoveryStrategy strategy = RecoveryStrategy::stamp;  // the one that replayed
   std::uint32_t threads = 0;
   std::uint64_t sessions = 0;  // logs with at least one transaction
-  std::uint64_t records = 0;   // complete records found above the checkpoint
-  std::uint64_t replayed = 0;  // records replayed
-  std::uint64_t dropped = 0;   // complete records left out: a predecessor is missing
+  // Complete records of transactions above the checkpoint, also those behind a torn or damaged one.
+  // Watermarks are not counted, here and below.
+  std::uint64_t records = 0;
+  std::uint64_t replayed = 0;  // of these
+  // The others: a predecessor is missing or dropped, a record before it in its log is torn or
+  // damaged, or one of its log contradicts the slab it writes to.
+  std::uint64_t dropped = 0;
   // logs that end in an incomplete record (normal after a crash)
   std::uint64_t torn = 0;
   std::uint64_t dependencies = 0;  // edges between sessions among the records
@@ -55,7 +59,7 @@ struct CheckReport {
   bool clean = false;       // closed cleanly (not the same as sound)
   std::uint64_t slabs = 0;  // carved slabs checked
   std::uint64_t objects = 0;
-  std::uint64_t records = 0;      // complete log records found
+  std::uint64_t records = 0;      // complete records of transactions found in the log
   std::vector<Damage> damage;     // the first 1000
   std::uint64_t more_damage = 0;  // places that `damage` leaves out
   [[nodiscard]] bool sound() const noexcept { return damage.empty(); }
@@ -75,8 +79,10 @@ struct PoolInfo {
   std::uint64_t checkpoint_floor = 0;   // L, of the last checkpoint: all records up to it are home
   bool clean = false;
   std::uint64_t slabs_total = 0;
+  // As of the last checkpoint, of a pool that is open as well (PoolStatistics::slabs_used is of
+  // now): slabs that belong to a type, empty ones included, and what they hold.
   std::uint64_t slabs_carved = 0;
-  std::uint64_t objects = 0;  // as of the last checkpoint
+  std::uint64_t objects = 0;
 };
 
 // The UUID as 8-4-4-4-12 lower-case hexadecimal digits.
