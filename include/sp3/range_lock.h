@@ -305,7 +305,8 @@ class SP3_API BlockingRangeLock {
   // circle. With Fairness::fifo a batch that waits goes behind those who wait for any of its ranges
   // until it holds the first; from then on it waits for held ranges only, and so may overtake who
   // has begun to wait since. One that does not wait fails if any of its ranges is waited for. The
-  // result holds a handle for each range in ascending order, or nothing.
+  // result has a handle for each range in ascending order, or is empty if they are not all held.
+  // Of no ranges it is an empty vector, too, which is success.
   // Errors: Error{invalid_range} also if two of the ranges overlap and the mode is exclusive.
   [[nodiscard]] std::vector<RangeHandle> try_lock_all(RangeOwner& owner,
                                                       std::span<const Range> ranges,
@@ -464,6 +465,7 @@ concept RangeLock = requires(Lock& lock, RangeOwner& owner, std::uint64_t at) {
   {static_cast<bool>(lock.try_lock(owner, at, at))};
   lock.unlock(lock.try_lock(owner, at, at));
 };
+static_assert(RangeLock<SkiplistRangeLock> && RangeLock<GridRangeLock>);
 
 // Holds a range for the length of a block.
 template <class Lock>

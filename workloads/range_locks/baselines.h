@@ -49,5 +49,6 @@ class BareLock {
   const unsigned shift_, hash_shift_;
   std::unique_ptr<Bucket[]> buckets_;
 };
+static_assert(RangeLock<NoLock> && RangeLock<BareLock>);
 
 }  // namespace sp3::workloads

@@ -113,5 +113,6 @@ class SegmentsLock {
   const std::uint64_t unit_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> words_;
 };
+static_assert(RangeLock<BitmapLock> && RangeLock<SegmentsLock>);
 
 }  // namespace sp3::workloads

@@ -34,5 +34,6 @@ class CombinerLock {
   IntervalTree tree_;                  // the one who combines
   std::unique_ptr<Request*[]> spare_;  // of each owner
 };
+static_assert(RangeLock<CombinerLock>);
 
 }  // namespace sp3::workloads

@@ -31,5 +31,6 @@ class ListLock {
   // A mark here means: the only range was linked by the fast path, and leaves by it if it can.
   alignas(64) std::atomic<rangelock::Link> head_{rangelock::OrderedList::end_link()};
 };
+static_assert(RangeLock<ListLock>);
 
 }  // namespace sp3::workloads

@@ -55,5 +55,6 @@ class PublishedLock {
   };
   std::unique_ptr<Made[]> made_;  // by each owner
 };
+static_assert(RangeLock<PublishedLock>);
 
 }  // namespace sp3::workloads

@@ -35,5 +35,6 @@ class SpinSkiplistLock {
   Node* free_ = nullptr;
   unsigned levels_ = 1;
 };
+static_assert(RangeLock<SpinSkiplistLock>);
 
 }  // namespace sp3::workloads

@@ -58,5 +58,6 @@ class TreeLock {
   emu::SpinLock spin_;
   IntervalTree tree_;
 };
+static_assert(RangeLock<TreeLock>);
 
 }  // namespace sp3::workloads
