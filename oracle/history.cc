@@ -72,7 +72,8 @@ class Analysis {
       for (const HistoryOp& op : all_[t].ops) {
         if (op.kind != Kind::append && op.kind != Kind::write_register) continue;
         if (!objects_[op.object].writer.emplace(op.value, t).second) {
-          return Anomaly{"unwritten value", "value " + std::to_string(op.value) + " written twice"};
+          return Anomaly{"value written twice", "value " + std::to_string(op.value) +
+                                                    " of object " + std::to_string(op.object)};
         }
       }
     }

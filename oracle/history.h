@@ -60,7 +60,7 @@ struct HistoryTransaction {
 struct Anomaly {
   // "G0", "G1c", "G-single", "G2", "real-time violation", "lost update", "dirty read",
   // "intermediate read", "inconsistent read", "incompatible lists", "misplaced append",
-  // "unwritten value"
+  // "unwritten value", "value written twice" (histories of values that are not unique)
   std::string name;
   std::string explanation;  // for a cycle: each transaction and each edge
 };

@@ -166,6 +166,7 @@ TEST_CASE("reads of aborted, half-done, unwritten and own values are told apart"
   c.append(x, 2);
   CHECK(verdict({c, b}) == "intermediate read");
   CHECK(verdict({b}) == "unwritten value");
+  CHECK(verdict({a, a}) == "value written twice");
   Tx d = at();
   d.append(x, 1);
   d.read_list(x, {});

@@ -42,6 +42,7 @@ constexpr std::string_view kChecks[] = {
     "real-time violation",
     "lost update",
     "unwritten value",
+    "value written twice",
 };
 
 std::string check_of(const std::string& what) {
