@@ -99,8 +99,6 @@ class RecordBuilder {
   }
   // Bytes of the record itself, header included.
   [[nodiscard]] std::uint64_t length() const noexcept { return length_; }
-  [[nodiscard]] std::uint32_t writes() const noexcept { return writes_; }
-  [[nodiscard]] std::uint32_t dependencies() const noexcept { return dependencies_; }
 
   // Upper bounds, for reserving log space from a write set's sizes alone. A delta is never larger
   // than its image.

@@ -74,8 +74,10 @@ void random_bytes(void* to, std::size_t bytes, const std::string& path);
 class NewFile {
  public:
   enum class Naming {
-    unnamed,    // O_TMPFILE where the file system has it: even a crash leaves nothing behind
-    temporary,  // .sp3-<random>.tmp in the same directory
+    unnamed,  // O_TMPFILE where the file system has it: even a crash leaves nothing behind
+    // .sp3-<random>.tmp in the same directory; as an argument for tests only, otherwise chosen
+    // where unnamed cannot be
+    temporary,
   };
 
   // Errors: already_exists, is_a_directory, not_found (the directory), permission_denied, no_space,
