@@ -229,7 +229,7 @@ void Checkpointer::collect_from_index() {
   for (std::size_t id = 0; id < heads_.size(); ++id) {
     heads_[id] = std::max(heads_[id], last_settled_[id] + 1);
   }
-  not_swung_.clear();  // they are not at home
+  for (const auto& carrier : carriers_) carrier->forget_not_swung();  // they are not at home
   for (std::uint32_t number = 0; number < pool_.layout().slabs; ++number) {
     index::Slab* slab = pool_.slabs().at(number);
     if (slab == nullptr) continue;
@@ -243,7 +243,10 @@ void Checkpointer::collect_from_index() {
 }
 
 void Checkpointer::collect_from_log(base::Stamp floor) {
-  for (const std::uint64_t offset : std::exchange(not_swung_, {})) name(offset);
+  for (const auto& carrier : carriers_) {
+    for (const std::uint64_t offset : carrier->not_swung()) name(offset);
+    carrier->forget_not_swung();
+  }
   for (const auto& session : pool_.all_shared()) {
     emu::step(emu::Step::checkpoint_collect);
     if (session->sealed.load(std::memory_order_acquire) != 0) collect_session(*session, floor);
@@ -382,10 +385,6 @@ void Checkpointer::swing() {
   // Without concurrency control no lock keeps writers away from an entry.
   if (pool_.options().policy == CommitPolicy::ideal) return;
   for_carriers_at_work([](HomeCarrier& carrier) { carrier.swing(); });
-  for (const auto& carrier : carriers_) {
-    const std::vector<std::uint64_t> busy = carrier->take_not_swung();
-    not_swung_.insert(not_swung_.end(), busy.begin(), busy.end());
-  }
 }
 
 void Checkpointer::recycle(base::Stamp floor) {

@@ -96,9 +96,7 @@ class Checkpointer {
   std::size_t carrying_ = 1;                // so many of carriers_ have something to carry
   std::vector<pool::Bitmap> named_;         // by slab: slots that may have to go home
   std::vector<std::uint32_t> named_slabs_;  // slabs with a bitmap in named_
-  // Homes that are good although their entry does not say so: next time.
-  std::vector<std::uint64_t> not_swung_;
-  std::vector<index::Slab*> dirty_slabs_;  // metadata to write, each once
+  std::vector<index::Slab*> dirty_slabs_;   // metadata to write, each once
   std::vector<bool> slab_is_dirty_;
   std::vector<std::uint32_t> freed_slabs_;  // freed at the end of the last checkpoint
   std::vector<base::Lsn> heads_;

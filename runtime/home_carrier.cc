@@ -159,6 +159,9 @@ void HomeCarrier::swing() {
 }
 
 void HomeCarrier::swing(std::span<const Captured> some) {
+  // First of all: once an entry points home, only we know the version that it led to.
+  versions_.prepare_to_retire(some.size());
+  not_swung_.make_room(some.size());
   pool_.epochs().pin(actor_.participant);
   const base::ScopeExit unpin([this] { pool_.epochs().unpin(actor_.participant); });
   // Other cores have many of the entries.
@@ -167,7 +170,8 @@ void HomeCarrier::swing(std::span<const Captured> some) {
 }
 
 // The home copy is the newest version: let the entry say so, and retire the DRAM copy.
-void HomeCarrier::swing_one(const Captured& c) {
+// REQUIRES: there is room to note it.
+void HomeCarrier::swing_one(const Captured& c) noexcept {
   emu::step(emu::Step::checkpoint_swing);
   std::uint64_t found = 0;
   std::uint64_t word0 = c.seen.word0;
@@ -176,7 +180,7 @@ void HomeCarrier::swing_one(const Captured& c) {
   }
   if (!c.place.entry().try_lock(word0, &found)) {
     // Newer: the next checkpoint finds it. Locked: perhaps only to be unlocked unchanged.
-    if (found == (c.seen.word0 | index::kLock)) not_swung_.push_back(c.home());
+    if (found == (c.seen.word0 | index::kLock)) not_swung_.append_in_room() = c.home();
     return;
   }
   // The stamp stays, so that a later writer gets a larger one and readers are not disturbed.

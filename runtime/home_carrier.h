@@ -20,6 +20,7 @@
 
 #include "base/align.h"
 #include "base/counter.h"
+#include "base/reused_list.h"
 #include "emu/pace.h"
 #include "index/slab_table.h"
 #include "runtime/persister.h"
@@ -63,8 +64,12 @@ class HomeCarrier {
   [[nodiscard]] std::size_t carried() const noexcept { return carried_.size(); }
   // Slabs whose bitmap of homes has changed; some of them several times.
   std::vector<index::Slab*> take_dirty_slabs() noexcept { return std::exchange(dirty_slabs_, {}); }
-  // Homes that are good although their entry, which was busy, does not say so.
-  std::vector<std::uint64_t> take_not_swung() noexcept { return std::exchange(not_swung_, {}); }
+  // Homes that are good although their entry, which was busy, does not say so; since they were
+  // forgotten last.
+  [[nodiscard]] std::span<const std::uint64_t> not_swung() const noexcept {
+    return {not_swung_.begin(), not_swung_.size()};
+  }
+  void forget_not_swung() noexcept { not_swung_.clear(); }
 
   Actor& actor() noexcept { return actor_; }
   // Of stored homes, ever; by any thread.
@@ -91,7 +96,7 @@ class HomeCarrier {
   }
   void store_home(std::span<const Captured> captured);
   void swing(std::span<const Captured> some);
-  void swing_one(const Captured& captured);
+  void swing_one(const Captured& captured) noexcept;
 
   PoolCore& pool_;
   const std::size_t most_captured_;  // before they are stored
@@ -102,7 +107,7 @@ class HomeCarrier {
   std::size_t stored_ = 0;         // of these
   std::vector<std::byte> copies_;  // of the others, one behind the other
   std::vector<index::Slab*> dirty_slabs_;
-  std::vector<std::uint64_t> not_swung_;
+  base::ReusedList<std::uint64_t> not_swung_;
   VersionPool versions_;
   base::Counter bytes_;
 };

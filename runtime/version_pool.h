@@ -82,12 +82,12 @@ class VersionPool {
   }
   // A block nobody else has seen. Without memory to note it, it is lost until the depot goes.
   void free(std::byte* block, std::size_t bytes) noexcept;
-  // Makes room for `blocks` calls of retire(), so that they cannot fail.
+  // Makes room for `blocks` calls of retire(), which come when nothing may fail any more.
   void prepare_to_retire(std::size_t blocks) { retired_.make_room(blocks); }
   // A block that pinned readers may still hold, with its retirement epoch: never a smaller one than
-  // of the block before.
-  void retire(std::byte* block, std::size_t bytes, base::EpochDomain::Epoch epoch) {
-    Retired& retired = retired_.append();
+  // of the block before. REQUIRES: there is room.
+  void retire(std::byte* block, std::size_t bytes, base::EpochDomain::Epoch epoch) noexcept {
+    Retired& retired = retired_.append_in_room();
     retired.block = block;
     retired.bytes = bytes;
     retired.epoch = epoch;

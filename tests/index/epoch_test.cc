@@ -240,6 +240,7 @@ TEST_CASE("a retired version is not handed out while somebody is pinned, and is 
   std::set<std::byte*> retired;
   for (int i = 0; i < kMany; ++i) retired.insert(pool.allocate(64));
   epochs.pin(1);
+  pool.prepare_to_retire(retired.size());
   for (std::byte* block : retired) pool.retire(block, 64, epochs.retirement_epoch());
   CHECK(pool.has_retired());
   std::vector<std::byte*> fresh;
@@ -249,10 +250,12 @@ TEST_CASE("a retired version is not handed out while somebody is pinned, and is 
     REQUIRE_FALSE(retired.contains(fresh.back()));
   }
   epochs.unpin(1);
+  pool.prepare_to_retire(fresh.size());
   for (std::byte* block : fresh) pool.retire(block, 64, epochs.retirement_epoch());
   const auto turn_over = [&] {
     for (int i = 0; i < 20 * kMany; ++i) {
       pool.collect();
+      pool.prepare_to_retire(1);
       pool.retire(pool.allocate(64), 64, epochs.retirement_epoch());
     }
   };
@@ -273,6 +276,7 @@ TEST_CASE("a version pool leaves what it retired to its heir") {
     runtime::VersionPool pool(depot, epochs);
     std::vector<std::byte*> blocks;
     for (int i = 0; i < 1000; ++i) blocks.push_back(pool.allocate(100));
+    pool.prepare_to_retire(blocks.size());
     for (std::byte* block : blocks) pool.retire(block, 100, epochs.retirement_epoch());
     pool.bequeath(heir);
     CHECK_FALSE(pool.has_retired());
