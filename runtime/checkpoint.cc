@@ -22,7 +22,10 @@
 #include <cerrno>
 #include <chrono>
 #include <exception>
+#include <string>
 #include <utility>
+
+#include <sp3/error.h>
 
 #include "base/atomic.h"
 #include "base/fence.h"
@@ -99,7 +102,8 @@ void Checkpointer::run_locked(bool last) {
     pool_.persister().poison(ENOMEM);
     throw;
   } catch (...) {
-    pool_.persister().poison(EIO);
+    // Nobody else hears it from the background.
+    pool_.persister().poison(EIO, std::current_exception());
     throw;
   }
 }
@@ -274,7 +278,16 @@ void Checkpointer::collect_session(SessionShared& session, base::Stamp floor) {
     record.for_each_write([&](const log::WriteView& write) { name(write.slot); });
   });
   // A record missed would be lost with its segment.
-  SP3_CHECK(end == upto + 1);
+  if (end != upto + 1) throw_damaged(session.id, upto, end - 1);
+}
+
+void Checkpointer::throw_damaged(base::SessionId session, base::Lsn wanted, base::Lsn found) const {
+  throw Error(
+      ErrorCode::damaged_log,
+      "the log of session " + std::to_string(session) + " was damaged while the pool was open",
+      {.path = pool_.path(),
+       .wanted = "its records up to LSN " + std::to_string(wanted),
+       .found = "those up to LSN " + std::to_string(found)});
 }
 
 void Checkpointer::name(std::uint64_t offset) {

@@ -36,7 +36,8 @@ class Checkpointer {
   void stop() noexcept;
 
   // Makes a checkpoint now. `last`: marks the pool clean, and who waits for a turn has nothing left
-  // to do (REQUIRES: no session is open). Errors: outcome_unknown.
+  // to do (REQUIRES: no session is open). Errors: outcome_unknown; std::bad_alloc, damaged_log and
+  // whatever else leaves it, which poison the pool.
   void run(bool last = false);
   // Makes one unless count() is no longer `since`: for those who wait for log space together.
   void run_unless_done(std::uint64_t since);
@@ -68,6 +69,7 @@ class Checkpointer {
   void collect_from_index();
   void collect_from_log(base::Stamp floor);
   void collect_session(SessionShared& session, base::Stamp floor);
+  [[noreturn]] void throw_damaged(base::SessionId session, base::Lsn wanted, base::Lsn found) const;
   void name(std::uint64_t offset);
   pool::Bitmap& names_of(const index::Slab& slab);
   void bring_home();

@@ -16,6 +16,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include <sp3/error.h>
 
@@ -46,11 +47,27 @@ void raise_to(base::Atomic<std::uint64_t>& number, std::uint64_t to) noexcept {
 
 }  // namespace
 
+void Persister::poison(int error, std::exception_ptr cause) noexcept {
+  const std::lock_guard guard(poisoning_);
+  if (is_poisoned()) return;
+  cause_ = std::move(cause);
+  // release: who sees it sees the cause.
+  poisoned_.store(error, std::memory_order_release);
+}
+
 void Persister::throw_if_poisoned() const {
-  const int error = poisoned_.load(std::memory_order_acquire);
-  if (error == 0) return;
+  if (const int error = poisoned_.load(std::memory_order_acquire)) [[unlikely]]
+    throw_cause(error);
+}
+
+void Persister::throw_cause(int error) const {
   try {
-    throw failure(std::strerror(error));
+    if (!cause_) throw failure(std::strerror(error));
+    try {
+      std::rethrow_exception(cause_);
+    } catch (const std::exception& cause) {
+      throw failure(cause.what());
+    }
   } catch (const std::bad_alloc&) {
     std::rethrow_exception(without_memory_);
   }

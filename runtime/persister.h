@@ -24,6 +24,7 @@
 #include "base/mutant.h"
 #include "emu/memory.h"
 #include "emu/step.h"
+#include "emu/threads.h"
 #include "emu/touch.h"
 #include "runtime/session_shared.h"
 
@@ -91,11 +92,9 @@ class Persister {
   // Returns when `tid` is committed. Errors: outcome_unknown.
   void wait(base::Tid tid, Actor& actor);
 
-  // After a failed flush or fence nothing more can be known durable.
-  void poison(int error) noexcept {
-    int none = 0;
-    poisoned_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
-  }
+  // After a failed flush or fence nothing more can be known durable. Of several failures the first
+  // is told to everybody: by its `cause` if there is one, or else by its errno.
+  void poison(int error, std::exception_ptr cause = nullptr) noexcept;
   [[nodiscard]] bool is_poisoned() const noexcept {
     return poisoned_.load(std::memory_order_relaxed) != 0;  // relaxed: seen soon enough
   }
@@ -123,6 +122,7 @@ class Persister {
                                                    std::uint64_t done) const;
   void help_once(base::Tid tid, Actor& actor, bool patient);
   void help_flush(SessionShared& session, Actor& actor);
+  [[noreturn]] void throw_cause(int error) const;
   [[nodiscard]] Error failure(const char* found) const;
 
   emu::Memory& memory_;
@@ -132,6 +132,8 @@ class Persister {
   // been.
   const std::exception_ptr without_memory_;
   std::unique_ptr<base::Atomic<SessionShared*>[]> sessions_;
+  emu::Mutex poisoning_;
+  std::exception_ptr cause_;       // written before poisoned_, and never again
   base::Atomic<int> poisoned_{0};  // errno
 };
 

@@ -68,13 +68,15 @@ class SP3_API Pool {
   Session session();
 
   // Brings everything committed so far home, so that it need not be replayed. Does not stop
-  // transactions. Errors: outcome_unknown, pool_closed, forked, nested_transaction (inside a
-  // body), std::bad_alloc (then the pool is poisoned).
+  // transactions. Errors: pool_closed, forked, nested_transaction (inside a body); and final until
+  // the pool is reopened, outcome_unknown, damaged_log (what was written of the log is not there any
+  // more) and std::bad_alloc: half a checkpoint must not be gone on from. Whoever comes later hears
+  // outcome_unknown, with what failed first.
   void checkpoint();
 
   // Commits everything, checkpoints, marks the pool clean and releases the file.
-  // Errors: sessions_open, forked (nothing is done), outcome_unknown or std::bad_alloc (the next
-  // open recovers). Closing twice is harmless.
+  // Errors: sessions_open, forked (nothing is done), outcome_unknown, damaged_log or std::bad_alloc
+  // (the next open recovers). Closing twice is harmless.
   void close();
 
   [[nodiscard]] bool is_open() const noexcept {

@@ -54,7 +54,8 @@ class SP3_API Session {
   // constructor throws then aborts; and to the caller, when the transaction is committed, which is
   // so whatever is thrown then.
   // Errors: nested_transaction, session_busy, session_closed, transaction_too_large, pool_full,
-  // outcome_unknown, forked, and what Transaction's members throw.
+  // outcome_unknown, forked, what Transaction's members throw and, if the log is full, what
+  // Pool::checkpoint() does.
   template <class F>
   requires TransactionBody<F>
   auto run(F&& body) {

@@ -122,7 +122,8 @@ class Transaction {
   // The object that set_root() bound to `name`; null if there is none. Takes time by the number of
   // names, and conflicts with a transaction that binds a new one, or another that was bound after
   // it: meant for a handful, by which a program finds its containers. Errors: wrong_type if the
-  // name was bound to another type, invalid_argument if it is too long or empty.
+  // name was bound to another type, invalid_argument if it is too long or empty, or
+  // contains NUL.
   template <Storable T>
   Ptr<T> root(std::string_view name) {
     return Ptr<T>::from_offset(detail::tx_root(core_, name, detail::type_info<T>));

@@ -2,14 +2,19 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
+#include "log/format.h"
 #include "pool/pool_file.h"
 #include "tests/pool/support.h"
 #include "tests/runtime/failing.h"
@@ -135,6 +140,105 @@ TEST_CASE("a checkpoint that fails is reported and costs nothing that was acknow
       CHECK(read_cell(session) == 5);
     }
   }
+}
+
+namespace {
+
+// A session with two records in its log, and so many objects that a checkpoint reads the log rather
+// than all entries.
+struct TwoRecords : OnePool {
+  explicit TwoRecords(const Options& options) : OnePool(options) {
+    cell = make_cell(session);
+    for (int i = 0; i < 40; ++i) {
+      session.run([](Transaction& tx) {
+        for (int j = 0; j < 50; ++j) tx.make<Cell>();
+      });
+    }
+    pool.checkpoint();
+    write();
+    write();  // vouches for the first
+  }
+  void write() {
+    session.run([&](Transaction& tx) { ++tx.write(cell).value; });
+  }
+  // As a stray write to the file would: the record is not the one that belongs there any more.
+  void damage_record() {
+    const pool::Layout layout =
+        pool::PoolFile::open(copy().path(), Options{}, pool::PoolFile::Access::read_only)->layout();
+    const std::vector<std::byte> bytes = read_file(path.path());
+    std::uint64_t newest = 0;
+    log::Lsn lsn = 0;
+    for (std::uint32_t i = 0; i < layout.segments; ++i) {
+      log::SegmentHeader header;
+      std::memcpy(&header, bytes.data() + layout.segment_offset(i), sizeof header);
+      if (header.magic != log::kSegmentMagic || header.session != 1) continue;
+      if (header.first_lsn <= lsn) continue;
+      lsn = header.first_lsn;
+      newest = layout.segment_offset(i) + sizeof header;
+    }
+    if (newest == 0) return;                      // a checkpoint has let go of it
+    const std::byte wrong[] = {std::byte{0x40}};  // no LSN gets there
+    write_file(path.path(), wrong, newest + offsetof(log::RecordHeader, lsn) + 7);
+  }
+  // Of the file, which is locked.
+  const TempPath& copy() {
+    write_bytes(copy_.path(), read_bytes(path.path()));
+    return copy_;
+  }
+  Ptr<Cell> cell;
+
+ private:
+  TempPath copy_;
+};
+
+}  // namespace
+
+// It ended the process.
+TEST_CASE("a log that is damaged under an open pool is an error of the checkpoint that reads it") {
+  TwoRecords p(quiet_options());
+  p.damage_record();
+  const auto error = error_of([&] {
+    p.pool.checkpoint();
+    return 0;
+  });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::damaged_log);
+  CHECK(error->facts().path == p.path.string());
+  CHECK_THAT(error->what(), Catch::Contains("session 1"));
+  CHECK_THAT(error->facts().wanted, Catch::Contains("LSN"));
+  CHECK_THAT(error->facts().found, Catch::Contains("LSN"));
+  // What failed is known to all who come later.
+  const auto later = error_of([&] {
+    p.write();
+    return 0;
+  });
+  REQUIRE(later);
+  CHECK(later->code() == ErrorCode::outcome_unknown);
+  CHECK(later->facts().found == error->what());
+  CHECK(outcome([&] { p.session.close(); }) == "outcome_unknown");
+  CHECK(outcome([&] { p.pool.close(); }) == "outcome_unknown");
+  CHECK(outcome([&] { (void)Pool::open(p.path.path(), quiet_options()); }) == "damaged_log");
+}
+
+TEST_CASE("why a checkpoint in the background failed is told to whoever calls next") {
+  Options options = quiet_options();
+  options.checkpoint.background = true;
+  options.checkpoint.interval_ms = 0;  // only when the log has grown
+  options.checkpoint.log_percent = 10;
+  TwoRecords p(options);
+  std::optional<Error> error;
+  for (int i = 0; i < 5000 && !error; ++i) {
+    // Again, since a checkpoint that was under way may have let go of it.
+    if (i % 50 == 0) p.damage_record();
+    error = error_of([&] {
+      p.write();
+      return 0;
+    });
+    ::usleep(1000);
+  }
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::outcome_unknown);
+  CHECK_THAT(error->facts().found, Catch::Contains("session 1"));
 }
 
 TEST_CASE("close reports a checkpoint that fails, and the next open recovers") {
