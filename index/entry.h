@@ -94,7 +94,9 @@ class alignas(2 * sizeof(std::uint64_t)) Entry {
   }
 
   // Locks the entry if word0 is still `unlocked`. On failure *found is what it was.
-  // acq_rel: what the previous writer published is ours to read; seq_cst on x86 in effect.
+  // acquire: what the previous writer published is ours to read. seq_cst, store buffering: a commit
+  // locks what it writes, then looks whether what it has read still holds. Of two that have each
+  // read what the other writes, one must see the other's lock.
   bool try_lock(std::uint64_t unlocked, std::uint64_t* found) noexcept {
     SP3_ASSERT((unlocked & kLock) == 0);
     std::uint64_t expected = unlocked;

@@ -52,8 +52,9 @@ static_assert(sizeof(SegmentHeader) == 64);
 
 enum class RecordKind : std::uint16_t {
   transaction = 1,
-  // Written by the idle flusher: its Dependency entries mean <session, LSN up to which its log is
-  // durable>, so that damage to acknowledged records is told from a torn tail.
+  // Written by the flusher, of sessions that fell idle or began a run: its Dependency entries mean
+  // <session, LSN up to which its log is durable>, so that damage to acknowledged records is told
+  // from a torn tail.
   watermark = 2,
 };
 

@@ -28,9 +28,9 @@ class PoolFile {
   enum class Access { read_write, read_only };
 
   // Creates and formats an empty pool, clean, both copies of everything written and durable. The
-  // file appears under its name only when complete (made under a temporary name, then linked), all
-  // space reserved by posix_fallocate. Errors: as sp3::Pool::create. Nothing is left behind on
-  // error.
+  // file appears under its name only when complete (made without one, or under a temporary name
+  // where the file system wants one, then linked), all space reserved by posix_fallocate. Errors: as
+  // sp3::Pool::create. Nothing is left behind on error.
   static std::unique_ptr<PoolFile> create(const std::filesystem::path& path, std::uint64_t size,
                                           const Options& options);
 

@@ -48,11 +48,13 @@ std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, st
     throw Error(ErrorCode::unsupported, "a pool cannot be created without concurrency control",
                 {.path = path.string(), .wanted = "another CommitPolicy", .found = "ideal"});
   }
-  auto file = pool::PoolFile::create(path, size, options);
+  auto made = pool::PoolFile::create(path, size, options);
+  std::shared_ptr<pool::PoolFile> file;  // beside the core's: locked until it has been removed
   std::shared_ptr<PoolCore> core;
   try {
+    file = std::move(made);
     pool::SuperblockImage superblock = recovery::start_generation(*file);
-    core.reset(new PoolCore(std::move(file), options, RecoveryReport{}, std::move(superblock)));
+    core.reset(new PoolCore(file, options, RecoveryReport{}, std::move(superblock)));
     core->start();
     return core;
   } catch (...) {
@@ -83,7 +85,7 @@ std::shared_ptr<PoolCore> PoolCore::open(const std::filesystem::path& path,
   return core;
 }
 
-PoolCore::PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options,
+PoolCore::PoolCore(std::shared_ptr<pool::PoolFile> file, const Options& options,
                    RecoveryReport recovery, pool::SuperblockImage superblock)
     : floor(superblock.fixed.floor),
       settled(superblock.fixed.floor),

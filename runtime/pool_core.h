@@ -162,7 +162,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
  private:
   friend class Checkpointer;
 
-  PoolCore(std::unique_ptr<pool::PoolFile> file, const Options& options, RecoveryReport recovery,
+  PoolCore(std::shared_ptr<pool::PoolFile> file, const Options& options, RecoveryReport recovery,
            pool::SuperblockImage superblock);
   [[noreturn]] void throw_unusable() const;
   void start();
@@ -173,7 +173,7 @@ class PoolCore : public std::enable_shared_from_this<PoolCore> {
   bool collect_slots(const SessionCore& waiter, bool again);
 
   const Options options_;
-  std::unique_ptr<pool::PoolFile> file_;
+  const std::shared_ptr<pool::PoolFile> file_;
   const RecoveryReport recovery_;
   const int fork_generation_;
   const std::size_t checkpoint_threads_;

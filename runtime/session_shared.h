@@ -72,7 +72,8 @@ struct SessionShared {
 
   alignas(base::kCacheLine) base::Atomic<std::uint64_t> persisted{0};
   base::Atomic<base::Lsn> persisted_lsn{0};
-  // A hint that somebody is flushing; whoever sets it does so by a locked RMW (persister.cc).
+  // A hint that somebody is flushing. Who looks for something to flush sets it by a locked RMW
+  // (persister.cc); an owner that is about to seal, and knows, by a plain store.
   base::Atomic<bool> flushing{false};
 
   // The first record that recovery still needs, by the superblock in force; the checkpointer's.

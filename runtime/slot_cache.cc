@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
 #include "base/scaled.h"
@@ -21,7 +22,7 @@ std::size_t most_kept(const index::Slab& slab) noexcept {
 std::uint64_t batch_of(const detail::TypeInfo& type) noexcept {
   constexpr std::uint64_t kBytes = std::uint64_t{64} * 1024;
   const auto most = base::scaled<std::uint64_t>(32, 2);
-  return std::min(most, std::max<std::uint64_t>(1, kBytes / (type.size + 1)));
+  return std::min(most, std::max<std::uint64_t>(1, kBytes / (std::uint64_t{type.size} + 1)));
 }
 
 }  // namespace

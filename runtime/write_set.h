@@ -91,7 +91,7 @@ enum class WriteMode : std::uint8_t {
 struct WriteEntry {
   index::Place place;
   std::uint64_t offset = 0;         // the object's Ptr
-  std::byte* copy = nullptr;        // the private copy, size8 bytes; null for destroy
+  std::byte* copy = nullptr;        // the private copy, size8 bytes; null if destroy came first
   const std::byte* base = nullptr;  // the version it differs from; null if all of it is new
   // The entry's words under that version; of a patch, those that its lock was taken on.
   index::Seen seen;
