@@ -110,8 +110,9 @@ void Checkpointer::run_locked(bool last) {
 
 void Checkpointer::run_steps(bool last) {
   const auto started = emu::SteadyClock::now();
-  const base::Stamp floor = choose_floor();
-  collect_names(floor);
+  const Choice choice = choose_floor();
+  const base::Stamp floor = choice.floor;
+  collect_names(choice);
   bring_home();
   for (index::Slab* carved : pool_.slabs().take_newly_carved()) note_dirty(carved);
   write_superblocks(floor, last);
@@ -138,13 +139,14 @@ void Checkpointer::count_work() noexcept {
 // A floor beside which every session's head is known, if that lets the index give the names. A
 // session runs far ahead of the floor while we have no core, more often than not when there are as
 // many threads as cores. A higher floor costs a commit's time, and reading the log the caches.
-base::Stamp Checkpointer::choose_floor() {
-  base::Stamp floor = raise_floor();
-  for (int tries = 1; tries < kFloorsTried; ++tries) {
-    if (heads_are_known() || !index_is_shorter_than_log()) break;
-    floor = raise_floor();
+Checkpointer::Choice Checkpointer::choose_floor() {
+  for (int tries = 1;; ++tries) {
+    const base::Stamp floor = raise_floor();
+    // Whichever is less to read.
+    if (!index_is_shorter_than_log()) return {floor, NamesFrom::log};
+    if (heads_are_known()) return {floor, NamesFrom::index};
+    if (tries == kFloorsTried) return {floor, NamesFrom::log};
   }
-  return floor;
 }
 
 base::Stamp Checkpointer::raise_floor() {
@@ -205,12 +207,15 @@ void Checkpointer::await_stamps_up_to(base::Stamp floor, SessionShared& session)
 
 // The objects that transactions up to the floor have changed, and perhaps others, each once, as a
 // bitmap for each slab. Also moves the sessions' heads: the first LSN that recovery will still
-// need. The log names the objects, and the index knows them: whichever is less to read.
-void Checkpointer::collect_names(base::Stamp floor) {
-  if (heads_are_known() && index_is_shorter_than_log()) {
-    collect_from_index();
-  } else {
-    collect_from_log(floor);
+// need. The log names the objects, and the index knows them.
+void Checkpointer::collect_names(const Choice& choice) {
+  switch (choice.names) {
+    case NamesFrom::index:
+      collect_from_index();
+      break;
+    case NamesFrom::log:
+      collect_from_log(choice.floor);
+      break;
   }
   std::sort(named_slabs_.begin(), named_slabs_.end());
 }

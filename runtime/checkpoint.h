@@ -60,10 +60,15 @@ class Checkpointer {
   void run_locked(bool last);
   void run_steps(bool last);
   void count_work() noexcept;
-  base::Stamp choose_floor();
+  enum class NamesFrom : std::uint8_t { log, index };
+  struct Choice {
+    base::Stamp floor;
+    NamesFrom names;
+  };
+  Choice choose_floor();
   base::Stamp raise_floor();
   void await_stamps_up_to(base::Stamp floor, SessionShared& session);
-  void collect_names(base::Stamp floor);
+  void collect_names(const Choice& choice);
   [[nodiscard]] bool heads_are_known() const;
   [[nodiscard]] bool index_is_shorter_than_log() const;
   void collect_from_index();
