@@ -70,13 +70,14 @@ struct LiveRun {
 };
 
 // Calls visit(const RecordView&) for a session's sealed records with LSNs in [from, upto], given
-// its live runs in LSN order. Checksums are not verified. Returns the LSN after the last visited
-// (upto + 1 if all are there).
+// its live runs in LSN order. Checksums are not verified. Ends where one is missing, also at the end
+// of a run that another follows; returns the LSN after the last visited (upto + 1 if all are there).
 template <class Visitor>
 Lsn for_each_record(std::span<const LiveRun> runs, Lsn from, Lsn upto, Visitor&& visit) {
   Lsn next = from;
   for (std::size_t i = 0; i < runs.size() && next <= upto; ++i) {
     if (i + 1 < runs.size() && runs[i + 1].first_lsn <= next) continue;  // all below `from`
+    if (runs[i].first_lsn > next) break;
     RecordWalker walker(runs[i].bytes, runs[i].first_lsn, 0, {Verify::shape, upto});
     while (const auto record = walker.next()) {
       if (record->lsn() < next) continue;

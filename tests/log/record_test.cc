@@ -321,6 +321,11 @@ TEST_CASE("a live log is walked from one LSN to another across its runs") {
   seen.clear();
   CHECK(for_each_record(runs, 11, 99, collect) == 16);
   CHECK(seen == std::vector<Lsn>{11, 12, 13, 14, 15});
+  // The first record of the second run is not one any more: the third does not make up for it.
+  memory[1][sizeof(SegmentHeader) + offsetof(RecordHeader, lsn)] ^= std::byte{0x40};
+  seen.clear();
+  CHECK(for_each_record(runs, 4, 15, collect) == 6);
+  CHECK(seen == std::vector<Lsn>{4, 5});
 }
 
 }  // namespace sp3::log
