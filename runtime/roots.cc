@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <sp3/detail/circle_check.h>
 #include <sp3/error.h>
 
 #include "runtime/describe_type.h"
@@ -42,7 +43,7 @@ void check_name(std::string_view name, const std::string& path) {
 template <class F>
 void SessionCore::walk_roots(F&& visit) {
   auto previous = Ptr<RootNode>::from_offset(pool_->root_offset());
-  CircleCheck circle;
+  detail::CircleCheck circle;
   for (auto at = transaction_.read(previous).next; at;) {
     const RootNode& node = transaction_.read(at);
     const Ptr<RootNode> next = node.next;
@@ -112,3 +113,18 @@ void SessionCore::set_root(std::string_view name, std::uint64_t offset,
 }
 
 }  // namespace sp3::runtime
+
+namespace sp3::detail {
+
+std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name, const TypeInfo& type) {
+  return core.operate([&] { return core.root(name, type); });
+}
+std::vector<std::string> tx_root_names(runtime::SessionCore& core) {
+  return core.operate([&] { return core.root_names(); });
+}
+void tx_set_root(runtime::SessionCore& core, std::string_view name, std::uint64_t offset,
+                 const TypeInfo& type) {
+  core.operate([&] { core.set_root(name, offset, type); });
+}
+
+}  // namespace sp3::detail

@@ -83,6 +83,8 @@ class SessionCore {
   std::uint64_t root(std::string_view name, const detail::TypeInfo& type);
   std::vector<std::string> root_names();
   void set_root(std::string_view name, std::uint64_t offset, const detail::TypeInfo& type);
+  [[noreturn]] void report_damage(std::uint64_t offset, const char* message,
+                                  const std::string& wanted, const std::string& found);
 
   // For another session that finds the pool full.
   [[nodiscard]] SlotCache& slots() noexcept { return slots_; }

@@ -134,6 +134,12 @@ void SessionCore::fail(ErrorCode code, const char* message, std::uint64_t offset
               {.path = pool_->path(), .offset = offset, .wanted = wanted, .found = found});
 }
 
+void SessionCore::report_damage(std::uint64_t offset, const char* message,
+                                const std::string& wanted, const std::string& found) {
+  begin_operation();
+  fail(ErrorCode::damaged_metadata, message, offset, wanted, found);
+}
+
 void SessionCore::fail_to_locate(index::Place place, std::uint64_t offset,
                                  const detail::TypeInfo& type) {
   if (offset == 0) fail(ErrorCode::invalid_pointer, "the pointer is null", 0, "an object", "null");
@@ -584,15 +590,10 @@ void tx_prefetch(runtime::SessionCore& core, std::uint64_t offset, std::uint64_t
                  bool for_write) noexcept {
   core.prefetch(offset, bytes, for_write);
 }
-std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name, const TypeInfo& type) {
-  return core.operate([&] { return core.root(name, type); });
-}
-std::vector<std::string> tx_root_names(runtime::SessionCore& core) {
-  return core.operate([&] { return core.root_names(); });
-}
-void tx_set_root(runtime::SessionCore& core, std::string_view name, std::uint64_t offset,
-                 const TypeInfo& type) {
-  core.operate([&] { core.set_root(name, offset, type); });
+void tx_damaged(runtime::SessionCore& core, std::uint64_t offset, const char* message,
+                const std::string& wanted, const std::string& found) {
+  core.operate([&] { core.report_damage(offset, message, wanted, found); });
+  __builtin_unreachable();
 }
 
 }  // namespace sp3::detail

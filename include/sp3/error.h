@@ -31,9 +31,11 @@ enum class ErrorCode : std::uint8_t {
   // both copies fail their checksum, contradict themselves, or name numbers that no pool gets to;
   // or they are of two pools
   damaged_superblock,
-  damaged_metadata,  // a slab's description or bitmap fails its checksum
-  damaged_log,       // a record that was durable cannot be read any more
-  wrong_uuid,        // the pool is not the one that was asked for
+  // a slab's description or bitmap fails its checksum; or the objects that a container, a ranged
+  // object or the roots consist of contradict themselves
+  damaged_metadata,
+  damaged_log,  // a record that was durable cannot be read any more
+  wrong_uuid,   // the pool is not the one that was asked for
 
   // Arguments and limits.
   invalid_argument,       // zero or absurd sizes and options

@@ -142,6 +142,15 @@ class Transaction {
   // with any transaction that binds or unbinds one. Errors: as read().
   [[nodiscard]] std::vector<std::string> root_names() { return detail::tx_root_names(core_); }
 
+  // For who follows what objects hold, as the containers do: throws damaged_metadata, with these
+  // facts, because what `object` holds cannot be. Objects carry no checksum, and a Ptr may lead to
+  // one that was written by mistake.
+  template <class T>
+  [[noreturn]] void report_damage(Ptr<T> object, const char* message, const std::string& wanted,
+                                  const std::string& found) {
+    detail::tx_damaged(core_, object.offset(), message, wanted, found);
+  }
+
   // Ends the transaction without effect: run() throws Cancelled.
   [[noreturn]] void cancel() { throw Cancelled(); }
 

@@ -246,7 +246,7 @@ TEST_CASE("a list of roots is damaged that goes round in a circle") {
 }
 
 TEST_CASE("a list is no circle, however long it is, and a circle is found soon") {
-  runtime::CircleCheck straight;
+  detail::CircleCheck straight;
   bool comes_back = false;
   for (std::uint64_t node = 1; node <= 3'000'000; ++node) {
     comes_back = comes_back || straight.comes_back_to(node);
@@ -255,7 +255,7 @@ TEST_CASE("a list is no circle, however long it is, and a circle is found soon")
   for (const std::uint64_t before : {0UL, 1UL, 7UL, 8UL, 1000UL}) {
     for (const std::uint64_t round : {1UL, 2UL, 5UL, 64UL, 1000UL}) {
       CAPTURE(before, round);
-      runtime::CircleCheck circle;
+      detail::CircleCheck circle;
       const auto node = [&](std::uint64_t step) {
         return 1 + (step < before ? step : before + (step - before) % round);
       };

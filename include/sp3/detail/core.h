@@ -39,6 +39,9 @@ SP3_API std::uint64_t tx_root(runtime::SessionCore& core, std::string_view name,
 SP3_API std::vector<std::string> tx_root_names(runtime::SessionCore& core);
 SP3_API void tx_set_root(runtime::SessionCore& core, std::string_view name, std::uint64_t offset,
                          const TypeInfo& type);
+[[noreturn]] SP3_API void tx_damaged(runtime::SessionCore& core, std::uint64_t offset,
+                                     const char* message, const std::string& wanted,
+                                     const std::string& found);
 
 // The user's function, with its type erased: call(context, tx).
 struct Body {
