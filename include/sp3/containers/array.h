@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include <sp3/containers/detail/damaged.h>
 #include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
@@ -102,18 +103,19 @@ class Array {
   // aborted after it made entries, the cache would name objects that never came to be.
   // Errors: std::logic_error if the array is not complete.
   [[nodiscard]] Array cached(Transaction& tx) const {
-    if (tx.read(header_).filled != length_) {
-      throw std::logic_error("sp3::Array::cached: " + std::to_string(tx.read(header_).filled) +
-                             " of " + std::to_string(length_) + " entries are filled");
+    if (filled(tx) != length_) {
+      throw std::logic_error("sp3::Array::cached: " + std::to_string(filled(tx)) + " of " +
+                             std::to_string(length_) + " entries are filled");
     }
+    for_each_chunk(tx, length_, [](const Chunk&, std::uint64_t) { return true; });  // are there
     auto entries = std::make_shared<std::vector<Ptr<T>>>();
     entries->reserve(length_);
-    for (std::uint64_t i = 0; i < length_; i += chunk_size) {
-      const Chunk& chunk = tx.read(leaf_chunk(tx, i, false));
-      for (std::uint64_t j = 0; j < std::min(chunk_size, length_ - i); ++j) {
+    for_each_chunk(tx, length_, [&](const Chunk& chunk, std::uint64_t count) {
+      for (std::uint64_t j = 0; j < count; ++j) {
         entries->push_back(Ptr<T>::from_offset(chunk.offsets[j]));
       }
-    }
+      return true;
+    });
     Array result = *this;
     result.entries_ = entries->data();
     result.cache_ = std::move(entries);
@@ -130,7 +132,7 @@ class Array {
     const Ptr<Chunk> chunk = leaf_chunk(tx, index, false);
     const Ptr<T> entry =
         chunk ? Ptr<T>::from_offset(tx.read(chunk).offsets[index % chunk_size]) : Ptr<T>();
-    if (!entry) out_of_range(index);
+    if (!entry) not_there(tx, index);
     return entry;
   }
 
@@ -155,10 +157,13 @@ class Array {
   // Calls visit(entry) for every filled entry in index order; a visitor that returns false ends it.
   template <class F>
   void for_each(Transaction& tx, F&& visit) const {
-    const std::uint64_t filled = tx.read(header_).filled;
-    for (std::uint64_t i = 0; i < filled; ++i) {
-      if (!detail::visit_goes_on(visit, tx.read(at(tx, i)))) return;
-    }
+    for_each_chunk(tx, filled(tx), [&](const Chunk& chunk, std::uint64_t count) {
+      for (std::uint64_t j = 0; j < count; ++j) {
+        const auto entry = Ptr<T>::from_offset(chunk.offsets[j]);
+        if (!detail::visit_goes_on(visit, tx.read(entry))) return false;
+      }
+      return true;
+    });
   }
 
   // Destroys up to `limit` entries from the end: destroying a large array in several transactions.
@@ -246,6 +251,21 @@ class Array {
     return chunk;
   }
 
+  // Calls visit(chunk, count) for the chunks of the first `entries` entries until it returns false.
+  // None is met twice, however long damage says that the array is.
+  template <class F>
+  void for_each_chunk(Transaction& tx, std::uint64_t entries, F&& visit) const {
+    std::unordered_set<std::uint64_t> seen;
+    for (std::uint64_t done = 0; done < entries;) {
+      const Ptr<Chunk> name = leaf_chunk(tx, done, false);
+      if (!name || !seen.insert(name.offset()).second) [[unlikely]]
+        not_there(tx, done);
+      const std::uint64_t count = std::min(chunk_size, entries - done);
+      if (!visit(tx.read(name), count)) return;
+      done += count;
+    }
+  }
+
   // Destroys entry `index`, which is the last, and the chunks below the root that it leaves empty.
   void remove_last(Transaction& tx, std::uint64_t index) const {
     std::array<Ptr<Chunk>, std::numeric_limits<std::uint64_t>::digits / chunk_bits + 1> path;
@@ -265,6 +285,12 @@ class Array {
       offset = 0;
       if (cell != 0) break;
     }
+  }
+
+  [[noreturn]] void not_there(Transaction& tx, std::uint64_t index) const {
+    if (index >= filled(tx)) out_of_range(index);
+    detail::damaged(tx, header_, "an array lacks an entry", "a chunk and an object of its own",
+                    index);
   }
 
   [[noreturn]] void out_of_range(std::uint64_t index) const {

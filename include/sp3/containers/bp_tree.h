@@ -32,6 +32,7 @@
 #include <string>
 #include <utility>
 
+#include <sp3/containers/detail/damaged.h>
 #include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/read_whole.h>
 #include <sp3/containers/detail/violation.h>
@@ -113,7 +114,7 @@ class BpTree {
   // is now, unless the transaction has changed something near it before: then it may show later
   // writes.
   [[nodiscard]] const V* lookup(Transaction& tx, const K& key) const {
-    const Leaf& leaf = detail::read_whole(tx, descend(tx, key));
+    const Leaf& leaf = read_leaf(tx, descend(tx, key));
     const unsigned position = lower_position(leaf, key);
     return holds(leaf, position, key) ? &tx.read(leaf.values[position]) : nullptr;
   }
@@ -125,7 +126,7 @@ class BpTree {
   }
 
   [[nodiscard]] bool contains(Transaction& tx, const K& key) const {
-    const Leaf& leaf = detail::read_whole(tx, descend(tx, key));
+    const Leaf& leaf = read_leaf(tx, descend(tx, key));
     return holds(leaf, lower_position(leaf, key), key);
   }
 
@@ -203,8 +204,12 @@ class BpTree {
 
   // The number of keys, by walking the leaves: a counter would be written by all.
   [[nodiscard]] std::uint64_t size(Transaction& tx) const {
-    std::uint64_t count = 0;
-    for (Ptr<Leaf> at = first_leaf(tx); at; at = tx.read(at).next) count += tx.read(at).count;
+    const Leaf* leaf = &read_count(tx, first_leaf(tx));
+    std::uint64_t count = leaf->count;
+    while (leaf->next) {
+      leaf = &read_beyond(tx, *leaf, leaf->next, true);
+      count += leaf->count;
+    }
     return count;
   }
 
@@ -217,8 +222,10 @@ class BpTree {
   // Returns whether the tree is empty.
   bool drain(Transaction& tx, std::uint64_t limit) const {
     for (; limit > 0 && !empty(tx); --limit) {
-      const K key = tx.read(first_leaf(tx)).keys[0];
-      erase(tx, key);
+      const Ptr<Leaf> first = first_leaf(tx);
+      const K key = tx.read(first).keys[0];
+      if (!erase(tx, key)) [[unlikely]]  // else without end
+        out_of_order(tx, first);
     }
     return empty(tx);
   }
@@ -226,7 +233,7 @@ class BpTree {
   // Frees everything, the header included.
   void destroy(Transaction& tx) const {
     const Header header = tx.read(header_);
-    destroy_subtree(tx, header.root, header.height);
+    destroy_subtree(tx, header.root, height_in(tx, header));
     tx.destroy(header_);
   }
 
@@ -238,13 +245,15 @@ class BpTree {
  private:
   struct Check;
 
+  static constexpr unsigned max_height = 64;  // inner nodes have at least two children
+
   // The inner nodes from the root down, and which child was taken in each. Left uninitialised until
   // pushed: clearing it would cost more than the descent.
   class Path {
    public:
     Path() noexcept {}  // NOLINT(modernize-use-equals-default): `= default` would clear the arrays
     void push(Ptr<Inner> node, unsigned index) noexcept {
-      assert(size_ < capacity);
+      assert(size_ < max_height);
       nodes_[size_] = node.offset();
       indices_[size_++] = index;
     }
@@ -258,13 +267,47 @@ class BpTree {
     [[nodiscard]] unsigned index() const noexcept { return indices_[size_ - 1]; }
 
    private:
-    static constexpr unsigned capacity = 64;  // inner nodes have at least two children
-    std::array<std::uint64_t, capacity> nodes_;
-    std::array<unsigned, capacity> indices_;
+    std::array<std::uint64_t, max_height> nodes_;
+    std::array<unsigned, max_height> indices_;
     unsigned size_ = 0;
   };
 
   explicit BpTree(Ptr<Header> header) noexcept : header_(header) {}
+
+  // What nodes say is believed only as far as it leads to no place outside of them: who enters one
+  // looks at its count, and who sets out at the height.
+  std::uint64_t height_in(Transaction& tx, const Header& header) const {
+    if (header.height > max_height) [[unlikely]]
+      detail::exceeded(tx, header_, "a B+ tree is too high", max_height, header.height);
+    return header.height;
+  }
+  template <class Node>
+  static const Node& counted(Transaction& tx, Ptr<Node> name, const Node& node) {
+    if (node.count > max_keys) [[unlikely]]
+      detail::exceeded(tx, name, "a node of a B+ tree has too many keys", max_keys, node.count);
+    return node;
+  }
+  template <class Node>
+  static const Node& read_count(Transaction& tx, Ptr<Node> name) {
+    return counted(tx, name, tx.read(name));
+  }
+  static const Leaf& read_leaf(Transaction& tx, Ptr<Leaf> name) {
+    return counted(tx, name, detail::read_whole(tx, name));
+  }
+  // The leaf at which a walk arrives after `from`, upwards or downwards. As first keys must go on in
+  // that direction, no leaf is met twice.
+  static const Leaf& read_beyond(Transaction& tx, const Leaf& from, Ptr<Leaf> name, bool upwards) {
+    const Leaf& leaf = upwards ? read_count(tx, name) : read_leaf(tx, name);
+    const K& low = upwards ? from.keys[0] : leaf.keys[0];
+    const K& high = upwards ? leaf.keys[0] : from.keys[0];
+    if (from.count == 0 || leaf.count == 0 || !(low < high)) [[unlikely]]
+      out_of_order(tx, name);
+    return leaf;
+  }
+  template <class Node>
+  [[noreturn]] static void out_of_order(Transaction& tx, Ptr<Node> name) {
+    detail::damaged(tx, name, "a B+ tree is out of order", "a node at its place", name.offset());
+  }
 
   // The position of the first key that is not less than `key`.
   static unsigned lower_position(const Leaf& leaf, const K& key) {
@@ -288,9 +331,9 @@ class BpTree {
   Ptr<Leaf> descend(Transaction& tx, const K& key, Path* path = nullptr) const {
     const Header& header = tx.read(header_);
     std::uint64_t at = header.root;
-    for (std::uint64_t level = header.height; level > 0; --level) {
+    for (std::uint64_t level = height_in(tx, header); level > 0; --level) {
       const Ptr<Inner> name = Ptr<Inner>::from_offset(at);
-      const Inner& inner = tx.read(name);
+      const Inner& inner = read_count(tx, name);
       const unsigned index = child_index(inner, key);
       if (path != nullptr) path->push(name, index);
       at = inner.children[index];
@@ -301,7 +344,7 @@ class BpTree {
   Ptr<Leaf> first_leaf(Transaction& tx) const {
     const Header& header = tx.read(header_);
     std::uint64_t at = header.root;
-    for (std::uint64_t level = header.height; level > 0; --level) {
+    for (std::uint64_t level = height_in(tx, header); level > 0; --level) {
       at = tx.read(Ptr<Inner>::from_offset(at)).children[0];
     }
     return Ptr<Leaf>::from_offset(at);
@@ -314,9 +357,10 @@ class BpTree {
   void walk(Transaction& tx, Ptr<Leaf> leaf, const K* from, F&& visit) const {
     constexpr unsigned kFurthest = 7;
     unsigned ahead = 0;
-    unsigned i = from == nullptr ? 0 : lower_position(detail::read_whole(tx, leaf), *from);
-    for (; leaf; i = 0) {
-      const Leaf& contents = tx.read(leaf);
+    const Leaf* at = from == nullptr ? &read_count(tx, leaf) : &read_leaf(tx, leaf);
+    unsigned i = from == nullptr ? 0 : lower_position(*at, *from);
+    for (;; i = 0) {
+      const Leaf& contents = *at;
       const auto count = static_cast<unsigned>(contents.count);
       for (unsigned asked = i + 1; i < count; ++i) {
         for (; asked < std::min(count + 1, i + 1 + ahead); ++asked) {
@@ -329,7 +373,8 @@ class BpTree {
         if (ahead < kFurthest) ahead = 2 * ahead + 1;
         if (!visit(contents.keys[i], contents.values[i])) return;
       }
-      leaf = contents.next;
+      if (!contents.next) return;
+      at = &read_beyond(tx, contents, contents.next, true);
     }
   }
 
@@ -337,7 +382,7 @@ class BpTree {
   static Ptr<Leaf> last_leaf(Transaction& tx, std::uint64_t at, std::uint64_t levels, Path& path) {
     for (; levels > 0; --levels) {
       const Ptr<Inner> name = Ptr<Inner>::from_offset(at);
-      const Inner& inner = tx.read(name);
+      const Inner& inner = read_count(tx, name);
       path.push(name, static_cast<unsigned>(inner.count));
       at = inner.children[inner.count];
     }
@@ -349,12 +394,13 @@ class BpTree {
   // before.
   template <class F>
   void walk_down(Transaction& tx, const K* from, F&& visit) const {
-    const Header header = tx.read(header_);
+    const Header& header = tx.read(header_);
+    const std::uint64_t height = height_in(tx, header);
     Path path;
-    Ptr<Leaf> leaf = from == nullptr ? last_leaf(tx, header.root, header.height, path)
-                                     : descend(tx, *from, &path);
+    const Leaf* at = &read_leaf(
+        tx, from == nullptr ? last_leaf(tx, header.root, height, path) : descend(tx, *from, &path));
     for (const K* most = from;; most = nullptr) {
-      const Leaf& contents = detail::read_whole(tx, leaf);
+      const Leaf& contents = *at;
       auto i = static_cast<unsigned>(contents.count);
       if (most != nullptr) {
         const unsigned position = lower_position(contents, *most);
@@ -367,7 +413,7 @@ class BpTree {
       if (path.empty()) return;
       path.step_left();
       const std::uint64_t before = tx.read(path.node()).children[path.index()];
-      leaf = last_leaf(tx, before, header.height - path.size(), path);
+      at = &read_beyond(tx, contents, last_leaf(tx, before, height - path.size(), path), false);
     }
   }
 
@@ -394,6 +440,7 @@ class BpTree {
                             std::uint64_t child) const;
   bool borrow_for_leaf(Transaction& tx, const Path& path, Ptr<Leaf> leaf) const;
   bool borrow_for_inner(Transaction& tx, const Path& path, Ptr<Inner> node) const;
+  static void require_room(Transaction& tx, const Path& path, std::uint64_t keys, unsigned most);
   unsigned merge_leaf(Transaction& tx, const Path& path) const;
   unsigned merge_inner(Transaction& tx, const Path& path) const;
   void remove_child(Transaction& tx, Path& path, unsigned separator) const;

@@ -38,8 +38,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
+#include <sp3/containers/detail/damaged.h>
 #include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/read_whole.h>
 #include <sp3/containers/detail/violation.h>
@@ -284,6 +286,16 @@ class HashTable {
 
   [[nodiscard]] Level root_level() const noexcept { return {root_.offset() | directory_flag, 0}; }
 
+  // The directory that `word`, a cell of `level`, names.
+  static Level level_below(Transaction& tx, Level level, std::uint64_t word) {
+    const Level below = {word, level.end()};
+    if (below.end() > max_depth) [[unlikely]] {
+      detail::exceeded(tx, Ptr<Directory>::from_offset(below.offset()),
+                       "a hash table's trie is deeper than the hash", max_depth, below.end());
+    }
+    return below;
+  }
+
   // Calls use(name) with the directory's name, of the type that it has.
   template <class F>
   static decltype(auto) with_directory(Level level, F&& use) {
@@ -312,7 +324,7 @@ class HashTable {
     auto cell = static_cast<unsigned>(hash << level.begin >> (64 - cell_bits));
     std::uint64_t word = tx.read(Ptr<Directory>::from_offset(level.offset())).cells[cell];
     while ((word & directory_flag) != 0) {
-      level = {word, level.end()};
+      level = level_below(tx, level, word);
       cell = level.cell_of(hash);
       word = read_cells(tx, level)[cell];
     }
@@ -323,7 +335,8 @@ class HashTable {
   Match search(Transaction& tx, Ptr<Bucket> bucket, std::uint64_t hash, const K& key) const {
     const std::uint64_t tag = hash << tag_shift;
     Match vacant;
-    while (bucket) {
+    detail::CircleCheck circle;
+    do {
       const Bucket& contents = detail::read_whole(tx, bucket);
       for (const std::uint64_t slot : contents.slots) {
         if ((slot ^ tag) <= offset_mask && slot != 0) {
@@ -339,13 +352,14 @@ class HashTable {
           vacant.bucket = bucket;
         }
       }
-      bucket = contents.next;
-    }
+      bucket = detail::next_in_list(tx, circle, contents.next);
+    } while (bucket);
     return vacant;
   }
 
   void make_room(Transaction& tx, Place place, std::uint64_t hash) const;
-  void split(Transaction& tx, Place place, const std::vector<Resident>& residents) const;
+  void split(Transaction& tx, Place place, const std::vector<Resident>& residents,
+             std::uint64_t hash) const;
   Level make_directory(Transaction& tx, const Place& place) const;
   Level make_large(Transaction& tx, Level small, std::uint64_t hash) const;
   void refill(Transaction& tx, Ptr<Bucket> first, std::uint64_t depth,
@@ -358,25 +372,36 @@ class HashTable {
   // Calls visit(bucket, index, slot) for every slot in use until it returns false.
   template <class F>
   void for_each_slot(Transaction& tx, F&& visit) const {
-    walk(tx, root_level(), visit);
+    std::unordered_set<std::uint64_t> seen;
+    walk(tx, root_level(), seen, visit);
   }
+  // `seen`: the directories entered, below the first. None is entered twice, or damage might lead
+  // through a few of them in more ways than can be gone.
   template <class F>
-  static bool walk(Transaction& tx, Level level, F& visit) {
+  static bool walk(Transaction& tx, Level level, std::unordered_set<std::uint64_t>& seen,
+                   F& visit) {
     std::uint64_t previous = 0;
     for (const std::uint64_t word : read_cells(tx, level)) {
       if (word == previous) continue;  // the cells of one bucket are neighbours
       previous = word;
       if ((word & directory_flag) != 0) {
-        if (!walk(tx, {word, level.end()}, visit)) return false;
+        const Level below = level_below(tx, level, word);
+        if (!seen.insert(below.offset()).second) [[unlikely]] {
+          detail::damaged(tx, Ptr<Directory>::from_offset(below.offset()),
+                          "a directory of a hash table is named twice", "one name", word);
+        }
+        if (!walk(tx, below, seen, visit)) return false;
         continue;
       }
-      for (Ptr<Bucket> at = Ptr<Bucket>::from_offset(word); at; at = tx.read(at).next) {
+      detail::CircleCheck circle;
+      for (Ptr<Bucket> at = Ptr<Bucket>::from_offset(word); at;) {
         const Bucket& bucket = tx.read(at);
         for (unsigned i = 0; i < slots_per_bucket; ++i) {
           if (bucket.slots[i] != 0 && !detail::visit_goes_on(visit, at, i, bucket.slots[i])) {
             return false;
           }
         }
+        at = detail::next_in_list(tx, circle, bucket.next);
       }
     }
     return true;

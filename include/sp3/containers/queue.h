@@ -24,6 +24,7 @@
 #include <string>
 #include <unordered_set>
 
+#include <sp3/containers/detail/damaged.h>
 #include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
 #include <sp3/ptr.h>
@@ -114,10 +115,11 @@ class Queue {
   // change the queue.
   template <class F>
   void for_each(Transaction& tx, F&& visit) const {
+    detail::CircleCheck circle;
     for (Ptr<Node> at = tx.read(first_).node; at;) {
       const Node& node = tx.read(at);
       if (!detail::visit_goes_on(visit, node.value)) return;
-      at = node.next;
+      at = detail::next_in_list(tx, circle, node.next);
     }
   }
 
@@ -132,7 +134,7 @@ class Queue {
   // Frees everything, the header included.
   void destroy(Transaction& tx) const {
     for (Ptr<Node> at = tx.read(first_).node; at;) {
-      const Ptr<Node> next = tx.read(at).next;
+      const Ptr<Node> next = tx.read(at).next;  // throws where a circle closes
       tx.destroy(at);
       at = next;
     }

@@ -24,13 +24,13 @@
 #pragma once
 
 #include <array>
-#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <sp3/containers/detail/damaged.h>
 #include <sp3/containers/detail/put.h>
 #include <sp3/containers/detail/violation.h>
 #include <sp3/containers/detail/visit.h>
@@ -167,9 +167,14 @@ class RbTree {
   bool drain(Transaction& tx, std::uint64_t limit) const {
     for (; limit > 0 && !empty(tx); --limit) {
       Ptr<Node> at = tx.read(header_).root;
-      while (const Ptr<Node> below = tx.read(at).child[left]) at = below;
+      for (unsigned height = 1; const Ptr<Node> below = child(tx, at, left); ++height) {
+        if (height == max_height) [[unlikely]]
+          too_high(tx, at);
+        at = below;
+      }
       const K key = tx.read(at).key;
-      erase(tx, key);
+      if (!erase(tx, key)) [[unlikely]]  // else without end
+        out_of_order(tx, at);
     }
     return empty(tx);
   }
@@ -177,13 +182,15 @@ class RbTree {
   // Frees everything, the header included.
   void destroy(Transaction& tx) const {
     std::vector<Ptr<Node>> pending;
-    pending.reserve(Path::capacity + 1);  // nothing may fail half-way for want of memory
+    pending.reserve(max_height + 2);  // nothing may fail half-way for want of memory
     pending.push_back(tx.read(header_).root);
     while (!pending.empty()) {
       const Ptr<Node> at = pending.back();
       pending.pop_back();
       if (!at) continue;
-      const Node& node = tx.read(at);
+      const Node& node = tx.read(at);  // throws where ways meet again
+      if (pending.size() > max_height) [[unlikely]]
+        too_high(tx, at);
       pending.insert(pending.end(), node.child.begin(), node.child.end());
       tx.destroy(node.value);
       tx.destroy(at);
@@ -199,6 +206,8 @@ class RbTree {
  private:
   static constexpr unsigned left = 0;
   static constexpr unsigned right = 1;
+  // A red-black tree of 2^62 nodes is not higher.
+  static constexpr unsigned max_height = 128;
 
   struct Check;
 
@@ -207,8 +216,9 @@ class RbTree {
   class Path {
    public:
     Path() noexcept {}  // NOLINT(modernize-use-equals-default): `= default` would clear steps_
-    void push(Ptr<Node> node, unsigned side) noexcept {
-      assert(size_ < capacity);
+    void push(Transaction& tx, Ptr<Node> node, unsigned side) {
+      if (size_ == max_height) [[unlikely]]
+        too_high(tx, node);
       steps_[size_++] = node.offset() | side;
     }
     void pop(unsigned count = 1) noexcept { size_ -= count; }
@@ -221,11 +231,8 @@ class RbTree {
     }
     void replace(unsigned i, Ptr<Node> node) noexcept { steps_[i] = node.offset() | side(i); }
 
-    // A red-black tree of 2^62 nodes is not higher.
-    static constexpr unsigned capacity = 128;
-
    private:
-    std::array<std::uint64_t, capacity> steps_;
+    std::array<std::uint64_t, max_height> steps_;
     unsigned size_ = 0;
   };
 
@@ -236,12 +243,21 @@ class RbTree {
 
   explicit RbTree(Ptr<Header> header) noexcept : header_(header) {}
 
+  [[noreturn]] static void too_high(Transaction& tx, Ptr<Node> at) {
+    detail::exceeded(tx, at, "a red-black tree is too high", max_height, max_height + 1);
+  }
+  [[noreturn]] static void out_of_order(Transaction& tx, Ptr<Node> at) {
+    detail::damaged(tx, at, "a red-black tree is out of order", "a node at its place", at.offset());
+  }
+
   // The node with `key`, if there is one. Calls step(node, side) for each node above it, or above
   // where it would be.
   template <class Step>
   Found search(Transaction& tx, const K& key, Step&& step) const {
     Ptr<Node> at = tx.read(header_).root;
-    while (at) {
+    for (unsigned height = 0; at; ++height) {
+      if (height == max_height) [[unlikely]]
+        too_high(tx, at);
       const Node& node = tx.read(at);
       // No jump depends on the side: nobody can foretell it, and half of such jumps would go wrong.
       const auto side = static_cast<unsigned>(static_cast<bool>(node.key < key));
@@ -275,25 +291,38 @@ class RbTree {
   void repair_black(Transaction& tx, Path& path, Ptr<Node> node) const;
   Ptr<Node> unlink(Transaction& tx, Path& path, Ptr<Node> node, bool& removed_red) const;
 
+  // Whether `a` comes before `b` on the way that begins at the side `Near`.
+  template <unsigned Near>
+  static bool comes_before(const K& a, const K& b) {
+    return static_cast<bool>(Near == left ? a < b : b < a);
+  }
+
   // Calls visit(node) in key order, upwards if `Near` is left and downwards if it is right, from the
   // first key that does not come before *from (null: from the first of all), until it returns false.
+  // As each key must come behind the one before, no node is met twice, whatever damage says.
   template <unsigned Near, class F>
   void walk(Transaction& tx, const K* from, F&& visit) const {
     constexpr unsigned far = left + right - Near;
     std::vector<Ptr<Node>> pending;  // nodes whose near sides are done, lowest last
     auto descend = [&](Ptr<Node> at) {
-      while (at) {
+      for (std::size_t height = pending.size(); at; ++height) {
+        if (height == max_height) [[unlikely]]
+          too_high(tx, at);
         const Node& node = tx.read(at);
-        const bool skip = from != nullptr && (Near == left ? node.key < *from : *from < node.key);
+        const bool skip = from != nullptr && comes_before<Near>(node.key, *from);
         if (!skip) pending.push_back(at);
         at = node.child[skip ? far : Near];
       }
     };
     descend(tx.read(header_).root);
-    while (!pending.empty()) {
-      const Node& node = tx.read(pending.back());
+    for (const Node* previous = nullptr; !pending.empty();) {
+      const Ptr<Node> at = pending.back();
+      const Node& node = tx.read(at);
       pending.pop_back();
+      if (previous != nullptr && !comes_before<Near>(previous->key, node.key)) [[unlikely]]
+        out_of_order(tx, at);
       if (!visit(node)) return;
+      previous = &node;
       descend(node.child[far]);
     }
   }

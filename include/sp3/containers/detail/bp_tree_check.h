@@ -2,6 +2,7 @@
 #pragma once
 
 #include <unordered_set>
+#include <vector>
 
 #include <sp3/containers/bp_tree.h>
 
@@ -88,6 +89,9 @@ BpTree<K, V, Fanout>::check_invariants(Transaction& tx)
 const {
   return detail::violation_in([&] {
     const Header& header = tx.read(header_);
+    if (header.height > max_height) {
+      return "The tree is said to be " + std::to_string(header.height) + " levels high.";
+    }
     Check check{tx, header.height, {}, {}};
     std::string error = check.subtree(header.root, header.height, nullptr, nullptr);
     return error.empty() ? check.links() : error;

@@ -17,7 +17,7 @@ requires detail::Ordered<K> && std::default_initializable<K>
 bool BpTree<K, V, Fanout>::erase(Transaction& tx, const K& key) const {
   Path path;
   const Ptr<Leaf> name = descend(tx, key, &path);
-  const unsigned position = lower_position(tx.read(name), key);
+  const unsigned position = lower_position(read_count(tx, name), key);
   if (!holds(tx.read(name), position, key)) return false;
   Leaf& leaf = tx.write(name);
   tx.destroy(leaf.values[position]);
@@ -37,7 +37,7 @@ bool BpTree<K, V, Fanout>::borrow_for_leaf(Transaction& tx, const Path& path,
   const unsigned index = path.index();
   if (index > 0) {
     const Ptr<Leaf> neighbour = Ptr<Leaf>::from_offset(parent.children[index - 1]);
-    if (tx.read(neighbour).count > min_leaf_keys) {
+    if (read_count(tx, neighbour).count > min_leaf_keys) {
       Leaf& from = tx.write(neighbour);
       Leaf& to = tx.write(leaf);
       --from.count;
@@ -50,7 +50,7 @@ bool BpTree<K, V, Fanout>::borrow_for_leaf(Transaction& tx, const Path& path,
   }
   if (index < parent.count) {
     const Ptr<Leaf> neighbour = Ptr<Leaf>::from_offset(parent.children[index + 1]);
-    if (tx.read(neighbour).count > min_leaf_keys) {
+    if (read_count(tx, neighbour).count > min_leaf_keys) {
       Leaf& from = tx.write(neighbour);
       Leaf& to = tx.write(leaf);
       to.keys[to.count] = from.keys[0];
@@ -66,6 +66,15 @@ bool BpTree<K, V, Fanout>::borrow_for_leaf(Transaction& tx, const Path& path,
   return false;
 }
 
+// Neighbours too small to give anything fit into one node, if they are two, and sound.
+template <Storable K, Storable V, unsigned Fanout>
+requires detail::Ordered<K> && std::default_initializable<K>
+void BpTree<K, V, Fanout>::require_room(Transaction& tx, const Path& path, std::uint64_t keys,
+                                        unsigned most) {
+  if (keys > most) [[unlikely]]
+    detail::exceeded(tx, path.node(), "two nodes of a B+ tree do not fit in one", most, keys);
+}
+
 // Merges the leaf to which the path leads with a neighbour. Returns the separator that is void now.
 template <Storable K, Storable V, unsigned Fanout>
 requires detail::Ordered<K> && std::default_initializable<K>
@@ -74,8 +83,8 @@ unsigned BpTree<K, V, Fanout>::merge_leaf(Transaction& tx, const Path& path) con
   const unsigned separator = path.index() > 0 ? path.index() - 1 : 0;
   const Ptr<Leaf> gone = Ptr<Leaf>::from_offset(parent.children[separator + 1]);
   Leaf& l = tx.write(Ptr<Leaf>::from_offset(parent.children[separator]));
-  const Leaf& r = tx.read(gone);
-  assert(l.count + r.count <= max_keys);
+  const Leaf& r = read_count(tx, gone);
+  require_room(tx, path, l.count + r.count, max_keys);
   std::copy_n(r.keys.begin(), r.count, l.keys.begin() + l.count);
   std::copy_n(r.values.begin(), r.count, l.values.begin() + l.count);
   l.count += r.count;
@@ -92,7 +101,7 @@ bool BpTree<K, V, Fanout>::borrow_for_inner(Transaction& tx, const Path& path,
   const unsigned index = path.index();
   if (index > 0) {
     const Ptr<Inner> neighbour = Ptr<Inner>::from_offset(parent.children[index - 1]);
-    if (tx.read(neighbour).count > min_inner_keys) {
+    if (read_count(tx, neighbour).count > min_inner_keys) {
       Inner& from = tx.write(neighbour);
       Inner& to = tx.write(node);
       K& separator = tx.write(path.node()).keys[index - 1];
@@ -106,7 +115,7 @@ bool BpTree<K, V, Fanout>::borrow_for_inner(Transaction& tx, const Path& path,
   }
   if (index < parent.count) {
     const Ptr<Inner> neighbour = Ptr<Inner>::from_offset(parent.children[index + 1]);
-    if (tx.read(neighbour).count > min_inner_keys) {
+    if (read_count(tx, neighbour).count > min_inner_keys) {
       Inner& from = tx.write(neighbour);
       Inner& to = tx.write(node);
       K& separator = tx.write(path.node()).keys[index];
@@ -131,8 +140,8 @@ unsigned BpTree<K, V, Fanout>::merge_inner(Transaction& tx, const Path& path) co
   const unsigned separator = path.index() > 0 ? path.index() - 1 : 0;
   const Ptr<Inner> gone = Ptr<Inner>::from_offset(parent.children[separator + 1]);
   Inner& l = tx.write(Ptr<Inner>::from_offset(parent.children[separator]));
-  const Inner& r = tx.read(gone);
-  assert(l.count + r.count < max_keys);
+  const Inner& r = read_count(tx, gone);
+  require_room(tx, path, l.count + r.count, max_keys - 1);
   l.keys[l.count] = parent.keys[separator];
   std::copy_n(r.keys.begin(), r.count, l.keys.begin() + l.count + 1);
   std::copy_n(r.children.begin(), r.count + 1, l.children.begin() + l.count + 1);
@@ -148,6 +157,8 @@ void BpTree<K, V, Fanout>::remove_child(Transaction& tx, Path& path, unsigned se
   for (;;) {
     const Ptr<Inner> name = path.node();
     Inner& inner = tx.write(name);
+    if (separator >= inner.count) [[unlikely]]  // not so on the way down: one node in two places
+      out_of_order(tx, name);
     detail::remove_at(inner.keys, inner.count, separator);
     detail::remove_at(inner.children, inner.count + 1, separator + 1);
     --inner.count;
@@ -171,13 +182,13 @@ void BpTree<K, V, Fanout>::destroy_subtree(Transaction& tx, std::uint64_t offset
                                            std::uint64_t level) const {
   if (level == 0) {
     const Ptr<Leaf> leaf = Ptr<Leaf>::from_offset(offset);
-    const Leaf& contents = tx.read(leaf);
+    const Leaf& contents = read_count(tx, leaf);
     for (unsigned i = 0; i < contents.count; ++i) tx.destroy(contents.values[i]);
     tx.destroy(leaf);
     return;
   }
   const Ptr<Inner> inner = Ptr<Inner>::from_offset(offset);
-  const Inner& contents = tx.read(inner);
+  const Inner& contents = read_count(tx, inner);
   for (unsigned i = 0; i <= contents.count; ++i) {
     destroy_subtree(tx, contents.children[i], level - 1);
   }

@@ -14,7 +14,7 @@ requires detail::Ordered<K> && std::default_initializable<K>
 bool BpTree<K, V, Fanout>::insert_or_assign(Transaction& tx, const K& key, const V& value) const {
   Path path;
   const Ptr<Leaf> name = descend(tx, key, &path);
-  const Leaf& leaf = detail::read_whole(tx, name);
+  const Leaf& leaf = read_leaf(tx, name);
   const unsigned position = lower_position(leaf, key);
   if (holds(leaf, position, key)) {
     detail::put(tx, leaf.values[position], value);
@@ -63,7 +63,10 @@ void BpTree<K, V, Fanout>::insert_child(Transaction& tx, Path& path, K key,
                                         std::uint64_t child) const {
   for (; !path.empty(); path.pop()) {
     const unsigned position = path.index();
-    if (tx.read(path.node()).count < max_keys) {
+    const std::uint64_t count = read_count(tx, path.node()).count;
+    if (position > count) [[unlikely]]  // not so on the way down: one node in two places
+      out_of_order(tx, path.node());
+    if (count < max_keys) {
       Inner& inner = tx.write(path.node());
       detail::insert_at(inner.keys, inner.count, position, key);
       detail::insert_at(inner.children, inner.count + 1, position + 1, child);

@@ -26,7 +26,8 @@ void HashTable<K, V, Hash>::make_room(Transaction& tx, Place place, std::uint64_
   std::vector<Resident> residents;
   bool separable = false;
   Ptr<Bucket> last = place.bucket;
-  for (Ptr<Bucket> at = place.bucket; at; at = tx.read(at).next) {
+  detail::CircleCheck circle;
+  for (Ptr<Bucket> at = place.bucket; at; at = detail::next_in_list(tx, circle, tx.read(at).next)) {
     last = at;
     for (const std::uint64_t slot : tx.read(at).slots) {
       if (slot == 0) continue;
@@ -36,7 +37,7 @@ void HashTable<K, V, Hash>::make_room(Transaction& tx, Place place, std::uint64_
     }
   }
   if (separable) {
-    split(tx, place, residents);
+    split(tx, place, residents, hash);
   } else {
     const Ptr<Bucket> overflow = tx.make<Bucket>();
     tx.write(overflow).depth = tx.read(place.bucket).depth;
@@ -47,11 +48,14 @@ void HashTable<K, V, Hash>::make_room(Transaction& tx, Place place, std::uint64_
 template <Storable K, Storable V, class Hash>
 requires std::equality_comparable<K>
 void HashTable<K, V, Hash>::split(Transaction& tx, Place place,
-                                  const std::vector<Resident>& residents) const {
+                                  const std::vector<Resident>& residents,
+                                  std::uint64_t hash) const {
   const std::uint64_t depth = tx.read(place.bucket).depth;
-  assert(depth < max_depth);
+  if (depth < place.level.begin || depth > place.level.end() || depth >= max_depth) [[unlikely]]
+    detail::damaged(tx, place.bucket,
+                    "a bucket of a hash table has a depth that is not its place's",
+                    "one of the directory's", depth);
   if (depth == place.level.end()) {
-    const std::uint64_t hash = residents.front().hash;
     place.level =
         place.level.is_small() ? make_large(tx, place.level, hash) : make_directory(tx, place);
     place.cell = place.level.cell_of(hash);
@@ -67,7 +71,9 @@ void HashTable<K, V, Hash>::split(Transaction& tx, Place place,
 
   const unsigned width = 1U << (place.level.end() - depth);
   const auto named = write_cells(tx, place.level).subspan(place.cell & ~(width - 1), width);
-  assert(std::ranges::count(named, place.bucket.offset()) == width);
+  if (std::ranges::count(named, place.bucket.offset()) != width) [[unlikely]]
+    detail::damaged(tx, place.bucket, "a bucket of a hash table is not where its depth says",
+                    "cells that all name it", width);
   std::ranges::fill(upper_stays ? named.first(width / 2) : named.last(width / 2), sibling.offset());
 }
 
@@ -79,7 +85,7 @@ auto HashTable<K, V, Hash>::make_directory(Transaction& tx, const Place& place) 
   const std::uint64_t word = place.level.begin == 0
                                  ? tx.make<Directory>().offset() | directory_flag
                                  : tx.make<SmallDirectory>().offset() | directory_flag | small_flag;
-  const Level below = {word, place.level.end()};
+  const Level below = level_below(tx, place.level, word);
   std::ranges::fill(write_cells(tx, below), place.bucket.offset());
   write_cells(tx, place.level)[place.cell] = below.word;
   return below;
@@ -97,7 +103,7 @@ auto HashTable<K, V, Hash>::make_large(Transaction& tx, Level small, std::uint64
 
   Level above = root_level();
   const auto below = [&] { return read_cells(tx, above)[above.cell_of(hash)]; };
-  while (below() != small.word) above = {below(), above.end()};
+  while (below() != small.word) above = level_below(tx, above, below());
   write_cells(tx, above)[above.cell_of(hash)] = large.word;
   destroy_cells(tx, small);
   return large;
@@ -144,7 +150,7 @@ bool HashTable<K, V, Hash>::drain_directory(Transaction& tx, Level level,
       if (!drain_chain(tx, Ptr<Bucket>::from_offset(word), budget)) return false;
       continue;
     }
-    const Level below = {word, level.end()};
+    const Level below = level_below(tx, level, word);
     if (!drain_directory(tx, below, budget) || budget == 0) return false;
     const auto kept = Ptr<Bucket>::from_offset(read_cells(tx, below).front());
     budget -= std::min(budget, destroy_directory(tx, below, kept));
@@ -200,7 +206,7 @@ const {
     if (word == previous || word == kept.offset()) continue;
     previous = word;
     if ((word & directory_flag) != 0) {
-      count += destroy_directory(tx, {word, level.end()});
+      count += destroy_directory(tx, level_below(tx, level, word));
       continue;
     }
     for (Ptr<Bucket> at = Ptr<Bucket>::from_offset(word); at;) {

@@ -13,7 +13,8 @@ template <Storable K, Storable V>
 requires detail::Ordered<K>
 bool RbTree<K, V>::insert_or_assign(Transaction& tx, const K& key, const V& value) const {
   Path path;
-  const Found found = search(tx, key, [&](Ptr<Node> at, unsigned side) { path.push(at, side); });
+  const Found found =
+      search(tx, key, [&](Ptr<Node> at, unsigned side) { path.push(tx, at, side); });
   if (found.at) {
     detail::put(tx, found.node->value, value);
     return false;
@@ -66,7 +67,8 @@ template <Storable K, Storable V>
 requires detail::Ordered<K>
 bool RbTree<K, V>::erase(Transaction& tx, const K& key) const {
   Path path;
-  const Found found = search(tx, key, [&](Ptr<Node> at, unsigned side) { path.push(at, side); });
+  const Found found =
+      search(tx, key, [&](Ptr<Node> at, unsigned side) { path.push(tx, at, side); });
   if (!found.at) return false;
   const Ptr<V> value = found.node->value;
   bool removed_red = false;
@@ -92,10 +94,10 @@ auto RbTree<K, V>::unlink(Transaction& tx, Path& path, Ptr<Node> node, bool& rem
     removed_red = gone.red != 0;
     return orphan;
   }
-  path.push(node, right);
+  path.push(tx, node, right);
   Ptr<Node> successor = gone.child[right];
   while (const Ptr<Node> below = child(tx, successor, left)) {
-    path.push(successor, left);
+    path.push(tx, successor, left);
     successor = below;
   }
   removed_red = is_red(tx, successor);
@@ -121,7 +123,8 @@ void RbTree<K, V>::repair_black(Transaction& tx, Path& path, Ptr<Node> node) con
     const unsigned side = path.side(last);
     const unsigned other = 1 - side;
     const Ptr<Node> sibling = child(tx, parent, other);
-    assert(sibling);  // its side has at least one black node more
+    if (!sibling) [[unlikely]]  // its side has at least one black node more
+      detail::damaged(tx, parent, "a node of a red-black tree lacks a child", "an object", 0);
     if (is_red(tx, sibling)) {
       // Put the red sibling above the parent; the new sibling is black.
       tx.write(parent).child[other] = child(tx, sibling, side);
@@ -130,7 +133,7 @@ void RbTree<K, V>::repair_black(Transaction& tx, Path& path, Ptr<Node> node) con
       set_red(tx, parent, true);
       hang(tx, path, last, sibling);
       path.replace(last, sibling);
-      path.push(parent, side);
+      path.push(tx, parent, side);
       continue;
     }
     const Ptr<Node> near = child(tx, sibling, side);

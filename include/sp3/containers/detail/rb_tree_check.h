@@ -15,8 +15,6 @@ struct RbTree<K, V>::Check {
   std::string error;
   std::unordered_set<std::uint64_t> values;  // offsets
 
-  static constexpr unsigned max_height = 128;
-
   void fail(Ptr<Node> at, const std::string& what) {
     if (error.empty()) error = "The node at " + std::to_string(at.offset()) + " " + what + ".";
   }
