@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <sp3/detail/circle_check.h>
+
 #include "pool/layout.h"
 #include "runtime/roots.h"
 #include "tests/runtime/one_pool.h"
