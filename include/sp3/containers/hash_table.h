@@ -150,7 +150,7 @@ class HashTable {
         *std::ranges::find(slots, std::uint64_t{0}) = pack(node, hash);
         return true;
       }
-      make_room(tx, locate(tx, hash), hash);
+      make_room(tx, hash);
     }
   }
 
@@ -314,8 +314,9 @@ class HashTable {
     with_directory(level, [&](auto name) { tx.destroy(name); });
   }
 
-  // The first that is read is of the first two levels, so it is not a small one.
-  Place locate(Transaction& tx, std::uint64_t hash) const {
+  // The first that is read is of the first two levels, so it is not a small one. Inline, or what it
+  // finds would go through memory.
+  [[gnu::always_inline]] Place locate(Transaction& tx, std::uint64_t hash) const {
     Level level = root_level();
     if (top_ != nullptr) {
       const std::uint64_t word = top_->cells[level.cell_of(hash)];
@@ -333,31 +334,53 @@ class HashTable {
 
   template <bool to_write = false>
   Match search(Transaction& tx, Ptr<Bucket> bucket, std::uint64_t hash, const K& key) const {
-    const std::uint64_t tag = hash << tag_shift;
-    Match vacant;
-    detail::CircleCheck circle;
-    do {
-      const Bucket& contents = detail::read_whole(tx, bucket);
-      for (const std::uint64_t slot : contents.slots) {
-        if ((slot ^ tag) <= offset_mask && slot != 0) {
-          const Ptr<Node> name = unpack(slot);
-          if constexpr (to_write) tx.prefetch_for_write(name);  // all its lines too
-          const Node& node = to_write ? tx.read(name) : detail::read_whole(tx, name);
-          if (node.key == key) return {bucket, name, &node};
-        }
-      }
-      if constexpr (to_write) {
-        if (!vacant.bucket &&
-            std::ranges::find(contents.slots, std::uint64_t{0}) != contents.slots.end()) {
-          vacant.bucket = bucket;
-        }
-      }
-      bucket = detail::next_in_list(tx, circle, contents.next);
-    } while (bucket);
-    return vacant;
+    Match match;
+    const Ptr<Bucket> next = look_into<to_write>(tx, bucket, hash, key, match);
+    if (next) [[unlikely]]
+      search_overflow<to_write>(tx, next, hash, key, match);
+    return match;
   }
 
-  void make_room(Transaction& tx, Place place, std::uint64_t hash) const;
+  // Apart, for hardly any bucket has a chain.
+  template <bool to_write>
+  [[gnu::noinline]] static void search_overflow(Transaction& tx, Ptr<Bucket> bucket,
+                                                std::uint64_t hash, const K& key, Match& match) {
+    detail::CircleCheck circle;
+    while (bucket) {
+      const Ptr<Bucket> next = look_into<to_write>(tx, bucket, hash, key, match);
+      bucket = detail::next_in_list(tx, circle, next);
+    }
+  }
+
+  // Puts into `match` the key's node, else, if there is none there yet and it is asked for, the
+  // bucket with a free slot. Returns where to look on; null if the key is found, too.
+  template <bool to_write>
+  [[gnu::always_inline]] static Ptr<Bucket> look_into(Transaction& tx, Ptr<Bucket> bucket,
+                                                      std::uint64_t hash, const K& key,
+                                                      Match& match) {
+    const std::uint64_t tag = hash << tag_shift;
+    const Bucket& contents = detail::read_whole(tx, bucket);
+    for (const std::uint64_t slot : contents.slots) {
+      if ((slot ^ tag) <= offset_mask && slot != 0) {
+        const Ptr<Node> name = unpack(slot);
+        if constexpr (to_write) tx.prefetch_for_write(name);  // all its lines too
+        const Node& node = to_write ? tx.read(name) : detail::read_whole(tx, name);
+        if (node.key == key) {
+          match = {bucket, name, &node};
+          return {};
+        }
+      }
+    }
+    if constexpr (to_write) {
+      if (!match.bucket &&
+          std::ranges::find(contents.slots, std::uint64_t{0}) != contents.slots.end()) {
+        match.bucket = bucket;
+      }
+    }
+    return contents.next;
+  }
+
+  void make_room(Transaction& tx, std::uint64_t hash) const;
   void split(Transaction& tx, Place place, const std::vector<Resident>& residents,
              std::uint64_t hash) const;
   Level make_directory(Transaction& tx, const Place& place) const;

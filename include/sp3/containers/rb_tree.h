@@ -299,31 +299,34 @@ class RbTree {
 
   // Calls visit(node) in key order, upwards if `Near` is left and downwards if it is right, from the
   // first key that does not come before *from (null: from the first of all), until it returns false.
-  // As each key must come behind the one before, no node is met twice, whatever damage says.
+  // Every 64th key must come behind the 64th before, so that whatever damage says, no walk meets
+  // more than 64 times as many nodes as there are.
   template <unsigned Near, class F>
   void walk(Transaction& tx, const K* from, F&& visit) const {
     constexpr unsigned far = left + right - Near;
-    std::vector<Ptr<Node>> pending;  // nodes whose near sides are done, lowest last
-    auto descend = [&](Ptr<Node> at) {
-      for (std::size_t height = pending.size(); at; ++height) {
-        if (height == max_height) [[unlikely]]
-          too_high(tx, at);
-        const Node& node = tx.read(at);
-        const bool skip = from != nullptr && comes_before<Near>(node.key, *from);
-        if (!skip) pending.push_back(at);
-        at = node.child[skip ? far : Near];
-      }
-    };
-    descend(tx.read(header_).root);
-    for (const Node* previous = nullptr; !pending.empty();) {
-      const Ptr<Node> at = pending.back();
+    Path pending;  // nodes whose near sides are done
+    unsigned height = 0;
+    for (Ptr<Node> at = tx.read(header_).root; at; ++height) {
+      if (height == max_height) [[unlikely]]
+        too_high(tx, at);
       const Node& node = tx.read(at);
-      pending.pop_back();
-      if (previous != nullptr && !comes_before<Near>(previous->key, node.key)) [[unlikely]]
-        out_of_order(tx, at);
+      const bool skip = from != nullptr && comes_before<Near>(node.key, *from);
+      if (!skip) pending.push(tx, at, Near);
+      at = node.child[skip ? far : Near];
+    }
+    const Node* mark = nullptr;
+    for (unsigned visits = 1; pending.size() != 0; ++visits) {
+      const Ptr<Node> at = pending.node(pending.size() - 1);
+      const Node& node = tx.read(at);
+      pending.pop();
+      if (visits % 64 == 0) [[unlikely]] {
+        if (mark != nullptr && !comes_before<Near>(mark->key, node.key)) out_of_order(tx, at);
+        mark = &node;
+      }
       if (!visit(node)) return;
-      previous = &node;
-      descend(node.child[far]);
+      for (Ptr<Node> below = node.child[far]; below; below = child(tx, below, Near)) {
+        pending.push(tx, below, Near);
+      }
     }
   }
 

@@ -18,11 +18,12 @@
 
 namespace sp3 {
 
-// Splits the bucket at `place`, or lengthens its chain. The caller looks again: a split may leave
+// Splits the bucket for `hash`, or lengthens its chain. The caller looks again: a split may leave
 // all keys on one side.
 template <Storable K, Storable V, class Hash>
 requires std::equality_comparable<K>
-void HashTable<K, V, Hash>::make_room(Transaction& tx, Place place, std::uint64_t hash) const {
+void HashTable<K, V, Hash>::make_room(Transaction& tx, std::uint64_t hash) const {
+  const Place place = locate(tx, hash);
   std::vector<Resident> residents;
   bool separable = false;
   Ptr<Bucket> last = place.bucket;
