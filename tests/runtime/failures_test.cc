@@ -18,6 +18,7 @@
 #include "pool/pool_file.h"
 #include "tests/pool/support.h"
 #include "tests/runtime/failing.h"
+#include "tests/runtime/newest_run.h"
 
 namespace sp3::test {
 
@@ -163,32 +164,13 @@ struct TwoRecords : OnePool {
   }
   // As a stray write to the file would: the record is not the one that belongs there any more.
   void damage_record() {
-    const pool::Layout layout =
-        pool::PoolFile::open(copy().path(), Options{}, pool::PoolFile::Access::read_only)->layout();
-    const std::vector<std::byte> bytes = read_file(path.path());
-    std::uint64_t newest = 0;
-    log::Lsn lsn = 0;
-    for (std::uint32_t i = 0; i < layout.segments; ++i) {
-      log::SegmentHeader header;
-      std::memcpy(&header, bytes.data() + layout.segment_offset(i), sizeof header);
-      if (header.magic != log::kSegmentMagic || header.session != 1) continue;
-      if (header.first_lsn <= lsn) continue;
-      lsn = header.first_lsn;
-      newest = layout.segment_offset(i) + sizeof header;
-    }
+    const std::uint64_t newest = newest_run(read_bytes(path.path()), Options{});
     if (newest == 0) return;                      // a checkpoint has let go of it
     const std::byte wrong[] = {std::byte{0x40}};  // no LSN gets there
-    write_file(path.path(), wrong, newest + offsetof(log::RecordHeader, lsn) + 7);
-  }
-  // Of the file, which is locked.
-  const TempPath& copy() {
-    write_bytes(copy_.path(), read_bytes(path.path()));
-    return copy_;
+    write_file(path.path(), wrong,
+               newest + sizeof(log::SegmentHeader) + offsetof(log::RecordHeader, lsn) + 7);
   }
   Ptr<Cell> cell;
-
- private:
-  TempPath copy_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "log/format.h"
 #include "pool/pool_file.h"
+#include "tests/runtime/newest_run.h"
 #include "tests/runtime/one_pool.h"
 
 namespace sp3::test {
@@ -70,22 +71,10 @@ int flush_behind_a_new_run() {
 // Whether the loss of the newest run of session 1 is damage to who opens a copy of the file as it
 // is now, in which that run's header has a flipped bit.
 bool loss_of_newest_run_is_noticed(const std::filesystem::path& path, const Options& options) {
-  TempPath copy;
   std::vector<char> bytes = read_bytes(path);
-  write_bytes(copy.path(), bytes);
-  const pool::Layout layout =
-      pool::PoolFile::open(copy.path(), options, pool::PoolFile::Access::read_only)->layout();
-  std::uint64_t newest = 0;
-  log::Lsn first_lsn = 0;
-  for (std::uint32_t segment = 0; segment < layout.segments; ++segment) {
-    log::SegmentHeader header;
-    std::memcpy(&header, bytes.data() + layout.segment_offset(segment), sizeof header);
-    if (header.magic != log::kSegmentMagic || header.session != 1) continue;
-    if (header.first_lsn < first_lsn) continue;
-    newest = layout.segment_offset(segment);
-    first_lsn = header.first_lsn;
-  }
+  const std::uint64_t newest = newest_run(bytes, options);
   bytes[newest + offsetof(log::SegmentHeader, first_lsn)] ^= 1;
+  TempPath copy;
   write_bytes(copy.path(), bytes);
   return code_of([&] { return Pool::open(copy.path(), options); }) == "damaged_log";
 }
