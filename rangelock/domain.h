@@ -104,11 +104,15 @@ class NodePool {
   NodeBatch* spare_ = nullptr;      // empty
 };
 
+// What every acquisition and unlock reads or counts comes first, in one line. Around the filling of
+// a range lines cost more than instructions: a load waits for stores under way at its offset within
+// a page, whatever page (docs/EXPERIMENTS.md).
 struct alignas(base::kCacheLine) OwnerCore {
   OwnerCore(Domain& in, std::uint32_t with_number, std::uint64_t with_token);
 
   Domain& domain;
   const std::uint32_t number;
+  base::Counter acquired, released, contended, waited_ns;
   base::Atomic<std::uint64_t> token;  // introspection by other threads
   Eras::Participant participant;
   NodePool pool;
@@ -126,7 +130,6 @@ struct alignas(base::kCacheLine) OwnerCore {
     std::array<Link, kMaxHeight> link;
   };
   Path path;
-  base::Counter acquired, released, contended, waited_ns;
 
   [[nodiscard]] std::size_t held() const noexcept { return acquired.get() - released.get(); }
 

@@ -110,13 +110,14 @@ class GridCore {
   bool find_narrow(const Range& range, RangeMode mode, Blocker& blocker) noexcept;
   bool visit_bucket(Bucket& bucket, const Range& range, RangeMode mode, Blocker& blocker) noexcept;
 
-  const unsigned shift_;       // of granules
+  // All that a narrow pair reads of the grid is in one line: see OwnerCore.
+  alignas(base::kCacheLine) const unsigned shift_;  // of granules
   const unsigned hash_shift_;  // leaves the index of a bucket, and a tag below it
   const std::size_t bucket_count_;
   std::unique_ptr<Bucket[], Freed> buckets_;
   std::unique_ptr<base::Atomic<std::uint64_t>[]> summary_;  // a bit for each bucket
   WaitQueue& queue_;
-  alignas(base::kCacheLine) base::Atomic<std::uint64_t> wide_{0};
+  base::Atomic<std::uint64_t> wide_{0};
   OrderedCore ordered_;
 };
 
