@@ -1,6 +1,7 @@
 #include "runtime/write_set.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace sp3::runtime {
 
@@ -12,7 +13,7 @@ WriteEntry* WriteSet::find_slowly(std::uint64_t offset) noexcept {
     return nullptr;
   }
   const std::size_t mask = table_.size() - 1;
-  for (std::size_t i = hash(offset) >> 20 & mask; table_[i] != 0; i = (i + 1) & mask) {
+  for (std::size_t i = first_cell(offset); table_[i] != 0; i = (i + 1) & mask) {
     WriteEntry& w = entries_[table_[i] - 1];
     if (w.offset == offset) return &w;
   }
@@ -21,14 +22,14 @@ WriteEntry* WriteSet::find_slowly(std::uint64_t offset) noexcept {
 
 void WriteSet::insert(std::size_t position) noexcept {
   const std::size_t mask = table_.size() - 1;
-  std::size_t i = hash(entries_[position].offset) >> 20 & mask;
+  std::size_t i = first_cell(entries_[position].offset);
   while (table_[i] != 0) i = (i + 1) & mask;
   table_[i] = static_cast<std::uint32_t>(position + 1);
 }
 
 void WriteSet::remove(std::size_t position) noexcept {
   const std::size_t mask = table_.size() - 1;
-  std::size_t i = hash(entries_[position].offset) >> 20 & mask;
+  std::size_t i = first_cell(entries_[position].offset);
   while (table_[i] != position + 1) i = (i + 1) & mask;
   table_[i] = 0;
 }
@@ -37,6 +38,7 @@ void WriteSet::remove(std::size_t position) noexcept {
 void WriteSet::make_room_in_index() {
   if ((entries_.size() + 1) * 2 <= table_.size()) return;
   table_.assign(std::max<std::size_t>(64, table_.size() * 2), 0);
+  table_shift_ = 64 - static_cast<unsigned>(std::countr_zero(table_.size()));
   indexed_ = 0;
 }
 

@@ -159,6 +159,10 @@ class WriteSet {
   static std::uint64_t filter_bit(std::uint64_t offset) noexcept {
     return std::uint64_t{1} << (hash(offset) >> 58);
   }
+  // Where in the table the search for an object begins. REQUIRES: the table is there.
+  [[nodiscard]] std::size_t first_cell(std::uint64_t offset) const noexcept {
+    return hash(offset) >> table_shift_;
+  }
   // All of `what` is stored once, and nothing before.
   [[gnu::always_inline]] WriteEntry& put(const WriteEntry& what) {
     WriteEntry& entry = entries_.append_in_room();
@@ -190,6 +194,7 @@ class WriteSet {
   base::ReusedList<WriteEntry> entries_;
   std::uint64_t filter_ = 0;
   std::vector<std::uint32_t> table_;  // open addressing: position + 1, or 0; size a power of two
+  unsigned table_shift_ = 0;          // of a hash, for an index into table_
   std::size_t indexed_ = 0;           // entries in table_
 };
 
