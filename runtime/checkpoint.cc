@@ -48,6 +48,8 @@ namespace {
 constexpr std::size_t kWordsAtOnce = 64;
 constexpr base::Lsn kUnknown = ~base::Lsn{0};
 constexpr int kFloorsTried = 8;
+// Between two looks whether there is memory again.
+constexpr std::chrono::milliseconds kWithoutMemory(100);
 }  // namespace
 
 Checkpointer::Checkpointer(PoolCore& pool)
@@ -55,8 +57,11 @@ Checkpointer::Checkpointer(PoolCore& pool)
       named_(pool.layout().slabs),
       slab_is_dirty_(pool.layout().slabs, false),
       heads_(pool.layout().max_sessions, 1),
+      next_heads_(heads_),
       last_settled_(pool.layout().max_sessions),
       orphans_(pool.versions(), pool.epochs()) {
+  named_slabs_.reserve(pool.layout().slabs);
+  dirty_slabs_.reserve(pool.layout().slabs);
   const auto leisure = [this] { return at_leisure(); };
   for (std::size_t i = 0; i < pool.checkpoint_threads(); ++i) {
     carriers_.push_back(
@@ -97,10 +102,7 @@ void Checkpointer::run_locked(bool last) {
     run_steps(last);
     is_done_ = last;
   } catch (const std::bad_alloc&) {
-    // Half a checkpoint has forgotten names that only the log still knows: nobody may go on as if
-    // it had not. The next opening recovers them.
-    pool_.persister().poison(ENOMEM);
-    throw;
+    throw;  // nothing is lost: whoever comes next goes on
   } catch (...) {
     // Nobody else hears it from the background.
     pool_.persister().poison(EIO, std::current_exception());
@@ -109,19 +111,42 @@ void Checkpointer::run_locked(bool last) {
 }
 
 void Checkpointer::run_steps(bool last) {
+  finish();  // what there was no memory for
   const auto started = emu::SteadyClock::now();
   const Choice choice = choose_floor();
-  const base::Stamp floor = choice.floor;
   collect_names(choice);
   bring_home();
   for (index::Slab* carved : pool_.slabs().take_newly_carved()) note_dirty(carved);
-  write_superblocks(floor, last);
-  let_go(floor);
-  recycle(floor);
-  count_.add(1);
-  count_work();
+  decide_superblock(choice.floor, last);
+  finish();
   const std::chrono::nanoseconds took = emu::SteadyClock::now() - started;
   longest_ns_.raise_to(static_cast<std::uint64_t>(took.count()));
+}
+
+void Checkpointer::finish() {
+  switch (stage_) {
+    case Stage::copy_a:
+      write_superblock(0);
+      stage_ = Stage::copy_b;
+      [[fallthrough]];
+    case Stage::copy_b:
+      if (!mutant(Mutant::checkpoint_writes_one_superblock)) write_superblock(1);
+      note_written();
+      stage_ = Stage::letting_go;
+      [[fallthrough]];
+    case Stage::letting_go:
+      let_go();
+      stage_ = Stage::recycling;
+      [[fallthrough]];
+    case Stage::recycling:
+      recycle();
+      count_.add(1);
+      count_work();
+      stage_ = Stage::bringing_home;
+      [[fallthrough]];
+    case Stage::bringing_home:
+      break;
+  }
 }
 
 void Checkpointer::count_work() noexcept {
@@ -209,6 +234,7 @@ void Checkpointer::await_stamps_up_to(base::Stamp floor, SessionShared& session)
 // bitmap for each slab. Also moves the sessions' heads: the first LSN that recovery will still
 // need. The log names the objects, and the index knows them.
 void Checkpointer::collect_names(const Choice& choice) {
+  next_heads_ = heads_;
   switch (choice.names) {
     case NamesFrom::index:
       collect_from_index();
@@ -236,9 +262,8 @@ bool Checkpointer::index_is_shorter_than_log() const {
 // that says "at home" by now has no version up to the floor that is not.
 void Checkpointer::collect_from_index() {
   for (std::size_t id = 0; id < heads_.size(); ++id) {
-    heads_[id] = std::max(heads_[id], last_settled_[id] + 1);
+    next_heads_[id] = std::max(heads_[id], last_settled_[id] + 1);
   }
-  for (const auto& carrier : carriers_) carrier->forget_not_swung();  // they are not at home
   for (std::uint32_t number = 0; number < pool_.layout().slabs; ++number) {
     index::Slab* slab = pool_.slabs().at(number);
     if (slab == nullptr) continue;
@@ -249,6 +274,7 @@ void Checkpointer::collect_from_index() {
       names_of(*slab)[slot / 64] |= std::uint64_t{1} << (slot % 64);
     }
   }
+  for (const auto& carrier : carriers_) carrier->forget_not_swung();  // they were not at home
 }
 
 void Checkpointer::collect_from_log(base::Stamp floor) {
@@ -266,7 +292,7 @@ void Checkpointer::collect_session(SessionShared& session, base::Stamp floor) {
   // Only what was persisted when the floor settled is read: it does not change any more, and it
   // covers all stamps up to the floor.
   const base::Lsn upto = session.persisted_lsn.load(std::memory_order_acquire);
-  base::Lsn& head = heads_[session.id];
+  base::Lsn& head = next_heads_[session.id];
   if (upto < head) return;
   std::vector<log::LiveRun> runs;
   for (const log::SessionLog::Run& run : session.log.runs()) {
@@ -334,13 +360,14 @@ void Checkpointer::bring_home() {
     // (P15) a fence orders what its own thread has flushed; a single one's is (P2)
     if (carriers_.size() > 1 && !mutant(Mutant::no_fence_of_carriers)) carrier.fence();
   });
-  for (const std::uint32_t number : std::exchange(named_slabs_, {})) named_[number] = {};
+  for (const std::uint32_t number : named_slabs_) named_[number] = {};
+  named_slabs_.clear();
   for (const auto& carrier : carriers_) {
     for (index::Slab* slab : carrier->take_dirty_slabs()) note_dirty(slab);
   }
 }
 
-void Checkpointer::note_dirty(index::Slab* slab) {
+void Checkpointer::note_dirty(index::Slab* slab) noexcept {
   if (slab_is_dirty_[slab->number]) return;
   slab_is_dirty_[slab->number] = true;
   dirty_slabs_.push_back(slab);
@@ -352,16 +379,23 @@ void Checkpointer::write_metadata(int copy) {
   for (index::Slab* slab : dirty_slabs_) pool_.slabs().store_metadata(*slab, copy, counts);
 }
 
-void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
+// What both copies say.
+void Checkpointer::decide_superblock(base::Stamp floor, bool last) noexcept {
+  floor_ = floor;
   pool::SuperblockImage& image = pool_.superblock_;
   image.fixed.number += 1;
   image.fixed.checkpoint_number += 1;
   if (!mutant(Mutant::checkpoint_floor_not_stored)) image.fixed.floor = floor;
   image.fixed.largest_stamp = std::max(image.fixed.largest_stamp, floor);
   image.fixed.state = static_cast<std::uint32_t>(last ? pool::State::clean : pool::State::open);
+  heads_ = next_heads_;  // of one size: takes no memory
   if (!mutant(Mutant::checkpoint_heads_not_stored)) image.heads = heads_;
-  // Decided once, so that both copies say the same. Carved again: its own description follows.
+  // Carved again: its own description follows.
   std::erase_if(freed_slabs_, [&](std::uint32_t n) { return !pool_.slabs().is_free(n); });
+  stage_ = Stage::copy_a;
+}
+
+void Checkpointer::write_superblock(int copy) {
   constexpr emu::Step kMetadata[2] = {emu::Step::checkpoint_metadata_a,
                                       emu::Step::checkpoint_metadata_b};
   constexpr emu::Step kSuperblock[2] = {emu::Step::checkpoint_superblock_a,
@@ -370,32 +404,35 @@ void Checkpointer::write_superblocks(base::Stamp floor, bool last) {
                                             Mutant::no_fence_checkpoint_metadata_b};
   constexpr Mutant kNoFenceOfSuperblock[2] = {Mutant::no_fence_checkpoint_superblock_a,
                                               Mutant::no_fence_checkpoint_superblock_b};
-  for (const int copy : {0, 1}) {
-    if (copy == 1 && mutant(Mutant::checkpoint_writes_one_superblock)) break;
-    emu::step(kMetadata[copy]);
-    write_metadata(copy);
-    // (P2, P4) homes and this copy's metadata before the superblock that vouches for them
-    if (!mutant(kNoFenceOfMetadata[copy])) own().fence();
-    emu::step(kSuperblock[copy]);
-    pool::write_superblock(pool_.memory(), pool_.layout(), copy, image, own().actor().counts);
-    // (P3, P5) both superblocks before anything they make obsolete is reused
-    if (!mutant(kNoFenceOfSuperblock[copy])) own().fence();
-  }
+  emu::step(kMetadata[copy]);
+  write_metadata(copy);
+  // (P2, P4) homes and this copy's metadata before the superblock that vouches for them
+  if (!mutant(kNoFenceOfMetadata[copy])) own().fence();
+  emu::step(kSuperblock[copy]);
+  pool::write_superblock(pool_.memory(), pool_.layout(), copy, pool_.superblock_,
+                         own().actor().counts);
+  // (P3, P5) both superblocks before anything they make obsolete is reused
+  if (!mutant(kNoFenceOfSuperblock[copy])) own().fence();
+}
+
+// Both copies have what they hold.
+void Checkpointer::note_written() noexcept {
+  const pool::Superblock& written = pool_.superblock_.fixed;
   // relaxed: sessions put it into segment headers, where any durable number is right.
-  pool_.checkpoint_number.store(image.fixed.checkpoint_number, std::memory_order_relaxed);
-  pool_.checkpoint_floor.store(image.fixed.floor, std::memory_order_relaxed);  // for people
+  pool_.checkpoint_number.store(written.checkpoint_number, std::memory_order_relaxed);
+  pool_.checkpoint_floor.store(written.floor, std::memory_order_relaxed);  // for people
   for (index::Slab* slab : dirty_slabs_) slab_is_dirty_[slab->number] = false;
   dirty_slabs_.clear();
   freed_slabs_.clear();
 }
 
 // What locks objects: beside a lone session too, which must know.
-void Checkpointer::let_go(base::Stamp floor) {
+void Checkpointer::let_go() {
   pool_.company.carriers_come();
   const base::ScopeExit gone([this] { pool_.company.carriers_go(); });
   if (!mutant(Mutant::carriers_do_not_wait)) pool_.await_commits_under_way();
   swing();
-  freed_slabs_ = pool_.slabs().free_empty_slabs(floor);
+  freed_slabs_ = pool_.slabs().free_empty_slabs(floor_);
   slabs_freed_.add(freed_slabs_.size());
 }
 
@@ -405,7 +442,7 @@ void Checkpointer::swing() {
   for_carriers_at_work([](HomeCarrier& carrier) { carrier.swing(); });
 }
 
-void Checkpointer::recycle(base::Stamp floor) {
+void Checkpointer::recycle() {
   emu::step(emu::Step::checkpoint_recycle);
   // Helpers may still be flushing from segments whose records are all committed.
   pool_.wait_for_grace();
@@ -416,7 +453,7 @@ void Checkpointer::recycle(base::Stamp floor) {
     base::heavy_fence();
     const bool is_idle = s->announced.load(std::memory_order_acquire) == kIdle;
     if (!is_idle) s->held.store(false, std::memory_order_relaxed);
-    s->log.recycle(floor, is_idle);
+    s->log.recycle(floor_, is_idle);
     if (is_idle) s->held.store(false, std::memory_order_release);
   }
   for (const auto& carrier : carriers_) carrier->collect();
@@ -510,10 +547,14 @@ bool Checkpointer::at_leisure() {
 
 void Checkpointer::work() {
   const std::uint32_t interval_ms = pool_.options().checkpoint.interval_ms;
+  bool owed = false;  // one that had no memory, of whose stamps nobody will hear again
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const auto wake = [this] { return stopping_ || requested_; };
-    if (interval_ms == 0) {
+    if (owed) {
+      // The core is for those who give memory back, however often they ask for a checkpoint.
+      changed_.wait_for(lock, kWithoutMemory, [this] { return stopping_; });
+    } else if (interval_ms == 0) {
       changed_.wait(lock, wake);
     } else {
       changed_.wait_for(lock, std::chrono::milliseconds(interval_ms), wake);
@@ -522,11 +563,12 @@ void Checkpointer::work() {
     requested_ = false;
     lock.unlock();
     try {
-      if (pool_.has_news()) run_in_background();
+      if (owed || pool_.has_news()) run_in_background();
+      owed = false;
     } catch (const std::exception&) {
       // A checkpoint that failed has poisoned the pool; who waits is told by the persister.
       if (pool_.persister().is_poisoned()) return;
-      // No memory to see whether one is needed: there may be some for the next look.
+      owed = true;  // no memory for one, or to see whether it is needed
     }
     lock.lock();
   }

@@ -36,8 +36,8 @@ class Checkpointer {
   void stop() noexcept;
 
   // Makes a checkpoint now. `last`: marks the pool clean, and who waits for a turn has nothing left
-  // to do (REQUIRES: no session is open). Errors: outcome_unknown; std::bad_alloc, damaged_log and
-  // whatever else leaves it, which poison the pool.
+  // to do (REQUIRES: no session is open). Errors: outcome_unknown; damaged_log and whatever else
+  // leaves it, which poison the pool; std::bad_alloc, after which the next checkpoint goes on.
   void run(bool last = false);
   // Makes one unless count() is no longer `since`: for those who wait for log space together.
   void run_unless_done(std::uint64_t since);
@@ -59,6 +59,7 @@ class Checkpointer {
   void run_in_background();
   void run_locked(bool last);
   void run_steps(bool last);
+  void finish();
   void count_work() noexcept;
   enum class NamesFrom : std::uint8_t { log, index };
   struct Choice {
@@ -79,14 +80,16 @@ class Checkpointer {
   pool::Bitmap& names_of(const index::Slab& slab);
   void bring_home();
   void write_metadata(int copy);
-  void write_superblocks(base::Stamp floor, bool last);
-  void let_go(base::Stamp floor);
+  void decide_superblock(base::Stamp floor, bool last) noexcept;
+  void write_superblock(int copy);
+  void note_written() noexcept;
+  void let_go();
   void swing();
-  void recycle(base::Stamp floor);
+  void recycle();
   void for_carriers_at_work(const std::function<void(HomeCarrier&)>& body);
   void work();
   [[nodiscard]] bool at_leisure();
-  void note_dirty(index::Slab* slab);
+  void note_dirty(index::Slab* slab) noexcept;
 
   // The carrier that is this thread's own when it does not carry.
   HomeCarrier& own() noexcept { return *carriers_.front(); }
@@ -98,7 +101,14 @@ class Checkpointer {
   base::Atomic<unsigned> waiting_{0};                   // for running_
   bool is_done_ = false;  // the pool is marked clean; guarded by running_
 
-  // Of the checkpoint in progress; guarded by running_.
+  // What a checkpoint does next, once everything is home and the superblock decided; if there is no
+  // memory for it, the next one does it first. Each may be done again from its beginning.
+  enum class Stage : std::uint8_t { bringing_home, copy_a, copy_b, letting_go, recycling };
+  Stage stage_ = Stage::bringing_home;  // guarded by running_
+  base::Stamp floor_ = 0;               // of the superblock decided; guarded by running_
+
+  // Of the checkpoint in progress; guarded by running_. What one that had no memory has named and
+  // has found dirty stays for the next. The lists have room for all slabs.
   bool in_background_ = false;
   std::size_t carrying_ = 1;                // so many of carriers_ have something to carry
   std::vector<pool::Bitmap> named_;         // by slab: slots that may have to go home
@@ -106,7 +116,8 @@ class Checkpointer {
   std::vector<index::Slab*> dirty_slabs_;   // metadata to write, each once
   std::vector<bool> slab_is_dirty_;
   std::vector<std::uint32_t> freed_slabs_;  // freed at the end of the last checkpoint
-  std::vector<base::Lsn> heads_;
+  std::vector<base::Lsn> heads_;            // as the superblocks have them
+  std::vector<base::Lsn> next_heads_;       // as they will
   // by session: the LSN of its last record up to the floor, kUnknown if its ring cannot tell
   std::vector<base::Lsn> last_settled_;
 

@@ -135,9 +135,10 @@ void HomeCarrier::store_home(std::span<const Captured> captured) {
     }
     index::Slab& slab = *c.place.slab;
     if (slab.home_holds_object(c.place.slot) == c.seen.destroyed()) {
+      // First of all: who comes next, if there is no memory, does not find the slab by its bit.
+      if (dirty_slabs_.empty() || dirty_slabs_.back() != &slab) dirty_slabs_.push_back(&slab);
       // Seen by readers only when the entry points home, which it does not until we swing it.
       slab.set_home(c.place.slot, !c.seen.destroyed());
-      if (dirty_slabs_.empty() || dirty_slabs_.back() != &slab) dirty_slabs_.push_back(&slab);
     }
   }
   bytes_.add(copies_.size());
@@ -152,8 +153,10 @@ void HomeCarrier::fence() {
 
 void HomeCarrier::swing() {
   const std::span<const Captured> all(carried_);
-  for (std::size_t begin = 0; begin < all.size(); begin += most_pinned()) {
-    swing(all.subspan(begin, std::min(most_pinned(), all.size() - begin)));
+  while (swung_ < all.size()) {
+    const std::size_t some = std::min(most_pinned(), all.size() - swung_);
+    swing(all.subspan(swung_, some));
+    swung_ += some;
     breathe();
   }
 }

@@ -46,13 +46,15 @@ class HomeCarrier {
   HomeCarrier(const HomeCarrier&) = delete;
   HomeCarrier& operator=(const HomeCarrier&) = delete;
 
-  // Forgets what the last checkpoint carried.
+  // Forgets what the last checkpoint carried, or what one that had no memory did not carry.
   void begin() noexcept {
     carried_.clear();
     stored_ = 0;
+    swung_ = 0;
+    copies_.clear();
   }
-  // Errors of these: std::bad_alloc, and outcome_unknown if what should be carried can no longer
-  // become durable.
+  // Errors of these: std::bad_alloc (swing() goes on from there when it is called again), and
+  // outcome_unknown if what should be carried can no longer become durable.
   void carry(const NamedObjects& objects);
   void finish();
   void fence();
@@ -105,7 +107,8 @@ class HomeCarrier {
   const std::function<bool()> at_leisure_;
   std::vector<Captured> carried_;  // since begin()
   std::size_t stored_ = 0;         // of these
-  std::vector<std::byte> copies_;  // of the others, one behind the other
+  std::size_t swung_ = 0;          // of these, too
+  std::vector<std::byte> copies_;  // of those not stored, one behind the other
   std::vector<index::Slab*> dirty_slabs_;
   base::ReusedList<std::uint64_t> not_swung_;
   VersionPool versions_;
