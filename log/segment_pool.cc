@@ -1,5 +1,7 @@
 #include "log/segment_pool.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/scaled.h"
 
@@ -8,8 +10,9 @@ namespace sp3::log {
 std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
   SP3_CHECK(count > 0 && count <= total());
   const std::lock_guard guard(mutex_);
-  if (has_precedence_over(count)) {
-    ++refused_for_it_;
+  if (is_behind_another(count)) {
+    line_up(count);
+    ++refused_for_first_;
     return std::nullopt;
   }
   std::uint32_t run = 0;
@@ -24,32 +27,40 @@ std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
     for (std::uint32_t s = first; s <= segment; ++s) used_[s] = true;
     free_count_ -= count;
     next_ = (segment + 1) % total();
-    waiting_for_ = 0;
-    refused_for_it_ = 0;
+    leave_line(count);
     return first;
   }
-  // A single segment cannot be starved by others of its size; only larger requests need the queue.
-  if (count > 1) {
-    waiting_for_ = count;
-    refused_for_it_ = 0;
-  }
+  line_up(count);
+  if (line_.front() == count) refused_for_first_ = 0;
   return std::nullopt;
 }
 
-// Of the larger request that waits; REQUIRES: the mutex is held.
-bool SegmentPool::has_precedence_over(std::uint32_t count) const {
-  return waiting_for_ > count && refused_for_it_ + 1 < base::scaled(1000U, 1000U, 3U);
+// REQUIRES, here and of the next two: the mutex is held.
+bool SegmentPool::is_behind_another(std::uint32_t count) const {
+  return !line_.empty() && line_.front() != count &&
+         refused_for_first_ + 1 < base::scaled(1000U, 1000U, 3U);
+}
+
+void SegmentPool::line_up(std::uint32_t count) {
+  if (std::ranges::find(line_, count) == line_.end()) line_.push_back(count);
+}
+
+// Others that wait for as many line up again when they are refused the next time.
+void SegmentPool::leave_line(std::uint32_t count) noexcept {
+  const auto place = std::ranges::find(line_, count);
+  if (place == line_.end()) return;
+  if (place == line_.begin()) refused_for_first_ = 0;
+  line_.erase(place);
 }
 
 bool SegmentPool::yields(std::uint32_t count) const {
   const std::lock_guard guard(mutex_);
-  return has_precedence_over(count);
+  return is_behind_another(count);
 }
 
-// Another request for as many loses its precedence too, until it is refused the next time.
 void SegmentPool::give_up(std::uint32_t count) noexcept {
   const std::lock_guard guard(mutex_);
-  if (waiting_for_ == count) waiting_for_ = 0;
+  leave_line(count);
 }
 
 void SegmentPool::give_back(std::uint32_t first, std::uint32_t count) {

@@ -1,8 +1,9 @@
 // SegmentPool: which segments of the log region are free.
 //
 // Thread safety: any thread (a mutex, taken once per run of segments).
-// Fairness: while a large request waits for contiguous segments, smaller ones are refused too, so
-//   that the next checkpoints free enough for it.
+// Fairness: requests are served in the order in which they were first refused, those for as many
+//   segments as one. So the next checkpoints free enough for a large one, and a stream of large
+//   ones keeps out no smaller one.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +19,14 @@ class SegmentPool {
   explicit SegmentPool(std::uint32_t segments) : used_(segments, false), free_count_(segments) {}
 
   // The first of `count` contiguous free segments, now taken. Searches on from the last one handed
-  // out, so that the region wears evenly. nullopt: not now; wait for a checkpoint.
+  // out, so that the region wears evenly. nullopt: not now; wait for a checkpoint. Errors:
+  // std::bad_alloc, and then nothing is taken.
   std::optional<std::uint32_t> take(std::uint32_t count);
-  // Who was refused `count` segments does not ask for them again: smaller requests need not wait.
+  // Who was refused `count` segments does not ask for them again: others need not wait.
   void give_up(std::uint32_t count) noexcept;
   void give_back(std::uint32_t first, std::uint32_t count);
-  // Whether `count` segments would be refused for the sake of a larger request: that waits for a
-  // checkpoint, whoever is smaller for its turn.
+  // Whether `count` segments would be refused for the sake of an earlier request: that waits for a
+  // checkpoint, whoever is behind it for its turn.
   [[nodiscard]] bool yields(std::uint32_t count) const;
 
   [[nodiscard]] std::uint32_t total() const noexcept {
@@ -33,14 +35,16 @@ class SegmentPool {
   [[nodiscard]] std::uint32_t used() const;
 
  private:
-  [[nodiscard]] bool has_precedence_over(std::uint32_t count) const;
+  [[nodiscard]] bool is_behind_another(std::uint32_t count) const;
+  void line_up(std::uint32_t count);
+  void leave_line(std::uint32_t count) noexcept;
 
-  mutable emu::Mutex mutex_;
+  mutable emu::Mutex mutex_;  // guards all below
   std::vector<bool> used_;
   std::uint32_t free_count_;
   std::uint32_t next_ = 0;
-  std::uint32_t waiting_for_ = 0;     // a refused request for this many contiguous segments
-  std::uint32_t refused_for_it_ = 0;  // smaller requests refused since; it may never come back
+  std::vector<std::uint32_t> line_;      // what was refused, each size once, the earliest first
+  std::uint32_t refused_for_first_ = 0;  // others, since it asked last; it may never come back
 };
 
 }  // namespace sp3::log

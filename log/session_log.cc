@@ -27,6 +27,7 @@ SessionLog::Reserved SessionLog::reserve(std::uint64_t record_bytes,
   if (has_room(record_bytes)) return Reserved::in_last_run;
   const auto count = static_cast<std::uint32_t>(
       (room_for(record_bytes) + layout_.segment_size - 1) / layout_.segment_size);
+  if (refused_ != count) forgo();
   const auto first = segments_.take(count);
   refused_ = first ? 0 : count;
   if (!first) return Reserved::no;

@@ -57,7 +57,7 @@ class SessionLog {
   // short. `checkpoint_number` is the superblock's, for the header of a run started here.
   enum class Reserved : std::uint8_t { no, in_last_run, in_new_run };
   Reserved reserve(std::uint64_t record_bytes, std::uint64_t checkpoint_number);
-  // Whether the last refusal was for the sake of a larger request, and still would be.
+  // Whether the last refusal was for the sake of an earlier request, and still would be.
   [[nodiscard]] bool yields() const { return refused_ != 0 && segments_.yields(refused_); }
   // What reserve() refused last is not wanted any more.
   void forgo() noexcept;

@@ -1,3 +1,9 @@
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <random>
+
 #include <catch2/catch.hpp>
 
 #include "log/segment_pool.h"
@@ -72,6 +78,57 @@ TEST_CASE("smaller requests wait for a larger one until it is served, given up o
     REQUIRE_FALSE(pool.take(2));
     count();
     CHECK(refusals > 900);
+  }
+}
+
+TEST_CASE("a stream of large requests keeps out no smaller one") {
+  SegmentPool pool(10);
+  REQUIRE(pool.take(8) == 0);
+  REQUIRE_FALSE(pool.take(4));
+  // The large one is back, but behind.
+  pool.give_back(0, 8);
+  CHECK(pool.yields(8));
+  CHECK_FALSE(pool.take(8));
+  CHECK_FALSE(pool.yields(4));
+  const auto small = pool.take(4);
+  REQUIRE(small);
+  CHECK_FALSE(pool.take(8));
+  CHECK_FALSE(pool.yields(8));
+  pool.give_back(*small, 4);
+  CHECK(pool.take(8));
+}
+
+// Each of the others that was refused before goes first, once, and none that was refused later.
+TEST_CASE("whoever asks again and again is passed by each other size at most once") {
+  constexpr std::array<std::uint32_t, 5> kSizes{1, 3, 6, 10, 15};
+  for (std::uint32_t seed = 1; seed <= 50; ++seed) {
+    std::mt19937 random(seed);
+    SegmentPool pool(16);
+    struct User {
+      std::optional<std::uint32_t> first;
+      bool was_refused = false;
+      std::array<int, kSizes.size()> passed_by{};
+    };
+    std::array<User, kSizes.size()> users{};
+    std::array<int, kSizes.size()> served{};
+    for (int step = 0; step < 5000; ++step) {
+      const std::size_t me = random() % users.size();
+      User& user = users[me];
+      if (user.first) {
+        pool.give_back(*user.first, kSizes[me]);
+        user.first.reset();
+        continue;
+      }
+      user.first = pool.take(kSizes[me]);
+      user.was_refused = !user.first;
+      if (!user.first) continue;
+      ++served[me];
+      user.passed_by = {};
+      for (User& other : users) {
+        if (other.was_refused) REQUIRE(++other.passed_by[me] <= 1);
+      }
+    }
+    for (const int times : served) REQUIRE(times > 50);
   }
 }
 

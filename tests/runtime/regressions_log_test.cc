@@ -238,6 +238,44 @@ TEST_CASE("a request for contiguous segments that is given up does not starve sm
   CHECK(segments.take(3));
 }
 
+// The larger one was preferred each time that it came back.
+TEST_CASE("of two sessions whose transactions do not fit the log together neither is kept out") {
+  Options options = quiet_options(GENERATE(MemoryKind::emulated, MemoryKind::file));
+  options.geometry.log_size = std::uint64_t{64} * 4096;
+  const TempPath path;
+  Pool pool = Pool::create(path.path(), std::uint64_t{2} << 20, options);
+  const auto make = [&](std::size_t count) {
+    std::vector<Ptr<Wide>> all;
+    Session session = pool.session();
+    for (std::size_t i = 0; i < count; ++i) {
+      all.push_back(session.run([](Transaction& tx) { return tx.make<Wide>(); }));
+    }
+    return all;
+  };
+  const auto write_all = [](Session& session, const std::vector<Ptr<Wide>>& all) {
+    session.run([&](Transaction& tx) {
+      for (const auto object : all) {
+        for (auto& word : tx.write(object).words) ++word;
+      }
+    });
+  };
+  const auto larger = make(200);  // four fifths of the log
+  const auto smaller = make(125);
+  constexpr int kMost = 400;
+  std::atomic<bool> done{false};
+  std::atomic<int> runs{0};
+  std::thread other([&] {
+    Session session = pool.session();
+    for (; !done && runs < kMost; ++runs) write_all(session, larger);
+  });
+  while (runs == 0) std::this_thread::yield();
+  Session session = pool.session();
+  for (int i = 0; i < 5; ++i) write_all(session, smaller);
+  done = true;
+  other.join();
+  CHECK(runs < kMost);
+}
+
 // The flusher had passed the session, which then saw it still awake. So many sessions that a look
 // at all of them takes long; the pauses end about when it slows down, after 17 rounds of 50 us more
 // than it asks for.
