@@ -26,6 +26,9 @@ void NodePool::give_back() noexcept {
   for (const bool tall : {false, true}) domain_.adopt(tall, *this);
 }
 
+[[gnu::noinline]] Node* NodePool::take_tall() { return take<true>(); }
+[[gnu::noinline]] void NodePool::note_tall(Node* node) noexcept { note<true>(node); }
+
 void NodePool::refill(bool tall) {
   hook(Hook::before_refill);
   NodeBatch& free = free_[tall];

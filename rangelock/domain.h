@@ -52,14 +52,7 @@ class NodePool {
 
   // `born`: no later than the era in which the node will be linked. Errors: std::bad_alloc.
   Node* allocate(unsigned height, Era born) {
-    const bool tall = is_tall(height);
-    NodeBatch& free = free_[tall];
-    if (free.is_empty()) [[unlikely]]
-      refill(tall);
-    Node* const node = free.pop();
-    // A line that another core has had comes from far away. Of the last few nodes it goes round to
-    // lines that are here already.
-    base::prefetch_for_write(free.nodes[(free.size - kAhead) % NodeBatch::kMost]);
+    Node* const node = is_tall(height) ? take_tall() : take<false>();
     node->born = born;
     return node;
   }
@@ -77,18 +70,38 @@ class NodePool {
   // A node that can no longer be reached, but that pinned threads may hold. No store to it, which
   // the next locked instruction would wait for: its line is in the cache of whoever unlocked it.
   void retire(Node* node) noexcept {
-    const bool tall = is_tall(node->height);
-    NodeBatch& retired = retired_[tall];
-    if (node->born < retired.born) retired.born = node->born;
-    retired.push(node);
-    if (retired.is_full()) [[unlikely]]
-      turn(tall);
+    if (is_tall(node->height)) [[unlikely]]
+      return note_tall(node);
+    note<false>(node);
   }
 
  private:
   friend class Domain;
   static constexpr std::size_t kAhead = 8;    // nodes
   static constexpr std::size_t kSurplus = 8;  // batches of free nodes to keep
+
+  // Low nodes are nearly all: what finds their batches is compiled for them alone.
+  template <bool tall>
+  Node* take() {
+    NodeBatch& free = free_[tall];
+    if (free.is_empty()) [[unlikely]]
+      refill(tall);
+    Node* const node = free.pop();
+    // A line that another core has had comes from far away. Of the last few nodes it goes round to
+    // lines that are here already.
+    base::prefetch_for_write(free.nodes[(free.size - kAhead) % NodeBatch::kMost]);
+    return node;
+  }
+  Node* take_tall();
+  template <bool tall>
+  void note(Node* node) noexcept {
+    NodeBatch& retired = retired_[tall];
+    if (node->born < retired.born) retired.born = node->born;
+    retired.push(node);
+    if (retired.is_full()) [[unlikely]]
+      turn(tall);
+  }
+  void note_tall(Node* node) noexcept;
 
   void refill(bool tall);
   void turn(bool tall) noexcept;
