@@ -57,8 +57,11 @@ foreach(dir IN ITEMS LIBDIR INCLUDEDIR)
 endforeach()
 # A shared sp3 has linked what it needs: its users want none of it, not even to be installed.
 set(sp3_pc_requires_private "libpmem libisal fmt tbb")
+set(sp3_pc_libs_private "-pthread")
 if(BUILD_SHARED_LIBS)
   set(sp3_pc_requires_private "")
+elseif(CMAKE_POSITION_INDEPENDENT_CODE)
+  string(APPEND sp3_pc_libs_private " -Wl,-z,nodelete")
 endif()
 configure_file(
   "${PROJECT_SOURCE_DIR}/cmake/sp3.pc.in" "${PROJECT_BINARY_DIR}/sp3.pc" @ONLY)

@@ -14,10 +14,13 @@
 #include <sp3/range_lock.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <memory>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -124,7 +127,13 @@ struct DefaultOwner {
 
   static ::pthread_key_t make_key() {
     ::pthread_key_t key = 0;
-    if (::pthread_key_create(&key, &DefaultOwner::end) != 0) throw std::bad_alloc();
+    const int error = ::pthread_key_create(&key, &DefaultOwner::end);
+    if (error == EAGAIN) {
+      throw Error(ErrorCode::invalid_argument, "a thread's own owner of ranges",
+                  {.wanted = "one more thread-specific key (pthread_key_create)",
+                   .found = "none left of " + std::to_string(PTHREAD_KEYS_MAX)});
+    }
+    if (error != 0) throw std::bad_alloc();
     return key;
   }
 

@@ -129,7 +129,8 @@ class SP3_API RangeOwner {
   // It ends after the thread's thread_locals, whose destructors may use it; that of the main thread
   // with the process, so those of statics may, too. One that holds ranges at the thread's end stays
   // with them, as with a std::mutex, and keeps its place among the 1024.
-  // Errors: Error{invalid_argument} if there is no room; std::bad_alloc.
+  // Errors: Error{invalid_argument} if there is no room, or, for the first of the process, no
+  // thread-specific key; std::bad_alloc.
   static RangeOwner& this_thread();
 
   [[nodiscard]] std::uint64_t token() const noexcept;

@@ -39,6 +39,11 @@ echo "== no warning, neither from the headers nor for what they ask of a program
 "$cxx" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wold-style-cast \
   -Werror -I "$prefix/include" "$program/main.cc"
 
+if [[ $linkage != static ]]; then
+  echo "== threads that end may call it at any time"
+  readelf -d "$(find "$prefix" -name libsp3.so)" | grep -q NODELETE
+fi
+
 if [[ $linkage == hidden ]]; then
   echo "== nothing internal is exported"
   library=$(find "$prefix" -name libsp3.so)
