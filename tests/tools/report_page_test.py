@@ -290,10 +290,10 @@ class PageTest(unittest.TestCase):
 
     def test_a_page_that_cannot_be_written_is_one_line(self):
         (self.folder / "out").write_text("a file")
-        self.assertEqual(self.report(some_rows(), code=2).stderr, "report: out: File exists\n")
+        self.assertEqual(self.report(some_rows(), code=3).stderr, "report: out: File exists\n")
         (self.folder / "out").unlink()
         (self.folder / "out" / "index.html").mkdir(parents=True)
-        said = self.report(some_rows(), code=2).stderr
+        said = self.report(some_rows(), code=3).stderr
         self.assertRegex(said, "^report: out/index.html: .*\n$")
 
     def test_a_report_without_space_leaves_the_one_before(self):
@@ -301,7 +301,7 @@ class PageTest(unittest.TestCase):
         before = {path: path.read_bytes() for path in (self.folder / "out").iterdir()}
         self.assertIn(self.folder / "out" / "index.html", before)
         few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))}
-        self.assertEqual(self.report(some_rows()[:1], code=2, **few).stderr, "report: out: File too large\n")
+        self.assertEqual(self.report(some_rows()[:1], code=3, **few).stderr, "report: out: File too large\n")
         self.assertEqual({path: path.read_bytes() for path in (self.folder / "out").iterdir()}, before)
 
     def test_a_link_to_a_page_stays_one(self):
@@ -324,6 +324,27 @@ class PageTest(unittest.TestCase):
         closed = {"preexec_fn": lambda: os.close(1)}
         said = self.report(some_rows()[:1], code=3, **closed).stderr
         self.assertEqual(said, "report: standard output could not be written\n")
+
+    def test_lost_errors_change_no_code(self):
+        full = os.open("/dev/full", os.O_WRONLY)
+        for rows, code in ((some_rows()[:1], 3), ([], 2)):
+            for lose in (os.close, lambda descriptor: os.dup2(full, descriptor)):
+                lost = {"preexec_fn": lambda lose=lose: (lose(1), lose(2))}
+                with self.subTest(code=code, closed=lose is os.close):
+                    self.report(rows, code=code, **lost)
+        os.close(full)
+
+    def test_where_no_thread_can_be_had_that_is_one_line(self):
+        few = {"preexec_fn": lambda: (os.setgroups([]), os.setgid(65534), os.setuid(65534),
+                                      resource.setrlimit(resource.RLIMIT_NPROC, (0, 0)))}
+        help_ = [PYTHON, "-B", REPORT, "--help"]
+        if os.getuid() != 0 or subprocess.run(help_, capture_output=True, check=False, **few).returncode:
+            self.skipTest("the limit concerns other users than root, who cannot read everything")
+        self.folder.chmod(0o777)
+        # Where matplotlib has yet to look for fonts, for which it wants a thread.
+        with unittest.mock.patch.dict(os.environ, MPLCONFIGDIR=str(self.folder / "fonts")):
+            said = self.report(some_rows()[:1], code=3, **few).stderr
+        self.assertEqual(said, "report: can't start new thread\n")
 
     def test_a_bad_file_is_one_line(self):
         result = self.report({"rows": [{}]}, code=2)

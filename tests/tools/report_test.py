@@ -229,6 +229,7 @@ class ComputationTest(report_rows.ReadingTest):
             ("throughput_tx_per_s", most), ("entries", most), ("threads", 2**70), ("zipf", 1e308),
             ("system", "a\ud800"), ("workload", "\udfff"), ("system", "x" * 5000),
             ("machine", {"cpu": ["A"]}), ("machine", {"cpu": {"a": 1}}), ("pool_size", -1),
+            ("machine", {"flags": 5}), ("machine", {"flags": "clwb"}), ("machine", {"flags": [5]}),
             ("machine", {"cpu": "\ud800"}), ("file_system", 3), ("mix", 1), ("probes", "none"),
             ("cpu_ns_per_tx", -1),
         ):  # fmt: skip
@@ -241,7 +242,8 @@ class ComputationTest(report_rows.ReadingTest):
                 self.load([lock_row("grid", "W1", 1, **{name: "8"})])
         with self.assertRaisesRegex(self.results.BadInput, "skipped"):
             self.load({"rows": [], "skipped": ["\ud800"]})
-        self.load([row("sp3", "sps", 1, 10.0, machine={"flags": ["clwb"], "cpu": None})])
+        for flags in (["clwb"], [], None):
+            self.load([row("sp3", "sps", 1, 10.0, machine={"flags": flags, "cpu": None})])
 
     def test_a_member_of_another_type_is_named(self):
         for member, value in (("threads", "2"), ("threads", 0), ("threads", True), ("spread", None),

@@ -4,6 +4,7 @@ usage: ./dev report RESULTS... [--out DIRECTORY] [--title TITLE]
 """
 
 import argparse
+import io
 import os
 import pathlib
 import signal
@@ -14,6 +15,8 @@ DEBIANS_PYTHON = "/usr/bin/python3"
 if __name__ == "__main__" and sys.executable != DEBIANS_PYTHON and os.access(DEBIANS_PYTHON, os.X_OK):
     os.execv(DEBIANS_PYTHON, [DEBIANS_PYTHON, "-B", *sys.argv])
 
+# OpenBLAS has nothing to compute here, and where it gets no threads numpy cannot be imported.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import results as data  # noqa: E402
@@ -151,18 +154,39 @@ def main(arguments):
         return 2
     except OSError as error:
         print(f"report: {error.filename or options.out}: {error.strerror}", file=sys.stderr)
-        return 2
+        return 3
     except ModuleNotFoundError as error:
         print(f"report: {error}: wanted Debian's python3-matplotlib, which ./dev report installs", file=sys.stderr)
         return 3
+    except RuntimeError as error:
+        if "thread" not in str(error):  # matplotlib starts one while it looks for fonts
+            raise
+        print(f"report: {error}", file=sys.stderr)
+        return 3
     print(f"{written[0]}: {results.cells()} cells, {len(written) - 1} pictures")
     return 0
+
+
+class Aside(io.TextIOBase):
+    """Standard error. What is lost of it changes no exit code."""
+
+    def __init__(self, to):
+        self.to = to
+
+    def write(self, text):
+        try:
+            self.to.write(text)
+            self.to.flush()
+        except OSError:
+            pass
+        return len(text)
 
 
 def run(arguments):
     """main(), and 3 where what it prints is lost, as the other commands have it."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, encoding="utf-8")  # takes nothing
+    sys.stderr = Aside(sys.stderr or open(os.devnull, "w", encoding="utf-8"))
     try:
         try:
             code = main(arguments)

@@ -43,13 +43,13 @@ def is_count(value):
 
 def is_machine(value):
     def holds(each):
-        return each is None or is_text(each) or is_number(each)
+        return is_text(each) or is_number(each)
 
     def are_flags(each):
         return each == [] or is_list(each, is_text)
 
     return isinstance(value, dict) and all(
-        is_text(name) and (holds(each) or (name == "flags" and are_flags(each)))
+        is_text(name) and (each is None or (are_flags if name == "flags" else holds)(each))
         for name, each in value.items()
     )
 
