@@ -558,6 +558,13 @@ class BenchTest(CommandTest):
         with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
             self.assertEqual([row["warehouses"] for row in json.load(file)], [1])
 
+    def test_recovery_bench_has_room_for_large_records(self):
+        for workload in (["ranges"], ["ranges", "--writers", "8", "--range-zipf", "0"],
+                         ["hashtable", "--entry-size", "4096", "--insert-ratio", "1", "--writers", "8"]):
+            with self.subTest(workload=workload):
+                self.sp3("recovery-bench", "--log-bytes", "1M,16M", "--repeat", "1", "--threads", "2", "--strategy",
+                         "stamp", "--entries", "40000", "--workload", *workload)
+
     def test_recovery_bench_measures_files(self):
         rows = json.loads(self.sp3("recovery-bench", "--log-bytes", "1M", "--memory", "file", "--entries",
                                    "100", "--repeat", "1", "--threads", "2", "--json", "-").stdout)

@@ -74,7 +74,6 @@ class Writer {
   }
 
  private:
-  static constexpr unsigned kBatch = 64;  // transactions between looks at what others wrote
   static constexpr std::uint64_t kPatience = 1'000'000;  // transactions without a byte of log
 
   [[nodiscard]] std::string nothing_written(std::uint64_t operations) const {
@@ -103,12 +102,13 @@ class Writer {
     workloads::Client& client = *clients_[thread];
     try {
       workloads::OperationStream& stream = streams_[thread];
+      const unsigned batch = plan_.batch();
       std::uint64_t before = taken(client);
       while (bytes_.load(std::memory_order_relaxed) < plan_.most_bytes) {
-        for (unsigned i = 0; i < kBatch; ++i) client.execute(stream.next());
+        for (unsigned i = 0; i < batch; ++i) client.execute(stream.next());
         const std::uint64_t now = taken(client);
         // relaxed: a batch of another thread more or less.
-        const std::uint64_t done = operations_.fetch_add(kBatch, std::memory_order_relaxed);
+        const std::uint64_t done = operations_.fetch_add(batch, std::memory_order_relaxed);
         if (now != before) {
           bytes_.fetch_add(now - before, std::memory_order_relaxed);
           grew_at_.store(done, std::memory_order_relaxed);
@@ -177,10 +177,36 @@ std::uint64_t LogPlan::segment_size() const {
   return std::clamp<std::uint64_t>(std::bit_floor(most_bytes / 64), 64 << 10, kMiB);
 }
 
+std::uint64_t LogPlan::largest_record() const {
+  // Beside entries: nodes that split, or the rows of an order of tpcc.
+  constexpr std::uint64_t kStructure = 32 << 10;
+  if (spec.kind != workloads::WorkloadKind::ranges) return kStructure + 2 * spec.entry_size;
+  // What a range changes of a chunk says where that is. (Chunks of 0 bytes are refused later.)
+  constexpr std::uint64_t kHeaders = 64;
+  const std::uint64_t bytes = spec.most_range() * spec.entry_size;
+  const std::uint64_t chunks = bytes / std::max(spec.range_chunk, 1U) + 2;
+  return kStructure + bytes + chunks * kHeaders;
+}
+
+unsigned LogPlan::batch() const {
+  constexpr std::uint64_t kMost = 64;
+  return static_cast<unsigned>(
+      std::clamp<std::uint64_t>(segment_size() / largest_record(), 1, kMost));
+}
+
 std::uint64_t LogPlan::log_size() const {
-  // Records do not fill the ends of segments, and each writer has one or two that are not full.
-  const std::uint64_t slack = most_bytes / 16 + (2 * std::uint64_t{writers} + 8) * segment_size();
-  return (most_bytes + slack + kMiB - 1) / kMiB * kMiB;
+  const std::uint64_t segment = segment_size();
+  const std::uint64_t record = largest_record();
+  // Who looks only after a batch writes so much more.
+  const std::uint64_t bytes = most_bytes + writers * std::max(segment, record);
+  // The end of a segment that a record did not fit into is smaller than the record, which begins
+  // the next: of large records, the ends take no more than the records.
+  const std::uint64_t ends =
+      2 * record >= segment ? bytes : std::max(bytes / 16, bytes / (segment / record - 1));
+  // Each writer has a run or two that are not full, and some do not fit between those of others.
+  const std::uint64_t segments_of_run = record / segment + 1;
+  const std::uint64_t slack = (2 * std::uint64_t{writers} + 8) * segments_of_run * segment;
+  return (bytes + ends + slack + kMiB - 1) / kMiB * kMiB;
 }
 
 std::uint64_t LogPlan::pool_size() const { return log_size() + workloads::default_pool_size(spec); }

@@ -23,6 +23,11 @@ struct LogPlan {
   [[nodiscard]] std::uint64_t log_size() const;
   [[nodiscard]] std::uint64_t pool_size() const;
   [[nodiscard]] std::uint64_t segment_size() const;
+  // An upper bound of what a transaction writes, in bytes.
+  [[nodiscard]] std::uint64_t largest_record() const;
+  // Transactions between a writer's looks at what others wrote: together no more than a segment, if
+  // more than one.
+  [[nodiscard]] unsigned batch() const;
 };
 
 struct WrittenLog {
