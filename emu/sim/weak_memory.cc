@@ -167,6 +167,7 @@ std::memory_order WeakMemory::before_access(base::AtomicAccess access, std::memo
       !std::string_view(site.file).ends_with(weakening->file)) {
     return stated;
   }
+  ++weakening->met;
   return weaker(access, stated, weakening->to);
 }
 

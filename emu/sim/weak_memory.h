@@ -47,6 +47,7 @@ struct Weakening {
   std::string file;        // how its path ends
   std::uint32_t line = 0;  // 0: all
   std::memory_order to = std::memory_order_relaxed;
+  std::uint64_t met = 0;  // accesses there that state an order
 };
 // Of all machines; set between runs.
 inline std::optional<Weakening> weakening;

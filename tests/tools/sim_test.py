@@ -377,6 +377,12 @@ class SimTest(CommandTest):
         command = re.search(r"to replay it: ./dev crash (.*)", found.stdout).group(1).split()
         self.assertIn("VIOLATION", self.sim("--replay", *command, code=FOUND).stdout)
 
+    def test_a_weakened_order_that_is_nowhere_is_a_mistake(self):
+        small = ("--case-cores", "2", "--case-transactions", "1", "--weak-memory", "--weaken", "index/entry.h:1=relaxed")
+        for what in (["--explore", "--seeds", "1"], ["--replay", "1"]):
+            self.assertIn("--weaken: met no access with an order to weaken at index/entry.h:1",
+                          self.complaint("sim", *what, *small, code=USAGE))
+
     def test_a_clean_replay_says_what_it_checked(self):
         arguments = ("--replay", "7", "--case-transactions", "1", "--case-cores", "1")
         brief = self.sim(*arguments).stdout

@@ -11,6 +11,7 @@
 
 #include "tools/command.h"
 #include "tools/option_effects.h"
+#include "tools/print_to.h"
 #include "tools/sim/arguments.h"
 #include "tools/sim/case_options.h"
 #include "tools/sim/orders.h"
@@ -158,19 +159,25 @@ void refuse_options_of_other_modes(const CLI::App& app) {
   }
 }
 
+int run_seeds(const SimArguments& a) {
+  if (!a.weak_memory && (a.orders || !a.weaken.empty())) {
+    throw UsageError("--weaken and --orders require --weak-memory");
+  }
+  switch_on_mutant(a.mutant);
+  weaken_order(a.weaken);
+  if (a.orders) remember_orders();
+  const int code = a.replay ? run_replay(a) : run_campaign(a);
+  if (!missed_weakened_order(a.weaken)) return code;
+  print_to(stderr, "sp3: --weaken: met no access with an order to weaken at {}\n",
+           a.weaken.substr(0, a.weaken.find('=')));
+  return code == kOk ? kUsage : code;
+}
+
 int run(const CLI::App& app, const SimArguments& a) {
   refuse_options_of_other_modes(app);
   if (!a.calibrate.empty()) return run_calibration(a);
   if (a.rot && !a.crash && !a.replay) throw UsageError("--rot requires --crash or --replay");
-  if (a.replay || a.explore) {
-    if (!a.weak_memory && (a.orders || !a.weaken.empty())) {
-      throw UsageError("--weaken and --orders require --weak-memory");
-    }
-    switch_on_mutant(a.mutant);
-    weaken_order(a.weaken);
-    if (a.orders) remember_orders();
-    return a.replay ? run_replay(a) : run_campaign(a);
-  }
+  if (a.replay || a.explore) return run_seeds(a);
   refuse_options_without_effect(
       app, chosen(parse_workloads(a.workloads), split_list("--system", a.systems), a.store));
   if (a.validate) return run_validation(a);

@@ -76,6 +76,10 @@ void weaken_order(const std::string& place) {
   emu::sim::weakening = weakening;
 }
 
+bool missed_weakened_order(const std::string& place) {
+  return !place.empty() && emu::sim::weakening->met == 0;
+}
+
 void remember_orders() {
   emu::sim::site_visitor = [](base::AtomicAccess access, std::memory_order stated,
                               const base::Site& site) {

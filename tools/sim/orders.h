@@ -9,6 +9,8 @@ namespace sp3::tools {
 // Weakens the memory order of accesses at a place of the source (emu/sim/weak_memory.h), written as
 // FILE:LINE=ORDER or FILE=ORDER; none if `place` is empty. Throws UsageError.
 void weaken_order(const std::string& place);
+// Whether `place` was given, and none of its accesses was met: then nothing is known about it.
+bool missed_weakened_order(const std::string& place);
 
 // From now on campaigns remember the accesses whose order can be weakened.
 void remember_orders();
