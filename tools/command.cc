@@ -41,12 +41,19 @@ std::string float_problem(const std::string& text) {
   return text.empty() ? "wanted a number, found nothing" : std::string();
 }
 
-void refuse_impossible_numbers(CLI::App& app) {
+// And it would be the default where that is another rule than a text.
+std::string text_problem(const std::string& text) {
+  return text.empty() ? "wanted some text, found nothing" : std::string();
+}
+
+void refuse_impossible_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
-    if (option->get_type_name().starts_with("UINT")) option->check(unsigned_problem);
-    if (option->get_type_name().starts_with("FLOAT")) option->check(float_problem);
+    const std::string type = option->get_type_name();
+    if (type.starts_with("UINT")) option->check(unsigned_problem);
+    if (type.starts_with("FLOAT")) option->check(float_problem);
+    if (type.starts_with("TEXT")) option->check(text_problem);
   }
-  for (CLI::App* command : app.get_subcommands(nullptr)) refuse_impossible_numbers(*command);
+  for (CLI::App* command : app.get_subcommands(nullptr)) refuse_impossible_values(*command);
 }
 
 // Whether a superblock copy is, or was, there. Where copy B begins copy A says; if that is damaged,
@@ -162,7 +169,7 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
     return fmt::format("sp3: {} (see --help)\n", message_of(error));
   });
   try {
-    refuse_impossible_numbers(app);
+    refuse_impossible_values(app);
     const int code = parse_and_run(app, argc, argv, exit_code);
     require_output();
     return code;
@@ -234,7 +241,6 @@ std::string format_size(std::uint64_t bytes) {
 
 std::vector<std::string> split_list(const std::string& option, const std::string& text,
                                     const std::vector<std::string>& all) {
-  if (text.empty()) throw UsageError(option + ": wanted at least one value");
   std::vector<std::string> parts;
   const auto add = [&](const std::string& part) {
     if (std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
@@ -311,15 +317,6 @@ const CLI::Validator& at_least_one() {
       [](const std::string& text) {
         return text.find_first_not_of('0') == std::string::npos ? "wanted at least 1, found " + text
                                                                 : std::string();
-      },
-      "");
-  return validator;
-}
-
-const CLI::Validator& some_text() {
-  static const CLI::Validator validator(
-      [](const std::string& text) {
-        return text.empty() ? "wanted some text, found ''" : std::string();
       },
       "");
   return validator;

@@ -41,7 +41,8 @@ void add_recovery_command(CLI::App& app, int& exit_code);
 void add_report_command(CLI::App& app, int& exit_code);
 void add_sim_command(CLI::App& app, int& exit_code);
 
-// Parses and runs; what is thrown becomes one line on standard error and an exit code.
+// Parses and runs; what is thrown becomes one line on standard error and an exit code. An option's
+// empty value, of a script's variable perhaps, is refused.
 int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept;
 
 // Whether an error of this code says that a pool's file is not as it was left; ends with kFound.
@@ -113,8 +114,6 @@ CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::stri
 
 // For options whose default is another rule than a number: 0 is not one either.
 const CLI::Validator& at_least_one();
-// For those whose default no text stands for: an empty one, of a script's variable perhaps, is none.
-const CLI::Validator& some_text();
 
 // Writes `text` to the file, or to stdout for "-". Throws std::runtime_error.
 void write_output(const std::string& file, const std::string& text);

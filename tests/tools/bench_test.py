@@ -46,7 +46,7 @@ class BenchTest(CommandTest):
              "--workload height means nothing to bitmap, grid"),
             (["lockbench", "--threads", "1,,2"], "--threads: wanted a value on both sides of a comma, found '1,,2'"),
             (["bench", "--workload", "sps,"], "--workload: wanted a value on both sides"),
-            (["bench", "--system", ""], "--system: wanted at least one value"),
+            (["bench", "--system", ""], "--system: wanted some text, found nothing"),
             (["recovery-bench", "--checkpoint-ms", "10,1K"], "milliseconds, found '1K'"),
             (["compare", "--section", "emulated", "--system", "lmdb"], "systems lmdb"),
             (["compare", "--workload", "sps,queue", "--fill", "0.5"], "--fill means nothing to sps, queue"),

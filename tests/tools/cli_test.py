@@ -264,6 +264,22 @@ class CliTest(CommandTest):
                 self.complaint(*arguments, code=USAGE)
         self.assertFalse(os.path.exists(self.pool))
 
+    def test_no_text_is_no_value(self):
+        for command, options in (
+            (["bench"], ["--pool-size", "--path", "--workload", "--range-mix"]),
+            (["compare"], ["--threads", "--directory", "--section"]),
+            (["lockbench"], ["--held", "--lock"]), (["crash-test"], ["--path", "--memory"]),
+            (["micro"], ["--path", "--open-size"]), (["recovery-bench"], ["--checkpoint-ms", "--path"]),
+            (["pool", "create", self.pool, "--size", "8M"], ["--log-size", "--segment-size", "--slab-size"]),
+            (["pool", "info"], ["path"]),
+        ):
+            for option in options:
+                with self.subTest(command=command, option=option):
+                    value = [""] if option == "path" else [option, ""]
+                    self.assertIn(f"{option}: wanted some text, found nothing",
+                                  self.complaint(*command, *value, code=USAGE))
+        self.assertFalse(os.path.exists(self.pool))
+
     def test_help_is_no_error(self):
         for command in ([], ["pool"], ["pool", "create"], ["log"], ["bench"], ["compare"], ["micro"],
                         ["crash-test"], ["lockbench"], ["recovery-bench"]):

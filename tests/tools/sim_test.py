@@ -441,7 +441,7 @@ class SimTest(CommandTest):
             ["--validate", "--cores", "4"], ["--validate", "--check"], ["--validate", "--pool-size", "1G"],
             ["--validate", "--checkpoint-ms", "5"], ["--validate", "--checkpoint-threads", "2"],
             ["--validate", "--durability", "maybe"], ["--sensitivity", "--repeat", "3"], ["--sensitivity", "--check"],
-            ["--explore", "--seeds", ""], ["--costs", ""], ["--explore", "--mutant", ""],
+            ["--explore", "--seeds", ""], ["--costs", ""], ["--explore", "--mutant", ""], ["--calibrate", ""], ["--cost", ""],
             ["--explore", "--orders"], ["--replay", "3", "--weak-memory", "--orders"], ["--explore", "--weaken", "index/entry.h=relaxed"], ["--weak-memory"],
             *(["--explore", "--weak-memory", "--weaken", place] for place in
               ("index/entry.h", "=relaxed", "entry.h:0=relaxed", "entry.h:x=relaxed", "entry.h=seq_cst")),

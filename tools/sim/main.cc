@@ -55,8 +55,7 @@ void add_timed_options(CLI::App& app, SimArguments& a) {
       ->capture_default_str();
   app.add_option("--seed", a.spec.seed, "of the operations and the machine")->capture_default_str();
   app.add_flag("--check", a.check, "check the structure's invariants after each run");
-  app.add_option("--costs", a.costs_file, "a file of costs instead of the default ones")
-      ->check(some_text());
+  app.add_option("--costs", a.costs_file, "a file of costs instead of the default ones");
   app.add_option("--cost", a.factors, "NAME=FACTOR: one cost multiplied, may be repeated");
   add_store_options(app, a.store);
 }
@@ -72,16 +71,14 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
   app.add_flag("--weak-memory", a.weak_memory,
                "cores need not see one order of all stores: loads may give what was there before");
   app.add_option(
-         "--weaken", a.weaken,
-         "FILE:LINE=ORDER: what the memory orders of accesses there are weakened to, to see "
-         "it found")
-      ->check(some_text());
+      "--weaken", a.weaken,
+      "FILE:LINE=ORDER: what the memory orders of accesses there are weakened to, to see "
+      "it found");
   app.add_flag("--orders", a.orders,
                "with --weak-memory: list the accesses met that have an order to weaken")
       ->needs(explore);
   app.add_option("--seeds", a.seeds,
                  "of a campaign: FIRST-LAST, or FIRST- (1-1000; with --images 1000000-)")
-      ->check(some_text())
       ->needs(explore);
   app.add_option("--images", a.images, "of a campaign: start no seed after so many crash images")
       ->needs(crash);
@@ -98,8 +95,7 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
       app, "--history", a.history,
       "of a replay: only the history of its longer program, as JSON to this file or -")
       ->needs(replay);
-  app.add_option("--mutant", a.mutant, "a fault to switch on in the runtime, to see it found")
-      ->check(some_text());
+  app.add_option("--mutant", a.mutant, "a fault to switch on in the runtime, to see it found");
   app.add_option("--case-cores", a.case_cores, "of the case, instead of what the seed says")
       ->check(at_least_one());
   app.add_option("--case-transactions", a.case_transactions, "of each of its cores")
