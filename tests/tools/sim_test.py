@@ -313,14 +313,25 @@ class SimTest(CommandTest):
 
     def test_an_interrupt_ends_a_campaign_with_its_summary(self):
         for number in (signal.SIGINT, signal.SIGTERM):
+            # Whoever started the tests may ignore it.
             with subprocess.Popen([self.SP3, "sim", "--explore", "--seeds", "1-"], text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as campaign:
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  preexec_fn=lambda n=number: signal.signal(n, signal.SIG_DFL)) as campaign:
                 self.wait_until_caught(campaign.pid, number)
                 campaign.send_signal(number)
                 out, err = campaign.communicate(timeout=240)
             self.assertEqual(campaign.returncode, 0, err)
             self.assertIn("0 violations", out)
             self.assertRegex(out, r"to go on: --seeds \d+-\n")
+
+    def test_a_signal_that_is_ignored_ends_no_campaign(self):
+        with subprocess.Popen([self.SP3, "sim", "--explore", "--seconds", "1", "--seeds", "1-", "--json", "-"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) as process:
+            self.wait_until_caught(process.pid, signal.SIGTERM)
+            process.send_signal(signal.SIGINT)
+            found = json.loads(process.communicate(timeout=60)[0])
+        self.assertGreaterEqual(found["seconds"], 1)
 
     @staticmethod
     def wait_until_caught(pid, number):
@@ -449,6 +460,10 @@ class SimTest(CommandTest):
         ):
             with self.subTest(arguments=arguments):
                 self.complaint("sim", *arguments, code=USAGE)
+
+    def test_a_time_below_zero_is_told_as_it_was_given(self):
+        self.assertIn("--seconds: wanted a number from 0 on, found -1",
+                      self.complaint("sim", "--explore", "--seconds", "-1", code=USAGE))
 
     def test_help_and_version(self):
         shown = self.sim("--help").stdout

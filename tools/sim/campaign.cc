@@ -172,13 +172,17 @@ std::string how_to_go_on(const Goal& goal, const State& s) {
 }  // namespace
 
 int run_campaign(const SimArguments& a) {
-  if (!std::isfinite(a.seconds)) {
-    throw UsageError(fmt::format("--seconds: wanted a number, found {}", a.seconds));
+  if (!std::isfinite(a.seconds) || a.seconds < 0) {
+    throw UsageError(fmt::format("--seconds: wanted a number from 0 on, found {}", a.seconds));
   }
   const Goal goal(a);
   State state{.next = goal.seeds.first, .counts = {}, .violation = {}};
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    // One that is ignored stays so: shells have what runs in the background outlive theirs.
+    struct sigaction found {};
+    if (::sigaction(signal, nullptr, &found) == 0 && found.sa_handler != SIG_IGN)
+      std::signal(signal, on_interrupt);
+  }
   Report report;
   while (!state.violation && interrupted == 0 && !is_reached(goal, state)) {
     report.show(goal, state);

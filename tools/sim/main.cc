@@ -83,8 +83,7 @@ void add_campaign_options(CLI::App& app, SimArguments& a) {
   app.add_option("--images", a.images, "of a campaign: start no seed after so many crash images")
       ->needs(crash);
   app.add_option("--seconds", a.seconds, "of a campaign: start no seed after this time")
-      ->needs(explore)
-      ->check(CLI::NonNegativeNumber);
+      ->needs(explore);
   auto* replay =
       app.add_option("--replay", a.replay,
                      "what a campaign runs of this seed, with its events up to a violation")
