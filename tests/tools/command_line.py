@@ -74,8 +74,9 @@ class CommandTest(unittest.TestCase):
             self.skipTest("no file system can be mounted")
         return subprocess.run([*prefix, *command], **where)
 
-    def end_while_it_has_a_pool(self, signal_number, *arguments):
-        """Ends a command by a signal once it has made a pool; what it leaves of its pools."""
+    def end_while_it_has_a_pool(self, signal_number, *arguments, send=os.kill):
+        """Ends a command by a signal once it has made a pool; what it leaves of its pools. It
+        leads a process group, and gets the signal by `send`, which is called as os.kill."""
 
         def pools(process):
             return [os.path.join(place, name)
@@ -84,11 +85,12 @@ class CommandTest(unittest.TestCase):
                     for name in os.listdir(place) if re.search(f"-{process.pid}[-.].*pool", name)]
 
         with subprocess.Popen([self.SP3, *arguments], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, cwd=self.directory.name) as process:
+                              stderr=subprocess.DEVNULL, cwd=self.directory.name,
+                              start_new_session=True) as process:
             try:
                 while process.poll() is None and not any(p.endswith(".pool") for p in pools(process)):
                     time.sleep(0.01)
-                process.send_signal(signal_number)
+                send(process.pid, signal_number)
                 self.assertEqual(process.wait(timeout=60), -signal_number)
             finally:
                 process.kill()

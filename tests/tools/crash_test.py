@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 from command_line import ERROR, FOUND, OK, CommandTest, main, process_state
 
@@ -69,6 +70,20 @@ class CrashTest(CommandTest):
             self.assertIn(b"standard output", process.stderr.read())
             self.assertEqual(process.wait(timeout=60), ERROR)
         self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_an_interrupt_from_the_terminal_is_no_violation(self):
+        """It goes to all processes of the group. A victim's end of it is not to be judged, and
+        keeps no pool, even if the victim is the quicker one."""
+
+        def interrupt(pid, signal_number):
+            os.kill(pid, signal.SIGSTOP)
+            os.killpg(pid, signal_number)
+            time.sleep(0.05)
+            os.kill(pid, signal.SIGCONT)
+
+        for _ in range(10):
+            self.assertEqual(self.end_while_it_has_a_pool(
+                signal.SIGINT, "crash-test", "--rounds", "10000", send=interrupt), [])
 
     def test_a_pool_that_cannot_be_made_is_no_violation(self):
         said = self.sp3("crash-test", "--rounds", "1", "--memory", "dax", "--path", ".", code=ERROR)

@@ -29,7 +29,10 @@ constexpr int kVictimFd = 3;
 
 VictimProcess::VictimProcess(VictimOptions options) : buffer_(1 << 16) {
   options.fd = kVictimFd;
-  TellingProgram victim = start_telling(kThisProgram, options.arguments(), kVictimFd);
+  // Interrupted from the terminal with us, it would be dead, which is a violation, before our pools
+  // are gone.
+  TellingProgram victim =
+      start_telling(kThisProgram, options.arguments(), kVictimFd, {}, ProcessGroup::its_own);
   pid_ = victim.pid;
   pipe_ = std::move(victim.pipe);
   // Room for what is acknowledged while this process is not running; smaller also works.

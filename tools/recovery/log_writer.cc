@@ -232,7 +232,9 @@ WrittenLog write_log(const std::vector<std::string>& arguments) {
   constexpr int kDescriptor = 3;
   std::vector<std::string> all = arguments;
   all.insert(all.end(), {"--descriptor", fmt::to_string(kDescriptor)});
-  const TellingProgram child = start_telling(kThisProgram, all, kDescriptor);
+  // Interrupted from the terminal with us, it would be a failure to tell of.
+  const TellingProgram child =
+      start_telling(kThisProgram, all, kDescriptor, {}, ProcessGroup::its_own);
   Report report;
   const bool told = read_whole(child.pipe.get(), report);
   const int status = wait_for(child.pid);
