@@ -31,7 +31,7 @@ FlushCost measure_flush(const workloads::SystemOptions& o) {
 
 workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check,
                               const std::vector<std::string>& probe_names) {
-  const workloads::PoolRemover remover(cell.options.path);
+  workloads::PoolRemover remover(cell.options.path);
   const auto probes = make_probes(probe_names);
   workloads::RunOptions run = cell.run;
   for (const auto& probe : probes) run.probes.push_back(probe.get());
@@ -39,7 +39,7 @@ workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, boo
   workloads::SystemOptions options = cell.options;
   options.pool.prefault_ms = kPrefaultMs;
   if (run.threads > kFewThreads) options.pool.geometry.max_sessions = run.threads + 7;
-  system->create(cell.spec, options);
+  remover.making([&] { system->create(cell.spec, options); });
   system->populate();
   workloads::RunResult result = workloads::run_workload(*system, cell.spec, zipf, run);
   if (check) {

@@ -50,8 +50,8 @@ std::vector<MicroRow> measure_open(const workloads::SystemOptions& given, const 
                                    unsigned repeat) {
   workloads::SystemOptions options = given;
   options.pool_size = a.pool_size;
-  const workloads::PoolRemover remover(options.path);
-  const std::vector<Ptr<Object>> objects = make_pool(options, a);
+  workloads::PoolRemover remover(options.path);
+  const std::vector<Ptr<Object>> objects = remover.making([&] { return make_pool(options, a); });
   constexpr std::uint64_t kReads = 100'000;
 
   std::vector<double> opened, first, reads;

@@ -40,7 +40,7 @@ class Ring {
  public:
   Ring(const std::filesystem::path& path, const Options& options)
       : remover_(path),
-        pool_(Pool::create(path, kRuntimePool, options)),
+        pool_(remover_.making([&] { return Pool::create(path, kRuntimePool, options); })),
         session_(pool_.session()) {
     // One cycle through all nodes, in no order that a prefetcher or a predictor could guess.
     std::array<std::uint64_t, kNodes> order{};

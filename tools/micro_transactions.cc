@@ -81,8 +81,9 @@ std::vector<MicroRow> measure_small(const SystemOptions& given, unsigned repeat,
   using Entry = workloads::Entry<128>;
   SystemOptions options = given;
   options.pool_size = std::uint64_t{64} << 20;
-  const workloads::PoolRemover remover(options.path);
-  Pool pool = Pool::create(options.path, options.pool_size, options.pool);
+  workloads::PoolRemover remover(options.path);
+  Pool pool =
+      remover.making([&] { return Pool::create(options.path, options.pool_size, options.pool); });
   Session session = pool.session();
   const Ptr<Entry> object =
       session.run([](Transaction& tx) { return tx.make<Entry>(Entry::of(1)); });

@@ -83,6 +83,12 @@ class Registry {
 }  // namespace
 
 PoolRemover::PoolRemover(std::filesystem::path path) : path_(std::move(path)) {
+  // Where that cannot be found out nothing can be made either, and whoever tries tells why.
+  std::error_code unknown;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path_, unknown))) {
+    throw Error(ErrorCode::already_exists, "another has made this meanwhile",
+                {.path = path_.string()});
+  }
   Registry::instance().add(path_);
 }
 

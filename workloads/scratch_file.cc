@@ -1,20 +1,14 @@
 #include "workloads/scratch_file.h"
 
 #include <cerrno>
-#include <cstdint>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+
+#include "workloads/unused_path.h"
 
 namespace sp3::workloads {
 
 namespace {
-
-std::filesystem::path unforeseen_name(const std::filesystem::path& path) {
-  std::uint64_t number = 0;
-  pool::random_bytes(&number, sizeof number, path.string());
-  return std::filesystem::path(path) += fmt::format(".{:016x}", number);
-}
 
 // Fails rather than open a file that is there, however unlikely.
 pool::Descriptor make_file(const std::filesystem::path& path) {
@@ -26,6 +20,8 @@ pool::Descriptor make_file(const std::filesystem::path& path) {
 }  // namespace
 
 ScratchFile::ScratchFile(const std::filesystem::path& path)
-    : path_(unforeseen_name(path)), file_(make_file(path_)), remover_(path_) {}
+    : path_(std::filesystem::path(path) += "." + unforeseen_digits()),
+      remover_(path_),
+      file_(remover_.making([&] { return make_file(path_); })) {}
 
 }  // namespace sp3::workloads

@@ -24,8 +24,8 @@ class ScratchFile {
 
  private:
   std::filesystem::path path_;
+  PoolRemover remover_;  // first: where there can be none, there shall be no file either
   pool::Descriptor file_;
-  PoolRemover remover_;  // of a file that is there: one of the same name may have been another's
 };
 
 }  // namespace sp3::workloads

@@ -13,7 +13,8 @@ namespace sp3::workloads {
 TEST_CASE("What a killed process has left under a name is not taken for ours") {
   const test::TempPath directory("unused");
   std::filesystem::create_directory(directory.path());
-  const std::string name = "sp3-some-" + std::to_string(::getpid());
+  const std::string name = unused_path(directory.path(), "sp3-some").stem();
+  CHECK(name.starts_with("sp3-some-" + std::to_string(::getpid()) + "-"));
   CHECK(unused_path(directory.path(), "sp3-some") == directory.path() / (name + ".pool"));
   std::ofstream(directory.path() / (name + ".pool")) << "left";
   CHECK(unused_path(directory.path(), "sp3-some") == directory.path() / (name + "-1.pool"));

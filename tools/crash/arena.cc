@@ -110,8 +110,6 @@ VictimOptions Arena::victim(VictimMode mode, RecoveryStrategy strategy) {
 }
 
 std::vector<std::string> Arena::create() {
-  std::error_code ignored;
-  std::filesystem::remove(options_.path, ignored);
   RoundResult result;
   const Life life = follow(victim(VictimMode::create, RecoveryStrategy::stamp), 0, result);
   if (life.closed) {
