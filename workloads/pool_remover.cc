@@ -44,8 +44,14 @@ class Registry {
     }
     sigset_t blocked = signals;
     sigaddset(&blocked, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
-    std::thread([this, signals] { await(signals); }).detach();
+    sigset_t before;
+    ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    try {
+      std::thread([this, signals] { await(signals); }).detach();
+    } catch (const std::system_error& error) {
+      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw std::system_error(error.code(), "the thread that waits for signals cannot be started");
+    }
   }
 
   void await(sigset_t signals) {
