@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -165,6 +166,9 @@ int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
 
 int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
   keep_standard_descriptors();
+  // Who writes more than a file may have (ulimit -f) gets an error instead, which tells of it and
+  // removes on its way out. What we start inherits that: it is refused too, rather than killed.
+  std::signal(SIGXFSZ, SIG_IGN);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("sp3: {} (see --help)\n", message_of(error));
   });

@@ -12,6 +12,12 @@ from command_line import ERROR, OK, CommandTest, main
 
 
 class LeftoversTest(CommandTest):
+    def with_small_files(self, *arguments):
+        """Runs it where a file may have 1000 blocks."""
+        return subprocess.run(["sh", "-c", 'ulimit -f 1000; exec "$0" "$@"', self.SP3, *arguments],
+                              capture_output=True, text=True, timeout=240, check=False,
+                              cwd=self.directory.name)  # fmt: skip
+
     def assert_refused(self, result, *words):
         """One line that says so, and no file."""
         self.assertEqual(result.returncode, ERROR, result)
@@ -19,6 +25,15 @@ class LeftoversTest(CommandTest):
         for word in ("sp3: ", *words):
             self.assertIn(word, result.stderr)
         self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_files_that_may_not_be_so_large(self):
+        self.assert_refused(self.with_small_files("bench", "--workload", "sps", "--seconds", "0.1",
+                                                  "--repeat", "1", "--path", "pool"), "File too large")
+        result = self.with_small_files("compare", "--section", "emulated", "--workload", "sps", "--system",
+                                       "sp3", "--seconds", "0.1", "--results", "results.json")
+        self.assertEqual(result.returncode, ERROR, result)
+        self.assertIn("File too large", result.stderr)
+        self.assertEqual(os.listdir(self.directory.name), ["results.json"])
 
     def test_a_process_that_may_start_no_thread(self):
         nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "prlimit", "--nproc=1",
