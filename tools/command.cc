@@ -20,6 +20,7 @@
 
 #include "pool/format.h"
 #include "tools/print_to.h"
+#include "tools/replace_file.h"
 #include "workloads/scratch_directory.h"
 #include "workloads/workload.h"
 
@@ -72,12 +73,9 @@ bool is_pool(const std::filesystem::path& path) {
 
 // The directory in which a file would be made under this name, which may be a link to nothing yet.
 // REQUIRES: links do not go round.
-std::filesystem::path directory_of(std::filesystem::path path) {
-  std::error_code error;
-  while (std::filesystem::is_symlink(path, error)) {
-    path = path.parent_path() / std::filesystem::read_symlink(path, error);
-  }
-  return path.has_parent_path() ? path.parent_path() : ".";
+std::filesystem::path directory_of(const std::filesystem::path& path) {
+  const std::filesystem::path target = target_of(path);
+  return target.has_parent_path() ? target.parent_path() : ".";
 }
 
 // What stands in the way of writing to this file; nothing if it can be written.
@@ -330,6 +328,10 @@ void write_output(const std::string& file, const std::string& text) {
   if (file == "-") {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
+    return;
+  }
+  if (const auto target = replaceable(file)) {
+    replace_file(*target, text);
     return;
   }
   std::ofstream out(file, std::ios::trunc);

@@ -115,7 +115,8 @@ CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::stri
 // For options whose default is another rule than a number: 0 is not one either.
 const CLI::Validator& at_least_one();
 
-// Writes `text` to the file, or to stdout for "-". Throws std::runtime_error.
+// Writes `text` to the file, or to stdout for "-". Where it cannot be written, a file that can be
+// replaced stays as it was (tools/replace_file.h). Throws std::runtime_error.
 void write_output(const std::string& file, const std::string& text);
 
 }  // namespace sp3::tools

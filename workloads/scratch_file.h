@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <utility>
 
 #include "pool/file_system.h"
 #include "workloads/pool_remover.h"
@@ -19,8 +18,6 @@ class ScratchFile {
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
-  // The descriptor is the caller's from now on.
-  [[nodiscard]] pool::Descriptor release() noexcept { return std::move(file_); }
 
  private:
   std::filesystem::path path_;

@@ -4,6 +4,7 @@
 usage: leftovers_test.py SP3
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -12,9 +13,9 @@ from command_line import ERROR, OK, CommandTest, main
 
 
 class LeftoversTest(CommandTest):
-    def with_small_files(self, *arguments):
-        """Runs it where a file may have 1000 blocks."""
-        return subprocess.run(["sh", "-c", 'ulimit -f 1000; exec "$0" "$@"', self.SP3, *arguments],
+    def with_files_of(self, blocks, *arguments):
+        """Runs it where a file may have so many blocks."""
+        return subprocess.run(["sh", "-c", f'ulimit -f {blocks}; exec "$0" "$@"', self.SP3, *arguments],
                               capture_output=True, text=True, timeout=240, check=False,
                               cwd=self.directory.name)  # fmt: skip
 
@@ -27,13 +28,62 @@ class LeftoversTest(CommandTest):
         self.assertEqual(os.listdir(self.directory.name), [])
 
     def test_files_that_may_not_be_so_large(self):
-        self.assert_refused(self.with_small_files("bench", "--workload", "sps", "--seconds", "0.1",
-                                                  "--repeat", "1", "--path", "pool"), "File too large")
-        result = self.with_small_files("compare", "--section", "emulated", "--workload", "sps", "--system",
-                                       "sp3", "--seconds", "0.1", "--results", "results.json")
+        self.assert_refused(self.with_files_of(1000, "bench", "--workload", "sps", "--seconds", "0.1",
+                                               "--repeat", "1", "--path", "pool"), "File too large")
+        result = self.with_files_of(1000, "compare", "--section", "emulated", "--workload", "sps",
+                                    "--system", "sp3", "--seconds", "0.1", "--results", "results.json")
         self.assertEqual(result.returncode, ERROR, result)
         self.assertIn("File too large", result.stderr)
         self.assertEqual(os.listdir(self.directory.name), ["results.json"])
+
+    ROWS = ("lockbench", "--lock", "grid", "--workload", "W1", "--pairs", "20", "--repeat", "1", "--json")
+
+    def test_rows_that_cannot_be_written_leave_those_that_were_there(self):
+        name = os.path.join(self.directory.name, "rows.json")
+        with open(name, "w", encoding="utf-8") as file:
+            file.write("old")
+        self.sp3(*self.ROWS, "rows.json")
+        with open(name, encoding="utf-8") as file:
+            rows = file.read()
+        self.assertEqual(len(json.loads(rows)), 1)
+        for output in ("rows.json", "new.json"):
+            result = self.with_files_of(0, *self.ROWS, output)
+            self.assertEqual(result.returncode, ERROR, result)
+            self.assertIn(f"{output}: cannot be written: File too large", result.stderr)
+            self.assertEqual(os.listdir(self.directory.name), ["rows.json"])
+        with open(name, encoding="utf-8") as file:
+            self.assertEqual(file.read(), rows)
+
+    def test_rows_go_where_a_name_leads(self):
+        """What has another name, or is open elsewhere, is written to; a link leads to what is
+        replaced; permissions stay."""
+        names = [os.path.join(self.directory.name, name) for name in ("first", "second", "link", "fifo")]
+        first, second, link, fifo = names
+        with open(first, "w", encoding="utf-8") as file:
+            file.write("long" * 10000)
+        os.chmod(first, 0o640)
+        os.symlink("first", link)
+        self.sp3(*self.ROWS, link)
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(os.stat(first).st_mode & 0o777, 0o640)
+        os.link(first, second)
+        inode = os.stat(first).st_ino
+        self.sp3(*self.ROWS, first)
+        self.assertEqual(os.stat(first).st_ino, inode)
+        os.mkfifo(fifo)
+        with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
+            self.sp3(*self.ROWS, fifo)
+            through_fifo = reader.stdout.read()
+        for redirection in ("", "> second"):
+            result = self.redirected(redirection, *self.ROWS, "/dev/stdout")
+            self.assertEqual(result.returncode, OK, result)
+        self.assertEqual(os.stat(second).st_ino, inode)
+        self.sp3(*self.ROWS, "/dev/null")
+        self.sp3(*self.ROWS, first)
+        with open(first, "rb") as file:
+            for text in (through_fifo, file.read()):
+                self.assertEqual(len(json.loads(text)), 1)
+        self.assertEqual(sorted(os.listdir(self.directory.name)), ["fifo", "first", "link", "second"])
 
     def test_a_process_that_may_start_no_thread(self):
         nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "prlimit", "--nproc=1",

@@ -21,7 +21,7 @@
 #include "tools/command.h"
 #include "tools/compare/members.h"
 #include "tools/json_depth.h"
-#include "workloads/scratch_file.h"
+#include "tools/replace_file.h"
 
 namespace sp3::tools {
 
@@ -248,14 +248,15 @@ void CompareResults::finish() {
 }
 
 void CompareResults::write() {
-  workloads::ScratchFile fresh(path_);
-  write_output(fresh.path().string(), to_text(document_));
-  // Nobody else knows it yet.
-  if (::flock(fresh.descriptor(), LOCK_EX | LOCK_NB) != 0) {
-    throw std::runtime_error(fmt::format("{}: flock: {}", path_.string(), std::strerror(errno)));
-  }
-  std::filesystem::rename(fresh.path(), path_);
-  file_ = fresh.release();
+  pool::Descriptor fresh;
+  replace_file(path_, to_text(document_), [&](int descriptor) {
+    // The lock is of both. Nobody else knows the file yet.
+    fresh = pool::Descriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    if (fresh.get() < 0 || ::flock(fresh.get(), LOCK_EX | LOCK_NB) != 0) {
+      throw std::runtime_error(fmt::format("{}: flock: {}", path_.string(), std::strerror(errno)));
+    }
+  });
+  file_ = std::move(fresh);
 }
 
 }  // namespace sp3::tools
