@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -62,11 +61,8 @@ nlohmann::json rows_of_program(const std::string& program,
       program, all,
       {{::fileno(rows.get()), STDOUT_FILENO}, {::fileno(said.get()), STDERR_FILENO}}));
   if (status != 0) {
-    const std::string how = WIFSIGNALED(status)
-                                ? fmt::format("was ended by signal {}", WTERMSIG(status))
-                                : fmt::format("ended with {}", WEXITSTATUS(status));
-    throw std::runtime_error(fmt::format("'sp3 {}' {}: {}", fmt::join(arguments, " "), how,
-                                         last_line(text_of(said.get()))));
+    throw std::runtime_error(fmt::format("'sp3 {}' {}: {}", fmt::join(arguments, " "),
+                                         how_it_ended(status), last_line(text_of(said.get()))));
   }
   return nlohmann::json::parse(text_of(rows.get()));
 }

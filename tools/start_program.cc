@@ -110,4 +110,9 @@ int wait_for(pid_t child) noexcept {
   return status;
 }
 
+std::string how_it_ended(int status) {
+  return WIFSIGNALED(status) ? fmt::format("was ended by signal {}", WTERMSIG(status))
+                             : fmt::format("ended with {}", WEXITSTATUS(status));
+}
+
 }  // namespace sp3::tools

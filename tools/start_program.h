@@ -37,5 +37,7 @@ pid_t start_program(const std::string& program, const std::vector<std::string>& 
 
 // Waits until a child has ended; its status as of waitpid(2).
 int wait_for(pid_t child) noexcept;
+// What such a status says: "ended with 3".
+std::string how_it_ended(int status);
 
 }  // namespace sp3::tools

@@ -6,10 +6,13 @@
 #include <limits>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/command.h"
 #include "tools/lockbench/run.h"
 #include "tools/telling_program.h"
 
@@ -20,9 +23,14 @@ namespace {
 constexpr std::uint64_t kPairs = 20'000;
 constexpr std::uint64_t kPairsOfList = 50;  // each of which walks all held ranges
 
-// All that valgrind says. The shell only joins its two outputs: it sees the arguments as words,
+struct Ended {
+  int status;        // as of waitpid(2)
+  std::string said;  // all of it
+};
+
+// The shell only joins its two outputs: it sees the arguments as words,
 // which may be paths that hold anything.
-std::string output_of_valgrind(const std::vector<std::string>& arguments) {
+Ended run_valgrind(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {"-c", R"(exec "$0" "$@" 2>&1)", "valgrind"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const TellingProgram valgrind = start_telling("/bin/sh", words, STDOUT_FILENO);
@@ -34,8 +42,7 @@ std::string output_of_valgrind(const std::vector<std::string>& arguments) {
     if (bytes <= 0) break;
     text.append(buffer.data(), static_cast<std::size_t>(bytes));
   }
-  wait_for(valgrind.pid);
-  return text;
+  return {wait_for(valgrind.pid), std::move(text)};
 }
 
 double instructions_per_pair(const LockRun& run) {
@@ -66,24 +73,28 @@ double instructions_per_pair(const LockRun& run) {
   if (has_towers(run.lock)) {
     arguments.insert(arguments.end(), {"--max-height", fmt::to_string(run.options.max_height)});
   }
-  const std::string text = output_of_valgrind(arguments);
+  const auto [status, text] = run_valgrind(arguments);
+  // What a lock cannot hold is refused as a mistake is: the rest of the line was ours.
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kUsage) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  if (status != 0) {
+    throw std::runtime_error(fmt::format("'sp3 lockbench --lock {}' under valgrind {}:\n{}",
+                                         run.lock, how_it_ended(status), text));
+  }
   constexpr std::string_view kLabel = "Collected :";
   const std::size_t label = text.find(kLabel);
   if (label == std::string::npos) {
     throw std::runtime_error("valgrind printed no instruction count:\n" + text);
   }
-  const double count = std::stod(text.substr(label + kLabel.size()));
-  if (count == 0) {  // it did not get that far
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  return count / static_cast<double>(pairs);
+  return std::stod(text.substr(label + kLabel.size())) / static_cast<double>(pairs);
 }
 
 }  // namespace
 
 std::vector<double> count_instructions(const std::vector<LockRun>& runs) {
   if (runs.empty()) return {};
-  if (output_of_valgrind({"--version"}).rfind("valgrind-", 0) != 0) {
+  if (!run_valgrind({"--version"}).said.starts_with("valgrind-")) {
     throw std::runtime_error("valgrind is not installed; instructions cannot be counted");
   }
   LockRun loop = runs.front();
