@@ -8,8 +8,8 @@
 
 namespace sp3::tools {
 
-// Writes `text` to a file beside `file`, which then takes that name: until then, what is there stays
-// as it was. `prepare` gets the new file's descriptor ahead of that. The permissions are those of
+// Writes `text` to a file beside `file`, which then takes that name: until then, what is there
+// stays as it was. `prepare` gets the new file's descriptor ahead of that. The permissions are those of
 // the file that was there.
 // REQUIRES: `file` is a regular file or none, but no link.
 // Errors: std::runtime_error, and what `prepare` throws.

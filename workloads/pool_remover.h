@@ -19,7 +19,8 @@ namespace sp3::workloads {
 // Thread safety: any thread.
 class PoolRemover {
  public:
-  // Errors: already_exists; std::system_error if the thread that waits for signals cannot be started.
+  // Errors: already_exists; std::system_error if the thread that waits for signals cannot be
+  // started.
   explicit PoolRemover(std::filesystem::path path);
   ~PoolRemover();
   PoolRemover(const PoolRemover&) = delete;
