@@ -36,6 +36,21 @@ class LeftoversTest(CommandTest):
         self.assertIn("File too large", result.stderr)
         self.assertEqual(os.listdir(self.directory.name), ["results.json"])
 
+    def test_a_measured_program_that_fails_is_an_error(self):
+        """Under a valgrind that tells of no instructions: only what a lock cannot hold has none."""
+        valgrind = os.path.join(self.directory.name, "valgrind")
+        where = {"PATH": f"{self.directory.name}:{os.environ['PATH']}"}
+        for status, code in ((2, OK), (3, ERROR)):
+            with open(valgrind, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\n[ $1 = --version ] && echo valgrind-3 && exit\n"
+                           "case \"$*\" in *none*) echo Collected : 9; exit;; esac\n"
+                           f"echo out of memory; echo Collected : 0; exit {status}\n")
+            os.chmod(valgrind, 0o755)
+            said = self.sp3("lockbench", "--instructions", "--lock", "grid", "--held", "0", code=code,
+                            env=os.environ | where)
+            self.assertEqual(said.stderr == "", code == OK)
+        self.assertIn("ended with 3:\nout of memory", said.stderr)
+
     ROWS = ("lockbench", "--lock", "grid", "--workload", "W1", "--pairs", "20", "--repeat", "1", "--json")
 
     def test_rows_that_cannot_be_written_leave_those_that_were_there(self):
