@@ -100,7 +100,7 @@ TEST_CASE("a stream of large requests keeps out no smaller one") {
 
 // Each of the others that was refused before goes first, once, and none that was refused later.
 TEST_CASE("whoever asks again and again is passed by each other size at most once") {
-  constexpr std::array<std::uint32_t, 5> kSizes{1, 3, 6, 10, 15};
+  static constexpr std::array<std::uint32_t, 5> kSizes{1, 3, 6, 10, 15};
   for (std::uint32_t seed = 1; seed <= 50; ++seed) {
     std::mt19937 random(seed);
     SegmentPool pool(16);

@@ -180,7 +180,8 @@ std::uint64_t LogPlan::segment_size() const {
 std::uint64_t LogPlan::largest_record() const {
   // Beside entries: nodes that split, or the rows of an order of tpcc.
   constexpr std::uint64_t kStructure = 32 << 10;
-  if (spec.kind != workloads::WorkloadKind::ranges) return kStructure + 2 * spec.entry_size;
+  if (spec.kind != workloads::WorkloadKind::ranges)
+    return kStructure + 2 * std::uint64_t{spec.entry_size};
   // What a range changes of a chunk says where that is. (Chunks of 0 bytes are refused later.)
   constexpr std::uint64_t kHeaders = 64;
   const std::uint64_t bytes = spec.most_range() * spec.entry_size;
