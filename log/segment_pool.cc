@@ -27,6 +27,7 @@ std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
     for (std::uint32_t s = first; s <= segment; ++s) used_[s] = true;
     free_count_ -= count;
     next_ = (segment + 1) % total();
+    if (!line_.empty() && line_.front() != count) ++passed_first_;
     leave_line(count);
     return first;
   }
@@ -37,8 +38,9 @@ std::optional<std::uint32_t> SegmentPool::take(std::uint32_t count) {
 
 // REQUIRES, here and of the next two: the mutex is held.
 bool SegmentPool::is_behind_another(std::uint32_t count) const {
-  return !line_.empty() && line_.front() != count &&
-         refused_for_first_ + 1 < base::scaled(1000U, 1000U, 3U);
+  if (line_.empty() || line_.front() == count) return false;
+  const bool may_pass = count > line_.front() && passed_first_ < kMostPasses;
+  return !may_pass && refused_for_first_ + 1 < base::scaled(1000U, 1000U, 3U);
 }
 
 void SegmentPool::line_up(std::uint32_t count) {
@@ -49,7 +51,7 @@ void SegmentPool::line_up(std::uint32_t count) {
 void SegmentPool::leave_line(std::uint32_t count) noexcept {
   const auto place = std::ranges::find(line_, count);
   if (place == line_.end()) return;
-  if (place == line_.begin()) refused_for_first_ = 0;
+  if (place == line_.begin()) passed_first_ = refused_for_first_ = 0;
   line_.erase(place);
 }
 

@@ -1,9 +1,10 @@
 // SegmentPool: which segments of the log region are free.
 //
 // Thread safety: any thread (a mutex, taken once per run of segments).
-// Fairness: requests are served in the order in which they were first refused, those for as many
-//   segments as one. So the next checkpoints free enough for a large one, and a stream of large
-//   ones keeps out no smaller one.
+// Fairness: requests line up in the order in which they were first refused, those for as many
+//   segments as one. Who asks for less than the first in line does not pass it, so that the next
+//   checkpoints free enough; who asks for more may, a few times, for there can be room while the
+//   first waits for its checkpoint. So no stream of larger requests keeps it out.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,8 @@ class SegmentPool {
   // Whether `count` segments would be refused for the sake of an earlier request: that waits for a
   // checkpoint, whoever is behind it for its turn.
   [[nodiscard]] bool yields(std::uint32_t count) const;
+  // Larger requests that pass a smaller one which is first in line.
+  static constexpr std::uint32_t kMostPasses = 8;
 
   [[nodiscard]] std::uint32_t total() const noexcept {
     return static_cast<std::uint32_t>(used_.size());
@@ -44,6 +47,7 @@ class SegmentPool {
   std::uint32_t free_count_;
   std::uint32_t next_ = 0;
   std::vector<std::uint32_t> line_;      // what was refused, each size once, the earliest first
+  std::uint32_t passed_first_ = 0;       // others served while it waits
   std::uint32_t refused_for_first_ = 0;  // others, since it asked last; it may never come back
 };
 

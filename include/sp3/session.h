@@ -9,8 +9,8 @@
 // Progress: a transaction is run again, after a random pause, if it conflicts with another, or if
 //   another session was opened while it ran in the only one. After Options::serial_after_aborts
 //   attempts it takes the serial gate: new attempts of others wait, at first for 50 ms at most,
-//   later for up to 3.2 s (docs/CONCURRENCY.md). Who finds no space in the log gets some in the
-//   order of asking, behind a checkpoint.
+//   later for up to 3.2 s (docs/CONCURRENCY.md). Who finds no space in the log waits for a
+//   checkpoint, and is passed by few who ask later.
 // Cancellation (pthread_cancel, of deferred type): no function of the library is a cancellation
 //   point. A thread is cancelled in the program's own code; in a body that aborts the transaction,
 //   as pthread_exit does. What RecoveryOptions has called runs with cancellation disabled.

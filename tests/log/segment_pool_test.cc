@@ -85,10 +85,15 @@ TEST_CASE("a stream of large requests keeps out no smaller one") {
   SegmentPool pool(10);
   REQUIRE(pool.take(8) == 0);
   REQUIRE_FALSE(pool.take(4));
-  // The large one is back, but behind.
+  // The large one comes back, and back.
+  std::uint32_t passes = 0;
   pool.give_back(0, 8);
+  for (; const auto first = pool.take(8); ++passes) {
+    REQUIRE(passes < SegmentPool::kMostPasses);
+    REQUIRE_FALSE(pool.take(4));
+    pool.give_back(*first, 8);
+  }
   CHECK(pool.yields(8));
-  CHECK_FALSE(pool.take(8));
   CHECK_FALSE(pool.yields(4));
   const auto small = pool.take(4);
   REQUIRE(small);
@@ -98,9 +103,10 @@ TEST_CASE("a stream of large requests keeps out no smaller one") {
   CHECK(pool.take(8));
 }
 
-// Each of the others that was refused before goes first, once, and none that was refused later.
-TEST_CASE("whoever asks again and again is passed by each other size at most once") {
+// Each of the others may be in line before it, and each that is first is passed a few times.
+TEST_CASE("whoever asks again and again is passed a bounded number of times") {
   static constexpr std::array<std::uint32_t, 5> kSizes{1, 3, 6, 10, 15};
+  constexpr int kMost = kSizes.size() * (SegmentPool::kMostPasses + 1);
   for (std::uint32_t seed = 1; seed <= 50; ++seed) {
     std::mt19937 random(seed);
     SegmentPool pool(16);
@@ -125,7 +131,7 @@ TEST_CASE("whoever asks again and again is passed by each other size at most onc
       ++served[me];
       user.passed_by = {};
       for (User& other : users) {
-        if (other.was_refused) REQUIRE(++other.passed_by[me] <= 1);
+        if (other.was_refused) REQUIRE(++other.passed_by[me] <= kMost);
       }
     }
     for (const int times : served) REQUIRE(times > 50);
