@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/signals.h"
+
 namespace sp3::workloads {
 
 namespace {
@@ -37,10 +39,8 @@ class Registry {
     sigset_t signals;
     sigemptyset(&signals);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      struct sigaction action {};
       // Blocked ones are delivered even if ignored, as nohup wants SIGHUP to be.
-      if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
-        sigaddset(&signals, signal);
+      if (!base::is_ignored(signal)) sigaddset(&signals, signal);
     }
     sigset_t blocked = signals;
     sigaddset(&blocked, SIGPIPE);

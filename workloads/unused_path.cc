@@ -15,6 +15,7 @@ bool is_taken(const std::filesystem::path& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path));
 }
 
+// Not by pool::random_bytes(), which is the simulated machine's in sp3-sim.
 std::string unforeseen_digits() {
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != sizeof number) {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "base/signals.h"
 #include "sim/describe.h"
 #include "tools/command.h"
 #include "tools/print_to.h"
@@ -178,10 +179,7 @@ int run_campaign(const SimArguments& a) {
   const Goal goal(a);
   State state{.next = goal.seeds.first, .counts = {}, .violation = {}};
   for (const int signal : {SIGINT, SIGTERM}) {
-    // One that is ignored stays so: shells have what runs in the background outlive theirs.
-    struct sigaction found {};
-    if (::sigaction(signal, nullptr, &found) == 0 && found.sa_handler != SIG_IGN)
-      std::signal(signal, on_interrupt);
+    if (!base::is_ignored(signal)) std::signal(signal, on_interrupt);
   }
   Report report;
   while (!state.violation && interrupted == 0 && !is_reached(goal, state)) {
