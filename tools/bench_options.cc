@@ -19,8 +19,9 @@ namespace sp3::tools {
 
 namespace {
 
-// What the store was on; nothing where it was emulated in memory.
+// What the store was on; nothing where it was emulated in memory, or simulated.
 std::optional<std::string> file_system(const workloads::SystemOptions& options) {
+  if (options.simulated) return {};
   // The store itself may be gone by now.
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(options.path, error);

@@ -288,7 +288,7 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
                timed ? nlohmann::json(undisturbed_mean_ns(r)) : nlohmann::json()},
               {"flush_cost_ns", flush.nanoseconds},
               {"clocks_agree", r.clocks_agree},
-              {"simulated", false},
+              {"simulated", cell.options.simulated},
               {"commit", workloads::built_from()}});
   add_probed(run, r);
   return run;

@@ -30,6 +30,7 @@ struct SystemOptions {
   std::filesystem::path path;   // of the pool file; replaced if it is there
   std::uint64_t pool_size = 0;  // bytes; 0: chosen from the workload
   bool asynchronous = false;    // acknowledge when visible; durable in groups
+  bool simulated = false;       // the path is on a simulated machine
   Options pool;                 // memory, latency, flush, locks, groups, checkpoints
 };
 

@@ -44,6 +44,7 @@ class SimTest(CommandTest):
             self.assertRegex(row["trace_hash"], "^[0-9a-f]{16}$")
             self.assertGreater(row["costs_ns"]["fence"], 0)
             self.assertEqual((row["seed"], row["entries"], row["repeat"]), (9, 300, 2))
+            self.assertIsNone(row["file_system"])  # of this machine it uses none
 
     def test_rows_tell_what_the_simulated_memory_flushes_with(self):
         for asked, found in ((["--flush", "automatic"], "non_temporal"), (["--flush", "clflush"], "clflush"),

@@ -61,6 +61,13 @@ class ChargedSystem final : public System {
 
 }  // namespace
 
+workloads::SystemOptions simulated_options(StoreArguments store) {
+  store.path = "/simulated";  // a name on that machine
+  workloads::SystemOptions options = system_options(store);
+  options.simulated = true;
+  return options;
+}
+
 TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim::Costs& costs,
                    bool check) {
   using Machine = emu::sim::Machine;

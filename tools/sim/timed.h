@@ -15,6 +15,9 @@ struct TimedRun {
   double wall_seconds = 0;  // that simulating warm-up and run took
 };
 
+// These options on the simulated machine, whose only pool it is. Throws UsageError.
+workloads::SystemOptions simulated_options(StoreArguments store);
+
 // Runs the cell, cell.run.threads virtual cores, on a machine of its own. The same cell and costs
 // give the same run. `check`: the structure's invariants at the end. Throws std::runtime_error.
 TimedRun run_timed(const Cell& cell, const workloads::Zipf& zipf, const emu::sim::Costs& costs,

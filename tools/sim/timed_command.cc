@@ -23,9 +23,7 @@ namespace {
 
 Plan make_plan(const SimArguments& a) {
   Plan plan;
-  StoreArguments store = a.store;
-  store.path = "/simulated";  // a name on the simulated machine
-  const workloads::SystemOptions options = system_options(store);
+  const workloads::SystemOptions options = simulated_options(a.store);
   for (const workloads::WorkloadKind kind : parse_workloads(a.workloads)) {
     for (const unsigned cores : parse_thread_list(a.cores, "--cores")) {
       for (const std::string& system : split_list("--system", a.systems)) {
@@ -51,8 +49,7 @@ FlushCost flush_cost(const Plan& plan, const emu::sim::Costs& costs) {
 nlohmann::json sim_row(const Cell& cell, std::uint64_t trace_hash, const FlushCost& flush,
                        const CostsFile& costs) {
   nlohmann::json row = row_json(cell, flush, costs.machine);
-  row.update({{"simulated", true},
-              {"cores", cell.run.threads},
+  row.update({{"cores", cell.run.threads},
               {"trace_hash", fmt::format("{:016x}", trace_hash)},
               {"costs_ns", to_json(costs.costs)}});
   return row;

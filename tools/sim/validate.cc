@@ -81,7 +81,7 @@ class Validation {
       : a_(a),
         given_(read_costs(a.costs_file).costs),
         zipf_(a.spec.entries, a.spec.zipf),
-        options_(simulated_options(a.store)) {}
+        options_(without_checkpoints(a.store)) {}
 
   // Of one workload under all systems.
   void compare(workloads::WorkloadKind kind, unsigned cores) {
@@ -115,11 +115,10 @@ class Validation {
   [[nodiscard]] const std::vector<Compared>& cells() const { return cells_; }
 
  private:
-  static workloads::SystemOptions simulated_options(StoreArguments store) {
-    store.path = "/simulated";
+  static workloads::SystemOptions without_checkpoints(StoreArguments store) {
     store.checkpoint_ms = 0;
     store.pool_size = kPoolSize;
-    return system_options(store);
+    return simulated_options(store);
   }
 
   static double mean_ns(const nlohmann::json& row) { return row.at("latency_undisturbed_mean_ns"); }
