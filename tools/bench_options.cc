@@ -154,6 +154,10 @@ std::string describe(const Latency& latency) {
   return text;
 }
 
+std::string describe(const FlushCost& flush) {
+  return fmt::format("one line flushed and fenced costs {:.0f} ns here", flush.nanoseconds);
+}
+
 void print_origin(std::FILE* out) {
   print_to(out, "{}; built from {}\n", workloads::describe_machine().cpu, workloads::built_from());
 }

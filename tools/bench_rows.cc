@@ -350,8 +350,7 @@ void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {
   print_to(out, "{}; {}, {} flush, {}\n", describe_size(telling_spec(plan)),
            describe_memory(any.options), to_string(flush.instruction),
            describe(any.options.pool.latency));
-  print_to(out, "one line flushed and fenced costs {:.0f} ns here; seed {}, median of {}\n",
-           flush.nanoseconds, any.spec.seed, any.results.size());
+  print_to(out, "{}; seed {}, median of {}\n", describe(flush), any.spec.seed, any.results.size());
   if (!any.results.front().clocks_agree) {
     print_to(out, "the clocks of the cores are not known to agree: who reads much pays for it\n");
   }

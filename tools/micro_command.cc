@@ -36,16 +36,17 @@ struct MicroArguments {
   std::string json;
 };
 
-nlohmann::json to_json_rows(const std::vector<MicroRow>& rows, FlushInstruction flush) {
+nlohmann::json to_json_rows(const std::vector<MicroRow>& rows, const FlushCost& flush) {
   const nlohmann::json machine = to_json(workloads::describe_machine());
   nlohmann::json all = nlohmann::json::array();
   for (const MicroRow& r : rows) {
     const std::uint64_t pool_size = r.options.pool_size;
-    nlohmann::json row = to_json(r.options, flush);
+    nlohmann::json row = to_json(r.options, flush.instruction);
     row.update({{"micro", r.name},
                 {"value", r.value},
                 {"unit", r.unit},
                 {"note", r.note},
+                {"flush_cost_ns", flush.nanoseconds},
                 {"pool_size", pool_size != 0 ? nlohmann::json(pool_size) : nlohmann::json()},
                 {"commit", workloads::built_from()},
                 {"machine", machine}});
@@ -96,6 +97,8 @@ int run(const CLI::App& micro, MicroArguments a) {
   refuse_options_without_effect(micro, a);
   std::FILE* out = a.json == "-" ? stderr : stdout;
   print_origin(out);
+  const FlushCost flush = measure_flush(options);
+  print_to(out, "{}\n", describe(flush));
   std::vector<MicroRow> rows;
   // Each as soon as it is there: the next may take minutes.
   const auto add = [&](const std::vector<MicroRow>& more) {
@@ -111,7 +114,6 @@ int run(const CLI::App& micro, MicroArguments a) {
   if (a.opening) add(measure_open(options, a.open, a.repeat));
   if (a.calibrate) add(measure_costs(options, a.repeat));
   if (a.json.empty()) return kOk;
-  const FlushInstruction flush = measure_flush(options).instruction;
   write_output(a.json, to_json_rows(rows, flush).dump(2) + "\n");
   return kOk;
 }

@@ -18,6 +18,7 @@
 
 #include "tools/bench_options.h"
 #include "tools/bench_rows.h"
+#include "tools/bench_run.h"
 #include "tools/command.h"
 #include "tools/failures.h"
 #include "tools/median.h"
@@ -196,7 +197,8 @@ double bytes_per_s(const RecoveryRun& run) {
   return static_cast<double>(run.report.bytes_scanned) / run.seconds;
 }
 
-nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::json& machine) {
+nlohmann::json row_json(const Log& log, const Recovered& cell, const FlushCost& flush,
+                        const nlohmann::json& machine) {
   const LogPlan& plan = log.plan;
   const RecoveryRun& run = median_of_sorted(cell.runs);
   const RecoveryReport& report = run.report;
@@ -212,7 +214,8 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::j
               {"checkpoint_ms", plan.milliseconds},
               {"log_limit_bytes", plan.most_bytes},
               {"write_seconds", log.written.seconds},
-              {"pool_bytes", plan.pool_size()}});
+              {"pool_bytes", plan.pool_size()},
+              {"flush_cost_ns", flush.nanoseconds}});
   row.update({{"recovery_seconds", run.seconds},
               {"recoveries", all},
               {"repeat", cell.runs.size()},
@@ -238,12 +241,13 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const nlohmann::j
   return row;
 }
 
-void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
+void print_log(std::FILE* out, const Log& log, const FlushCost& flush, const nlohmann::json& rows) {
   const LogPlan& plan = log.plan;
   const RecoveryReport& report = median_of_sorted(log.cells.front().runs).report;
   print_to(out, "{}, {}; {}, {}; seed {}\n", workloads::to_string(plan.spec.kind),
            describe_size(plan.spec), describe_memory(plan.system),
            describe(plan.system.pool.latency), plan.spec.seed);
+  print_to(out, "{}\n", describe(flush));
   print_to(
       out, "{} threads wrote {} of log in {:.2f} s{}; {} records, {} dropped, {} dependencies\n",
       plan.writers, format_size(report.bytes_scanned), log.written.seconds,
@@ -268,6 +272,7 @@ int run(const RecoveryArguments& a) {
   nlohmann::json rows = nlohmann::json::array();
   Failures failures;
   print_origin(out);
+  const FlushCost flush = measure_flush(logs.front().plan.system);  // all are in one memory
   for (Log& log : logs) {
     try {
       measure(log, a);
@@ -277,8 +282,8 @@ int run(const RecoveryArguments& a) {
       continue;
     }
     nlohmann::json some = nlohmann::json::array();
-    for (const Recovered& cell : log.cells) some.push_back(row_json(log, cell, machine));
-    print_log(out, log, some);
+    for (const Recovered& cell : log.cells) some.push_back(row_json(log, cell, flush, machine));
+    print_log(out, log, flush, some);
     std::fflush(out);
     // If nobody reads this, and nothing else is written, there is nobody to go on for.
     if (a.json.empty()) require_output();

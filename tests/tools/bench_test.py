@@ -360,8 +360,22 @@ class BenchTest(CommandTest):
                         ["micro", "--empty", "--repeat", "1", "--json", "-"],
                         ["recovery-bench", "--log-bytes", "1M", "--threads", "1", *tiny]):
             for asked in ("automatic", "clflush"):
-                flushes = {row["flush"] for row in json.loads(self.sp3(*command, "--flush", asked).stdout)}
-                self.assertEqual(flushes, {"non_temporal" if asked == "automatic" else asked}, command)
+                rows = json.loads(self.sp3(*command, "--flush", asked).stdout)
+                self.assertEqual({row["flush"] for row in rows},
+                                 {"non_temporal" if asked == "automatic" else asked}, command)
+
+    def test_rows_and_tables_tell_what_a_flush_costs_with_its_latency(self):
+        tiny = ["--repeat", "1", "--latency-ns", "20000", "--json", "-"]
+        for command in (["bench", "--workload", "sps", "--entries", "100", "--operations", "50", *tiny],
+                        ["micro", "--empty", *tiny],
+                        ["recovery-bench", "--log-bytes", "1M", "--entries", "100", "--threads", "1", *tiny]):
+            with self.subTest(command=command):
+                result = self.sp3(*command)
+                costs = {row["flush_cost_ns"] for row in json.loads(result.stdout)}
+                self.assertEqual(len(costs), 1)
+                cost = costs.pop()
+                self.assertGreaterEqual(cost, 20000)
+                self.assertIn(f"one line flushed and fenced costs {cost:.0f} ns here", result.stderr)
 
     def test_tables_say_on_what_cpu_and_from_what_source(self):
         for command in (["bench", "--workload", "sps", "--entries", "100", "--operations", "50", "--repeat", "1"],

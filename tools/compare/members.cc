@@ -87,18 +87,15 @@ constexpr Member kLatencies[] = {{"latency_p50_ns", is_number, true},
                                  {"latency_p999_ns", is_number, true},
                                  {"latency_max_ns", is_number, true},
                                  {"latency_undisturbed_mean_ns", is_number, true}};
-constexpr Member kOfRecoveries[] = {{"strategy", is_text},          {"writers", is_whole},
-                                    {"log_limit_bytes", is_whole},  {"write_seconds", is_number},
-                                    {"pool_bytes", is_whole},       {"log_bytes", is_whole},
-                                    {"bytes_replayed", is_whole},   {"recovery_seconds", is_number},
-                                    {"recoveries", are_numbers},    {"cpu_seconds", is_number},
-                                    {"scan_seconds", is_number},    {"cut_seconds", is_number},
-                                    {"order_seconds", is_number},   {"replay_seconds", is_number},
-                                    {"flush_seconds", is_number},   {"bytes_per_s", is_number},
-                                    {"records", is_whole},          {"replayed", is_whole},
-                                    {"dropped", is_whole},          {"torn", is_whole},
-                                    {"sessions", is_whole},         {"dependencies", is_whole},
-                                    {"memory_peak_bytes", is_whole}};
+constexpr Member kOfRecoveries[] = {
+    {"strategy", is_text},        {"writers", is_whole},           {"log_limit_bytes", is_whole},
+    {"write_seconds", is_number}, {"pool_bytes", is_whole},        {"log_bytes", is_whole},
+    {"bytes_replayed", is_whole}, {"recovery_seconds", is_number}, {"recoveries", are_numbers},
+    {"cpu_seconds", is_number},   {"scan_seconds", is_number},     {"cut_seconds", is_number},
+    {"order_seconds", is_number}, {"replay_seconds", is_number},   {"flush_seconds", is_number},
+    {"flush_cost_ns", is_number}, {"bytes_per_s", is_number},      {"records", is_whole},
+    {"replayed", is_whole},       {"dropped", is_whole},           {"torn", is_whole},
+    {"sessions", is_whole},       {"dependencies", is_whole},      {"memory_peak_bytes", is_whole}};
 // Of a row, which tells of several repetitions.
 constexpr Member kOfRows[] = {
     {"repeat", is_whole}, {"spread", is_number}, {"commit", is_text}, {"machine", is_object}};
