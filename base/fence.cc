@@ -30,7 +30,8 @@ namespace detail {
 
 namespace {
 // No light fence is under way that is none. From the start where the kernel has no membarrier.
-[[gnu::init_priority(202)]] std::atomic<bool> all_are_full = !detail::has_membarrier.load();
+[[gnu::init_priority(202)]] std::atomic<bool> all_are_full =
+    !detail::has_membarrier.load(std::memory_order_relaxed);
 }  // namespace
 
 void heavy_fence() noexcept {

@@ -11,7 +11,7 @@ void sleep_while(base::Atomic<std::uint32_t>& word, std::uint32_t value,
   const bool waits_for_ever = deadline == nullptr;
   SP3_CHECK(waits_for_ever);
   // An exchange, since the kernel finds the newest. No event comes between it and the sleep.
-  if (word.fetch_add(0) == value) sim::machine().block(&word, 0);
+  if (word.fetch_add(0, std::memory_order_seq_cst) == value) sim::machine().block(&word, 0);
 }
 
 void wake_sleepers(base::Atomic<std::uint32_t>& word) noexcept { sim::machine().wake(&word); }

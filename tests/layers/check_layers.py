@@ -7,7 +7,8 @@ usage: check_layers.py [ROOT]
   2. A flush, a fence or a sync of persistent memory is written in emu/ only, so that latency
      emulation and the crash simulator see each one.
   3. The runtime keeps no thread-local state: under simulated cores many sessions share a thread.
-  4. No source file is longer than 600 lines.
+  4. Atomic operations spell their memory order, but for those of tests.
+  5. No source file is longer than 600 lines.
 
 Prints one "file:line: what and why" for each violation and exits with 1 if there is any.
 """
@@ -58,6 +59,9 @@ PERSIST = re.compile(
       | asm\b[^;]*\b(?:clwb|clflush|clflushopt|sfence|movnt\w*)\b
     )""",
     re.VERBOSE,
+)
+ATOMIC = re.compile(
+    r"(?:\.|->)(load|store|exchange|fetch_\w+|compare_exchange_(?:weak|strong))(?=\()"
 )
 # Comments, raw strings, strings and character literals, in the order the compiler would see them.
 # A quote between digits is a separator, not the start of a literal.
@@ -145,6 +149,30 @@ def check_words(file, text):
             yield number, f"thread-local state in {file.parts[0]}/: many sessions share a thread"
 
 
+def arguments_at(code, start):
+    """What stands between the parenthesis at `start` and the one that closes it."""
+    depth = 0
+    for at in range(start, len(code)):
+        depth += (code[at] in "([{") - (code[at] in ")]}")
+        if depth == 0:
+            return code[start + 1 : at]
+    return code[start + 1 :]
+
+
+def check_atomics(file, text):
+    if file.parts[0] == "tests":
+        return
+    code = blank(text, keep_strings=False)
+    for match in ATOMIC.finditer(code):
+        arguments = arguments_at(code, match.end()).strip()
+        # Those of other things say where to load from, and what to store where, or nothing at all.
+        is_other = {"load": arguments != "", "store": arguments == "" or "," in arguments}
+        if "order" in arguments or is_other.get(match.group(1), False):
+            continue
+        number = code.count("\n", 0, match.start()) + 1
+        yield number, f"{match.group(1)} without a memory order: atomic operations spell theirs"
+
+
 def check_file(root, file):
     text = (root / file).read_text(encoding="utf-8", errors="replace")
     lines = text.count("\n")
@@ -157,6 +185,7 @@ def check_file(root, file):
         return
     yield from check_includes(root, file, text)
     yield from check_words(file, text)
+    yield from check_atomics(file, text)
 
 
 def source_files(root):

@@ -112,6 +112,28 @@ class CheckLayersTest(unittest.TestCase):
                 )
         self.assertEqual(self.violations({"base/a.cc": "thread_local int x;\n"}), [])
 
+    def test_an_atomic_operation_without_its_order_is_found(self):
+        for statement in [
+            "x.load();",
+            "x->store(f(1));",
+            "if (x.exchange(true)) {}",
+            "x.fetch_add(g(1, 2));",
+            "x.compare_exchange_strong(y,\n                            2);",
+        ]:
+            with self.subTest(statement):
+                text = f"void f() {{\n  {statement}\n}}\n"
+                self.assert_one({"log/a.cc": text}, "log/a.cc:2", "memory order")
+                self.assertEqual(self.violations({"tests/log/a.cc": text}), [])
+
+    def test_an_order_that_is_spelled_and_what_is_not_atomic_pass(self):
+        text = (
+            "x.load(std::memory_order_acquire); x.store(1, std::memory_order_release);\n"
+            "x.fetch_or(1,\n           std::memory_order_relaxed); x.exchange(y, order);\n"
+            "std::exchange(x, 1); tx.load(root); memory.store(at, &x, 8);\n"
+            "values.store();\n"
+        )
+        self.assertEqual(self.violations({"log/a.cc": text}), [])
+
     def test_a_file_of_600_lines_passes_and_one_of_601_does_not(self):
         self.assertEqual(self.violations({"base/a.cc": "\n" * 600}), [])
         self.assert_one({"base/a.cc": "\n" * 601}, "base/a.cc:601", "601 lines")

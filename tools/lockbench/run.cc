@@ -264,7 +264,10 @@ class Contest {
     } catch (...) {
       fail(std::current_exception());
     }
-    while (ready_.load() < run.threads && !stop_.load()) std::this_thread::yield();
+    while (ready_.load(std::memory_order_acquire) < run.threads &&
+           !stop_.load(std::memory_order_relaxed)) {
+      std::this_thread::yield();
+    }
     const std::uint64_t start = emu::ticks();
     go_.store(true, std::memory_order_release);  // also what was made of stop_, to those who wait
     if (run.pairs == 0) {
@@ -284,7 +287,7 @@ class Contest {
   void run_thread(const Work& work, unsigned index) {
     try {
       work(index, [this]() -> const std::atomic<bool>& {
-        ready_.fetch_add(1);
+        ready_.fetch_add(1, std::memory_order_release);
         while (!go_.load(std::memory_order_acquire)) std::this_thread::yield();
         return stop_;
       });
@@ -296,7 +299,7 @@ class Contest {
   void fail(std::exception_ptr why) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::move(why);
-    stop_.store(true);
+    stop_.store(true, std::memory_order_relaxed);
     failed_.notify_all();
   }
 
