@@ -146,7 +146,8 @@ inline constexpr bool has_clearable_padding = sizeof(T) <= kMostClearable &&
                                               !std::is_same_v<T, double>;
 
 // Zeroes the padding of an object, so that no stray bytes of the heap or the stack reach media.
-// Where there is no such function, padding holds whatever the program's own copies left there.
+// Where there is no such function, and in larger types, padding holds whatever the program's own
+// copies left there.
 template <class T>
 requires has_clearable_padding<T>
 void clear_padding_of(void* object) { __builtin_clear_padding(static_cast<T*>(object)); }

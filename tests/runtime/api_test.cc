@@ -397,7 +397,7 @@ TEST_CASE("alignment up to 64 is kept in copies and at home") {
   });
 }
 
-TEST_CASE("padding reaches the file as zeros, never as bytes of the heap") {
+TEST_CASE("padding of small types reaches the file as zeros, never as bytes of the heap") {
   for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
     OnePool p(quiet_options(memory));
     const Padded dirty = Padded::dirty();
