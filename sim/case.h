@@ -11,12 +11,12 @@
 
 namespace sp3::sim {
 
-inline constexpr std::uint64_t kPoolBytes = 96 * 1024;
-inline constexpr std::uint64_t kStructurePoolBytes = 160 * 1024;
+inline constexpr std::uint64_t kPoolBytes = std::uint64_t{96} << 10;
+inline constexpr std::uint64_t kStructurePoolBytes = std::uint64_t{160} << 10;
 // A record may make several nodes of a deep structure.
-inline constexpr std::uint64_t kDeepLog = 32 * 1024;
+inline constexpr std::uint64_t kDeepLog = std::uint64_t{32} << 10;
 // Without its log: room for eight slabs, where cells of all kinds and the rest may want nine.
-inline constexpr std::uint64_t kTightPoolBytes = 48 * 1024;
+inline constexpr std::uint64_t kTightPoolBytes = std::uint64_t{48} << 10;
 inline constexpr const char* kPoolName = "pool";
 
 struct Case {

@@ -26,7 +26,7 @@ std::string read_pool(Pool& pool, StructureKind structure, State& state);
 class Program {
  public:
   // `found`: the state on media when the pool exists already; else the pool is made.
-  Program(const Case& c, Ledger& ledger, std::optional<State> found)
+  Program(const Case& c, Ledger& ledger, const std::optional<State>& found)
       : case_(c), ledger_(ledger), found_(found) {}
 
   // The body of core 0.
