@@ -142,7 +142,8 @@ class BenchTest(CommandTest):
     def test_bench_rows_carry_all_fields(self):
         result = self.sp3("bench", "--workload", "all", "--system", "sp3,sp3-async,nvm-tx,dram-tx",
                           "--threads", "1,2", "--operations", "500", "--repeat", "2", "--entries",
-                          "300", "--check", "--seed", "9", "--latency-ns", "100", "--json", "-")
+                          "300", "--check", "--seed", "9", "--latency-ns", "100", "--pool-size", "32M", "--json",
+                          "-")
         rows = json.loads(result.stdout)
         self.assertEqual(len(rows), 5 * 4 * 2)
         for row in rows:
