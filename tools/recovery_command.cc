@@ -241,13 +241,12 @@ nlohmann::json row_json(const Log& log, const Recovered& cell, const FlushCost& 
   return row;
 }
 
-void print_log(std::FILE* out, const Log& log, const FlushCost& flush, const nlohmann::json& rows) {
+void print_log(std::FILE* out, const Log& log, const nlohmann::json& rows) {
   const LogPlan& plan = log.plan;
   const RecoveryReport& report = median_of_sorted(log.cells.front().runs).report;
   print_to(out, "{}, {}; {}, {}; seed {}\n", workloads::to_string(plan.spec.kind),
            describe_size(plan.spec), describe_memory(plan.system),
            describe(plan.system.pool.latency), plan.spec.seed);
-  print_to(out, "{}\n", describe(flush));
   print_to(
       out, "{} threads wrote {} of log in {:.2f} s{}; {} records, {} dropped, {} dependencies\n",
       plan.writers, format_size(report.bytes_scanned), log.written.seconds,
@@ -273,6 +272,7 @@ int run(const RecoveryArguments& a) {
   Failures failures;
   print_origin(out);
   const FlushCost flush = measure_flush(logs.front().plan.system);  // all are in one memory
+  print_to(out, "{}\n", describe(flush));
   for (Log& log : logs) {
     try {
       measure(log, a);
@@ -283,7 +283,7 @@ int run(const RecoveryArguments& a) {
     }
     nlohmann::json some = nlohmann::json::array();
     for (const Recovered& cell : log.cells) some.push_back(row_json(log, cell, flush, machine));
-    print_log(out, log, flush, some);
+    print_log(out, log, some);
     std::fflush(out);
     // If nobody reads this, and nothing else is written, there is nobody to go on for.
     if (a.json.empty()) require_output();
