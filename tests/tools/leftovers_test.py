@@ -54,7 +54,7 @@ class LeftoversTest(CommandTest):
     ROWS = ("lockbench", "--lock", "grid", "--workload", "W1", "--pairs", "20", "--repeat", "1", "--json")
 
     def test_rows_that_cannot_be_written_leave_those_that_were_there(self):
-        if self.with_files_of(0, "--version").returncode != OK:
+        if "TSAN_OPTIONS" in os.environ:  # as its tests are run
             self.skipTest("ThreadSanitizer writes a file of its own as it starts")
         name = os.path.join(self.directory.name, "rows.json")
         with open(name, "w", encoding="utf-8") as file:
