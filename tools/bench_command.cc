@@ -16,6 +16,7 @@
 #include "tools/bench_rows.h"
 #include "tools/bench_run.h"
 #include "tools/command.h"
+#include "tools/distance_rows.h"
 #include "tools/option_effects.h"
 #include "tools/probe/probes.h"
 #include "tools/progress_bar.h"
@@ -44,6 +45,7 @@ struct BenchArguments {
   bool no_latency = false;
   bool check = false;
   std::string probes = "none";
+  std::string distance;
   std::string json;
 };
 
@@ -91,7 +93,8 @@ Plan make_plan(const BenchArguments& a) {
   return plan;
 }
 
-void run_all(Plan& plan, const BenchArguments& a, const std::vector<std::string>& probes) {
+void run_all(Plan& plan, const BenchArguments& a, const DistanceLimits& distance,
+             const std::vector<std::string>& probes) {
   ProgressBar progress;
   const workloads::Zipf zipf(a.spec.entries, a.spec.zipf);
   const std::size_t total = plan.cells.size() * a.repeat;
@@ -105,7 +108,7 @@ void run_all(Plan& plan, const BenchArguments& a, const std::vector<std::string>
                   done++, total);
     cell.spec.seed = a.spec.seed + r;  // another course each time, the same for every system
     try {
-      cell.results.push_back(run_once(cell, zipf, a.check, probes));
+      cell.results.push_back(run_once(cell, zipf, a.check, distance, probes));
     } catch (const std::exception&) {
       cell.failure = std::current_exception();
     }
@@ -121,8 +124,9 @@ int run(const BenchArguments& a) {
   check_seconds(a.run.seconds);
   Plan plan = make_plan(a);
   const std::vector<std::string> probes = parse_probes(a.probes);
+  const DistanceLimits distance = parse_distance_limits(a.distance);
   const FlushCost flush = measure_flush(plan.cells.front().options);
-  run_all(plan, a, probes);
+  run_all(plan, a, distance, probes);
   const std::size_t cells = plan.cells.size();
   set_failures_aside(plan);
   std::FILE* const out = a.json == "-" ? stderr : stdout;
@@ -169,6 +173,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   bench->add_option("--seed", a->spec.seed, "of the operations")->capture_default_str();
   bench->add_flag("--no-latency", a->no_latency, "do not time each transaction");
   bench->add_flag("--check", a->check, "check the structure's invariants after each run");
+  add_distance_option(*bench, a->distance);
   bench->add_option("--probe", a->probes, "none, or a list of perf and pcm: what counts beside it")
       ->capture_default_str();
   add_output_option(*bench, "--json", a->json, "write the rows to this file, - for stdout");

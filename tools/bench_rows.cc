@@ -15,6 +15,7 @@
 
 #include "emu/clock.h"
 #include "tools/command.h"
+#include "tools/distance_rows.h"
 #include "tools/median.h"
 #include "tools/print_to.h"
 #include "workloads/machine.h"
@@ -287,6 +288,7 @@ nlohmann::json run_json(const Cell& cell, const RunResult& r, const FlushCost& f
               {"latency_undisturbed_mean_ns",
                timed ? nlohmann::json(undisturbed_mean_ns(r)) : nlohmann::json()},
               {"flush_cost_ns", flush.nanoseconds},
+              {"line_transfer_ns", distance_json(r.line_transfer_ns)},
               {"clocks_agree", r.clocks_agree},
               {"simulated", cell.options.simulated},
               {"commit", workloads::built_from()}});
@@ -304,11 +306,16 @@ nlohmann::json row_of_runs(std::vector<nlohmann::json> runs) {
   const double middle = throughput(row);
   const double distance = throughput(runs.back()) - throughput(runs.front());
   nlohmann::json all = nlohmann::json::array();
-  for (const nlohmann::json& run : runs) all.push_back(throughput(run));
+  nlohmann::json transfers = nlohmann::json::array();
+  for (const nlohmann::json& run : runs) {
+    all.push_back(throughput(run));
+    transfers.push_back(run.at("line_transfer_ns"));
+  }
   row.update({{"seed", first_seed},
               {"repeat", runs.size()},
               {"spread", middle > 0 ? distance / middle : 0.0},
-              {"throughputs", all}});
+              {"throughputs", all},
+              {"line_transfers_ns", transfers}});
   return row;
 }
 
@@ -327,22 +334,24 @@ void print_rows(std::FILE* out, const nlohmann::json& rows) {
   };
   std::size_t width = 10;
   for (const nlohmann::json& row : rows) width = std::max(width, name(row).size());
-  print_to(out, "{:<{}} {:>7} {:<10} {:>10} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
+  print_to(out, "{:<{}} {:>7} {:<10} {:>10} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10} {:>7}\n",
            "workload", width, "threads", "system", "ktx/s", "spread", "aborts/tx", "fences/wr",
-           "lines/wr", "p50 ns", "p99 ns", "max ns");
+           "lines/wr", "p50 ns", "p99 ns", "max ns", "line ns");
   for (const nlohmann::json& row : rows) {
     const auto number = [&](const char* member) { return row.at(member).get<double>(); };
-    const auto latency = [&](const char* member) {
+    const auto ns = [&](const char* member) {
       return row.at(member).is_null() ? "-" : fmt::format("{:.0f}", number(member));
     };
     print_to(
         out,
-        "{:<{}} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10} {:>10} {:>10}\n",
+        "{:<{}} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10} {:>10} {:>10} "
+        "{:>7}\n",
         name(row), width, row.at("threads").get<unsigned>(), row.at("system").get<std::string>(),
         number("throughput_tx_per_s") / 1000, number("spread") * 100, number("abort_ratio"),
-        number("fences_per_tx"), number("lines_per_tx"), latency("latency_p50_ns"),
-        latency("latency_p99_ns"), latency("latency_max_ns"));
+        number("fences_per_tx"), number("lines_per_tx"), ns("latency_p50_ns"), ns("latency_p99_ns"),
+        ns("latency_max_ns"), ns("line_transfer_ns"));
   }
+  print_distances(out, rows);
 }
 
 void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush) {

@@ -70,7 +70,7 @@ nlohmann::json run_json(const Cell& cell, const workloads::RunResult& result,
 // lie apart relative to the median, and the first seed. REQUIRES: there is one.
 nlohmann::json row_of_runs(std::vector<nlohmann::json> runs);
 nlohmann::json row_json(const Cell& cell, const FlushCost& flush, const nlohmann::json& machine);
-// One line for each row.
+// One line for each row, and whether their cores were where they had been.
 void print_rows(std::FILE* out, const nlohmann::json& rows);
 // With a heading that tells the settings, and why what is missing is missing.
 void print_table(std::FILE* out, const Plan& plan, const FlushCost& flush);

@@ -16,20 +16,8 @@ namespace {
 constexpr std::uint32_t kPrefaultMs = 60'000;
 // Small pools have 31 sessions by default; a run needs some more than threads.
 constexpr unsigned kFewThreads = 24;
-}  // namespace
 
-workloads::FloorResult measure_floor(const workloads::SystemOptions& o, unsigned lines,
-                                     double seconds) {
-  return workloads::measure_floor(o.path, o.pool.memory, o.pool.latency, o.pool.flush, lines,
-                                  seconds);
-}
-
-FlushCost measure_flush(const workloads::SystemOptions& o) {
-  const workloads::FloorResult floor = measure_floor(o, 1, 0.05);
-  return {floor.ns_per_write, floor.flush};
-}
-
-workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check,
+workloads::RunResult run_here(const Cell& cell, const workloads::Zipf& zipf, bool check,
                               const std::vector<std::string>& probe_names) {
   workloads::PoolRemover remover(cell.options.path);
   const auto probes = make_probes(probe_names);
@@ -52,6 +40,25 @@ workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, boo
   }
   system->close();
   return result;
+}
+}  // namespace
+
+workloads::FloorResult measure_floor(const workloads::SystemOptions& o, unsigned lines,
+                                     double seconds) {
+  return workloads::measure_floor(o.path, o.pool.memory, o.pool.latency, o.pool.flush, lines,
+                                  seconds);
+}
+
+FlushCost measure_flush(const workloads::SystemOptions& o) {
+  const workloads::FloorResult floor = measure_floor(o, 1, 0.05);
+  return {floor.ns_per_write, floor.flush};
+}
+
+workloads::RunResult run_once(const Cell& cell, const workloads::Zipf& zipf, bool check,
+                              const DistanceLimits& distance,
+                              const std::vector<std::string>& probes) {
+  return run_at_distance(distance, cell.run.threads,
+                         [&] { return run_here(cell, zipf, check, probes); });
 }
 
 }  // namespace sp3::tools

@@ -22,6 +22,7 @@
 #include "tools/compare/origin.h"
 #include "tools/compare/plan.h"
 #include "tools/compare/results.h"
+#include "tools/distance_rows.h"
 #include "tools/option_effects.h"
 #include "tools/program_rows.h"
 #include "tools/progress_bar.h"
@@ -125,7 +126,7 @@ void run_all(const ComparePlan& plan, const CompareArguments& a, CompareResults&
       nlohmann::json measured;
       try {
         const FlushCost& cost = flush.of(*run.cell);
-        measured = run_json(cell, run_once(cell, zipf, true), cost);
+        measured = run_json(cell, run_once(cell, zipf, true, plan.distance), cost);
       } catch (const std::exception& error) {
         failures.emplace(name, error.what());
         results.fail(name, error.what());
@@ -265,6 +266,7 @@ void add_compare_command(CLI::App& app, int& exit_code) {
   compare->add_option("--repeat", a->repeat, "runs of each cell; the median counts")
       ->capture_default_str();
   compare->add_option("--seed", a->spec.seed, "of the operations")->capture_default_str();
+  add_distance_option(*compare, a->distance);
   compare->add_option("--directory", a->directory, "where file memory is measured (default: here)");
   compare->callback([a, compare, &exit_code] { exit_code = run(*compare, *a); });
 }

@@ -16,6 +16,7 @@
 #include "emu/clock.h"
 #include "tools/bench_options.h"
 #include "tools/command.h"
+#include "tools/distance_rows.h"
 #include "tools/failures.h"
 #include "tools/lockbench/run.h"
 #include "tools/median.h"
@@ -41,6 +42,7 @@ struct LockbenchArguments {
   unsigned repeat = 3;
   std::uint64_t seed = 1;
   bool instructions = false;
+  std::string distance;
   std::string json;
 };
 
@@ -186,7 +188,7 @@ bool same_point(const Row& one, const Row& other) {
          x.writes == y.writes && x.slots == y.slots && x.options.max_height == y.options.max_height;
 }
 
-void run_all(std::vector<Row>& rows, const LockbenchArguments& a) {
+void run_all(std::vector<Row>& rows, const LockbenchArguments& a, const DistanceLimits& distance) {
   ProgressBar progress;
   std::size_t done = 0;
   in_turn(rows, a.repeat, same_point, [&](Row& row, unsigned r) {
@@ -196,7 +198,8 @@ void run_all(std::vector<Row>& rows, const LockbenchArguments& a) {
     progress.show(fmt::format("{} {} x{}", run.lock, to_string(run.workload), run.threads), done++,
                   rows.size() * a.repeat);
     try {
-      row.results.push_back(run_lock(run));
+      row.results.push_back(
+          run_at_distance(distance, run.threads, [&run] { return run_lock(run); }));
     } catch (const CannotHold& reason) {
       row.skipped = reason.what();
     } catch (const std::exception&) {
@@ -251,7 +254,10 @@ nlohmann::json row_json(const Row& row, const nlohmann::json& machine) {
                {"conflicts", r.conflicts},
                {"latency_p50_ns", ns(0.5)},
                {"latency_p99_ns", ns(0.99)},
-               {"fairness", r.fairness}});
+               {"fairness", r.fairness},
+               {"line_transfer_ns", distance_json(r.line_transfer_ns)}});
+  for (const LockResult& each : row.results)
+    json["line_transfers_ns"].push_back(distance_json(each.line_transfer_ns));
   json["memory_per_held_bytes"] =
       run.held != 0 ? nlohmann::json(r.memory_per_held_bytes) : nlohmann::json();
   return json;
@@ -288,18 +294,19 @@ void print_table(std::FILE* out, const std::vector<Row>& rows, bool instructions
     }
     return;
   }
-  print_to(out, " {:>10} {:>7} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "kpairs/s", "spread", "ns/pair",
-           "p50 ns", "p99 ns", "fairness", "bytes/held");
+  print_to(out, " {:>10} {:>7} {:>9} {:>9} {:>9} {:>9} {:>10} {:>7}\n", "kpairs/s", "spread",
+           "ns/pair", "p50 ns", "p99 ns", "fairness", "bytes/held", "line ns");
   for (const Row& row : rows) {
     const LockResult& r = median(row);
     const auto ns = [&](double fraction) {
       return is_timed(r) ? fmt::format("{:.0f}", latency_ns(r, fraction)) : "-";
     };
     print_name(row);
-    print_to(out, " {:>10.0f} {:>6.1f}% {:>9.1f} {:>9} {:>9} {:>9.2f} {:>10}\n",
+    print_to(out, " {:>10.0f} {:>6.1f}% {:>9.1f} {:>9} {:>9} {:>9.2f} {:>10} {:>7}\n",
              r.pairs_per_s() / 1000, spread(row) * 100,
              1e9 * row.run.threads / std::max(r.pairs_per_s(), 1.0), ns(0.5), ns(0.99), r.fairness,
-             row.run.held != 0 ? fmt::format("{:.0f}", r.memory_per_held_bytes) : "-");
+             row.run.held != 0 ? fmt::format("{:.0f}", r.memory_per_held_bytes) : "-",
+             r.line_transfer_ns > 0 ? fmt::format("{:.0f}", r.line_transfer_ns) : "-");
   }
 }
 
@@ -360,6 +367,7 @@ int run(const CLI::App& bench, const LockbenchArguments& a) {
   if (a.slots < 16 || a.slots > 65536) {
     throw UsageError(fmt::format("--slots: wanted 16 to 65536, found {}", a.slots));
   }
+  const DistanceLimits distance = parse_distance_limits(a.distance);
   LockbenchArguments b = a;
   if (a.instructions) b.workloads = "uncontended";
   std::vector<Row> rows = make_rows(b);
@@ -374,19 +382,18 @@ int run(const CLI::App& bench, const LockbenchArguments& a) {
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].instructions = counts[i];
   } else {
     lockbench_array();
-    run_all(rows, b);
+    run_all(rows, b, distance);
   }
   set_skipped_aside(rows, out);
   const std::size_t all = rows.size();
   const Failures failures = set_failures_aside(rows, out);
   print_origin(out);
   print_table(out, rows, a.instructions);
-  if (!a.json.empty()) {
-    const nlohmann::json machine = to_json(workloads::describe_machine());
-    nlohmann::json json = nlohmann::json::array();
-    for (const Row& row : rows) json.push_back(row_json(row, machine));
-    write_output(a.json, json.dump(2) + "\n");
-  }
+  const nlohmann::json machine = to_json(workloads::describe_machine());
+  nlohmann::json json = nlohmann::json::array();
+  for (const Row& row : rows) json.push_back(row_json(row, machine));
+  if (!a.instructions) print_distances(out, json);
+  if (!a.json.empty()) write_output(a.json, json.dump(2) + "\n");
   failures.require_none_of(all);
   return kOk;
 }
@@ -422,13 +429,16 @@ void add_lockbench_command(CLI::App& app, int& exit_code) {
   auto* repeat = bench->add_option("--repeat", a->repeat, "runs of each row; the median counts")
                      ->capture_default_str();
   bench->add_option("--seed", a->seed, "of the ranges")->capture_default_str();
+  add_distance_option(*bench, a->distance);
+  auto* distance = bench->get_option("--core-distance");
   bench
       ->add_flag("--instructions", a->instructions,
                  "count instructions per uncontended pair with valgrind, instead of time")
       ->excludes(workload)
       ->excludes(seconds)
       ->excludes(pairs)
-      ->excludes(repeat);
+      ->excludes(repeat)
+      ->excludes(distance);
   add_output_option(*bench, "--json", a->json, "write the rows to this file, - for stdout");
   bench->callback([a, bench, &exit_code] { exit_code = run(*bench, *a); });
 }

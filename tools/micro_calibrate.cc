@@ -21,6 +21,8 @@
 #include "base/align.h"
 #include "emu/clock.h"
 #include "tools/bench_run.h"
+#include "tools/line_transfer.h"
+#include "tools/median.h"
 #include "tools/micro.h"
 #include "tools/micro_runtime.h"
 #include "workloads/rng.h"
@@ -74,44 +76,11 @@ double at_rank(std::vector<double> values, double fraction) {
   return values[static_cast<std::size_t>(static_cast<double>(values.size() - 1) * fraction)];
 }
 
-// A block of lines, there and back between two threads, in bursts so short that in most of them
-// neither loses its core. Who has its turn reads and writes all of the block, then gives the turn
-// to the other by its first line.
+// One way of a block of lines between two threads.
 template <std::size_t kLines>
 double transfer_ns() {
-  constexpr std::uint64_t kBursts = 301;
-  constexpr std::uint64_t kRounds = 50;
-  struct alignas(base::kCacheLine) SharedLine {
-    std::atomic<std::uint64_t> word{0};
-  };
-  std::array<SharedLine, kLines> block;
-  std::atomic<std::uint64_t>& turn = block[0].word;
-  // relaxed: the turn orders them.
-  const auto use_the_rest = [&block] {
-    for (std::size_t line = 1; line < kLines; ++line) {
-      std::atomic<std::uint64_t>& word = block[line].word;
-      word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    }
-  };
-  std::thread other([&] {
-    for (std::uint64_t i = 0; i < kBursts * kRounds; ++i) {
-      while (turn.load(std::memory_order_acquire) != 2 * i + 1) _mm_pause();
-      use_the_rest();
-      turn.store(2 * i + 2, std::memory_order_release);
-    }
-  });
-  std::vector<double> bursts;
-  std::uint64_t i = 0;
-  for (std::uint64_t burst = 0; burst < kBursts; ++burst) {
-    bursts.push_back(ns_each(kRounds, [&] {
-      use_the_rest();
-      turn.store(2 * i + 1, std::memory_order_release);
-      while (turn.load(std::memory_order_acquire) != 2 * i + 2) _mm_pause();
-      ++i;
-    }));
-  }
-  other.join();
-  return at_rank(bursts, 0.5) / 2;
+  constexpr unsigned kBursts = 301;
+  return median_of_sorted(line_transfers_ns<kLines>(kBursts));
 }
 
 double wake_ns() {

@@ -65,6 +65,8 @@ struct RunResult {
   Histogram latency_ticks;           // empty without RunOptions::latency
   std::vector<ProbeReading> probed;  // one of each probe
   bool clocks_agree = true;          // emu::clock_is_synchronised(), where it ran
+  // What a cache line took from one of its cores to another, if whoever ran it has looked; else 0.
+  double line_transfer_ns = 0;
 
   [[nodiscard]] double throughput() const;        // operations per second
   [[nodiscard]] double new_orders_per_s() const;  // without those rolled back

@@ -355,6 +355,35 @@ class BenchTest(CommandTest):
                 self.assertGreaterEqual(cost, 20000)
                 self.assertIn(f"one line flushed and fenced costs {cost:.0f} ns here", result.stderr)
 
+    def test_runs_of_several_threads_tell_how_far_apart_their_cores_are(self):
+        far_enough = ["--core-distance", "0:1000000000"]
+        has_two = len(os.sched_getaffinity(0)) > 1
+        for command in (["bench", "--workload", "sps", "--entries", "100", "--operations", "50"],
+                        ["lockbench", "--lock", "grid", "--pairs", "20"]):
+            for limits in ([], far_enough) if has_two else ([],):
+                rows = json.loads(self.sp3(*command, "--threads", "1,2", "--repeat", "3", "--json", "-",
+                                           *limits).stdout)
+                for row in rows:
+                    several = row["threads"] > 1 and has_two
+                    self.assertEqual(len(row["line_transfers_ns"]), 3)
+                    self.assertIn(row["line_transfer_ns"], row["line_transfers_ns"])
+                    for ns in row["line_transfers_ns"]:
+                        self.assertEqual(ns is not None, several)
+                        self.assertGreater(ns or 1, 0)
+            for wrong in ("5", ":", "5:1", "-1:5", "a:b"):
+                said = self.complaint(*command, f"--core-distance={wrong}", code=USAGE)
+                self.assertIn(f"wanted LEAST:MOST in ns, as 0:100, found '{wrong}'", said)
+
+    def test_a_distance_that_cannot_be_measured_is_an_error_where_one_is_wanted(self):
+        one_core = ["taskset", "-c", str(min(os.sched_getaffinity(0))), self.SP3, "bench", "--workload",
+                    "sps", "--entries", "100", "--operations", "50", "--repeat", "1", "--threads", "2"]
+        alone = subprocess.run([*one_core, "--json", "-"], capture_output=True, text=True, check=True)
+        self.assertIsNone(json.loads(alone.stdout)[0]["line_transfer_ns"])
+        wanted = subprocess.run([*one_core, "--core-distance", ":100"], capture_output=True, text=True,
+                                check=False)
+        self.assertEqual(wanted.returncode, ERROR)
+        self.assertIn("there is no second core", wanted.stderr)
+
     def test_tables_say_on_what_cpu_and_from_what_source(self):
         for command in (["bench", "--workload", "sps", "--entries", "100", "--operations", "50", "--repeat", "1"],
                         ["lockbench", "--pairs", "20", "--repeat", "1"], ["micro", "--empty", "--repeat", "1"],

@@ -34,6 +34,11 @@ bool is_below_0(const json& value) {
 bool are_numbers(const json& value) {
   return value.is_array() && std::ranges::all_of(value, is_number);
 }
+bool are_numbers_or_null(const json& value) {
+  return value.is_array() && std::ranges::all_of(value, [](const json& each) {
+           return each.is_null() || is_number(each);
+         });
+}
 
 constexpr Member kOfAll[] = {{"section", is_text},
                              {"workload", is_text},
@@ -79,6 +84,7 @@ constexpr Member kOfTransactions[] = {{"system", is_text},
                                       {"flusher_lines", is_whole},
                                       {"flusher_fences", is_whole},
                                       {"flush_cost_ns", is_number},
+                                      {"line_transfer_ns", is_number, true},
                                       {"clocks_agree", is_flag},
                                       {"simulated", is_flag}};
 // All, or none of them if nothing was timed.
@@ -99,7 +105,8 @@ constexpr Member kOfRecoveries[] = {
 // Of a row, which tells of several repetitions.
 constexpr Member kOfRows[] = {
     {"repeat", is_whole}, {"spread", is_number}, {"commit", is_text}, {"machine", is_object}};
-constexpr Member kOfTransactionRows[] = {{"throughputs", are_numbers}};
+constexpr Member kOfTransactionRows[] = {{"throughputs", are_numbers},
+                                         {"line_transfers_ns", are_numbers_or_null}};
 constexpr Member kOfSimulatedRows[] = {
     {"cores", is_whole}, {"trace_hash", is_text}, {"costs_ns", is_object}};
 // Of what another command measured, in place of a run.

@@ -9,6 +9,7 @@
 
 #include "tools/command.h"
 #include "tools/compare/origin.h"
+#include "tools/distance_rows.h"
 #include "tools/file_system_of.h"
 #include "tools/repeats.h"
 #include "tools/start_program.h"
@@ -291,6 +292,7 @@ void describe_plan(ComparePlan& plan, const Names& sections, const Names& system
                            {"workloads", a.workloads},
                            {"threads", a.threads},
                            {"repeat", a.repeat},
+                           {"core_distance", a.distance},
                            {"seconds", run.seconds},
                            {"warmup_seconds", run.warmup_seconds},
                            {"operations", run.operations}});
@@ -312,6 +314,7 @@ ComparePlan make_compare_plan(const CompareArguments& a) {
   const std::vector<Section> sections = sections_of(a.full);
   const Names wanted = choose_sections(sections, a);
   ComparePlan plan;
+  plan.distance = parse_distance_limits(a.distance);
   plan.sections = nlohmann::json::array();
   plan.description["program"] = describe_program();
   const Names built = choose_systems(plan, sections, a);

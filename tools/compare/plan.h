@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/bench_rows.h"
+#include "tools/core_distance.h"
 
 namespace sp3::tools {
 
@@ -23,6 +24,7 @@ struct CompareArguments {
   std::optional<double> seconds;  // of a run; none: as the mode says
   std::uint64_t operations = 0;   // of a run, instead of a time
   unsigned repeat = 3;
+  std::string distance;             // --core-distance
   std::filesystem::path directory;  // of pools in file memory; empty: the current one
   std::string results = "compare.json";
 };
@@ -53,6 +55,7 @@ struct ComparePlan {
   std::vector<PlannedCell> cells;  // groups are contiguous
   std::vector<PlannedProgram> programs;
   std::vector<std::string> skipped;
+  DistanceLimits distance;     // of the cells' runs
   nlohmann::json description;  // all that follows from the arguments and the build
   nlohmann::json sections;     // name and title of each that has cells
 };

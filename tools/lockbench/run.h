@@ -45,6 +45,7 @@ struct LockResult {
   std::uint64_t conflicts = 0;       // attempts that failed
   double fairness = 1;               // pairs of the luckiest thread per pair of the unluckiest
   double memory_per_held_bytes = 0;  // uncontended with ranges held; else 0
+  double line_transfer_ns = 0;       // as of workloads::RunResult
   // Of every 16th range from its lock to its unlock; of W2 of every 16th batch, divided by its
   // ranges, as a pair is. Empty if pairs were counted instead of time.
   workloads::Histogram latency_ticks;
