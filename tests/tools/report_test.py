@@ -181,6 +181,23 @@ class ComputationTest(report_rows.ReadingTest):
             self.assertEqual([details for details, _, _ in found],
                              [["SPS"], ["Ranges", f"{said} {one}"], ["Ranges", f"{said} {other}"]])  # fmt: skip
 
+    def test_how_far_apart_cores_were_is_told_of_several_threads(self):
+        import groups
+
+        def said(*transfers):
+            return self.results.distances([row("sp3", "sps", 2, 1.0, line_transfers_ns=each)
+                                           for each in transfers])  # fmt: skip
+
+        self.assertEqual(said([None, None]), [])
+        self.assertEqual(self.results.distances([row("sp3", "sps", 1, 1.0)]), [])
+        self.assertEqual(said([24.6, None], [31.0]),
+                         ["A cache line took 25 to 31 ns from core to core where several threads ran."])
+        self.assertIn("25 to 204 ns from core to core where several threads ran: the cores moved",
+                      said([24.6, 31.0], [203.9])[0])
+        grid = [lock_row("grid", "W1", threads, line_transfers_ns=each)
+                for threads, each in ((1, [None]), (2, [20.0, 200.0]))]  # fmt: skip
+        self.assertIn("20 to 200 ns", groups.locks(grid)[0][2][0])
+
     def test_of_recoveries_measured_twice_the_last_counts(self):
         import groups
 

@@ -49,7 +49,7 @@ def sections_of(results):
         listed = [aims.transactions(setting, rows), tables.comparison(setting, rows),
                   tables.scaling(setting, rows), tables.counts(setting, rows),
                   tables.probes(setting, rows)]  # fmt: skip
-        explained = [setting.explanation, *data.measured_twice(rows)]
+        explained = [setting.explanation, *data.distances(rows), *data.measured_twice(rows)]
         sections.append((setting.title, explained, drawn, listed))
     for details, rows, sentences in groups.recoveries(results.recoveries):
         listed = [aims.recoveries(rows), tables.recoveries(rows)]

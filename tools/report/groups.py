@@ -5,7 +5,7 @@ tells them apart. What settings.py is to transactions.
 import json
 
 from digits import number
-from results import workload_title
+from results import distances, workload_title
 from settings import duration, machine_told
 
 RECOVERY = (
@@ -132,5 +132,5 @@ def locks(rows):
             lambda row: (*(row.get(name) for name in LOCK_CELL), "pairs_per_s" in row),
             lambda row: f"{row['lock']} on {row['workload']} ×{row['threads']}",
         )
-        result.append((details, kept, said))
+        result.append((details, kept, distances(kept) + said))
     return result

@@ -15,6 +15,7 @@ import json
 import math
 from dataclasses import dataclass, field
 
+from digits import number
 from schema import BadInput, is_unicode, kind_of  # noqa: F401  (callers catch it)
 from settings import setting_of, with_details
 
@@ -129,6 +130,21 @@ def measured_twice(rows):
     if not several:
         return []
     return [f"Measured more than once, of which the last row is shown: {', '.join(several)}."]
+
+
+FAR_APART = 3  # times as far, and it is not the same two cores; tools/distance_rows.cc has it too
+
+
+def distances(rows):
+    """A sentence about how far apart the cores were that several threads had, or none."""
+    known = [ns for row in rows for ns in row.get("line_transfers_ns") or [] if ns is not None]
+    if not known:
+        return []
+    least, most = min(known), max(known)
+    sentence = f"A cache line took {number(least, 2)} to {number(most, 2)} ns from core to core where several threads ran"
+    if most <= FAR_APART * least:
+        return [f"{sentence}."]
+    return [f"{sentence}: the cores moved, and what several threads did compares at one distance only."]
 
 
 def find(rows, system, workload, threads):

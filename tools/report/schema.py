@@ -70,6 +70,10 @@ PROBES = (
 )
 TEXTS = ("a list of texts", lambda value: is_list(value, is_text))
 COUNTS = ("a list of whole numbers", lambda value: is_list(value, is_count))
+DISTANCES = (
+    "a list of numbers from 0 to 2^64, or null for what was not measured",
+    lambda value: is_list(value, lambda each: each is None or AMOUNT[1](each)),
+)
 SHARES = ("a list of whole numbers from 0 to 2^64", lambda value: is_list(value, WHOLE[1]))
 
 
@@ -113,6 +117,7 @@ KINDS = [
         | each("latency_model", MODEL),
         each("latency_line_ns latency_p50_ns latency_p99_ns latency_p999_ns flush_cost_ns", AMOUNT)
         | each("commits writing_commits warmup_seconds", AMOUNT)
+        | each("line_transfers_ns", DISTANCES)
         | each(" ".join(PROBED), AMOUNT)
         | each("mix flush locks commit file_system", TEXT)
         | each("group checkpoint_ms checkpoint_threads pool_size", WHOLE)
@@ -158,6 +163,7 @@ KINDS = [
         each("pairs_per_s ns_per_pair instructions_per_pair memory_per_held_bytes", NUMBER)
         | each("spread latency_p50_ns latency_p99_ns fairness", AMOUNT)
         | each("held slots writes_percent buckets", WHOLE)
+        | each("line_transfers_ns", DISTANCES)
         | each("commit", TEXT)
         | each("machine", MACHINE),
     ),
