@@ -248,10 +248,18 @@ void SessionCore::end_ranged_attempt() noexcept {
   uses_ranges_ = false;
 }
 
+void SessionCore::unlock_writes() noexcept {
+  for (WriteEntry& w : writes_.entries()) {
+    if (!w.locked) continue;
+    w.entry().unlock(w.seen.word0);
+    w.locked = false;
+  }
+}
+
 // Undoes what the write set holds: locks, private copies, slots taken.
 void SessionCore::abandon_writes() noexcept {
+  unlock_writes();
   for (WriteEntry& w : writes_.entries()) {
-    if (w.locked) w.entry().unlock(w.seen.word0);
     if (w.copy != nullptr) versions_.free(w.copy, w.size8);
     if (w.mode == WriteMode::make || w.mode == WriteMode::nothing) slots_.put(w.place);
   }
@@ -278,6 +286,8 @@ void SessionCore::stop_doomed() const {
 }
 
 void SessionCore::conflict(Conflict reason) {
+  // Nothing of it will be published, and unwinding takes longer than anyone waits for a lock.
+  unlock_writes();
   doomed_ = true;
   doom_ = reason;
   throw ConflictSignal{this};

@@ -9,6 +9,7 @@
 //   1. Pinned exactly from the first read or write to the end of publish (or abort).
 //   2. Locks are held only between lock_write_set() and publish()/abort(); under
 //      LockTiming::encounter, and for objects being made (unless it is alone), from the write on.
+//      None while a body that met a conflict unwinds.
 //   3. Nothing waits for a checkpoint, a predecessor or another session while pinned or holding a
 //      lock.
 #pragma once
@@ -145,6 +146,7 @@ class SessionCore {
   Outcome attempt(detail::Body body, Durability durability, base::Stamp* ticket);
   Outcome finish_exception();
   void abort() noexcept;
+  void unlock_writes() noexcept;
   void abandon_writes() noexcept;  // unlocks, frees copies and slots
   // Unpins.
   void end_reading() noexcept {

@@ -2,7 +2,9 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -166,6 +168,46 @@ TEST_CASE("a transaction that fails again and again lets all others run") {
   REQUIRE(::getrusage(RUSAGE_THREAD, &after) == 0);
   holder.join();
   CHECK(after.ru_nvcsw - before.ru_nvcsw >= 200 / 64);  // sleeps; offers do not count
+}
+
+// Others found the object locked until the body had unwound, which takes longer than they wait.
+TEST_CASE("an attempt that is lost holds no lock while its body unwinds") {
+  struct Unwinding {
+    std::function<void()> meanwhile;
+    ~Unwinding() {
+      if (std::uncaught_exceptions() != 0) meanwhile();
+    }
+  };
+  Options options = quiet_options();
+  options.locks = LockTiming::encounter;
+  OnePool p(options);
+  Session other = p.pool.session();
+  Ptr<Cell> wanted;
+  Ptr<Cell> changed;
+  p.session.run([&](Transaction& tx) {
+    wanted = tx.make<Cell>();
+    changed = tx.make<Cell>();
+  });
+  const auto set = [&](Ptr<Cell> cell, std::uint64_t value) {
+    return code_of([&] {
+      other.run([&](Transaction& tx) { tx.write(cell).value = value; });
+      return 0;
+    });
+  };
+  std::vector<std::string> unwound;
+  int attempts = 0;
+  p.session.run([&](Transaction& tx) {
+    const Unwinding unwinding{[&] { unwound.push_back(set(wanted, 5)); }};
+    tx.write(wanted).value += 1;
+    if (++attempts > 1) return;
+    static_cast<void>(tx.read(changed));
+    CHECK(set(changed, 7) == "no error");
+    tx.write(changed).value = 8;
+  });
+  CHECK(unwound == std::vector<std::string>{"no error"});
+  CHECK(attempts == 2);
+  CHECK(p.session.run([&](Transaction& tx) { return tx.read(wanted).value; }) == 6);
+  CHECK(p.session.run([&](Transaction& tx) { return tx.read(changed).value; }) == 7);
 }
 
 // Who ran the session before was taken for the one that runs it now.
