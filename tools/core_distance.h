@@ -2,9 +2,9 @@
 // another.
 //
 // A virtual machine's cores are the host's threads, which it moves: two of them may share a cache
-// now and not in ten seconds, and a line takes eight times as long then (docs/PERFORMANCE.md,
-// "Cores that move"). So runs of several threads tell the distance, can be asked for at one, and
-// compare only if they had the same.
+// now and not in ten seconds, and a line takes eight times as long then (docs/adr/0038). So runs of
+// several threads tell the distance, can be asked for at one, and compare only if they had the
+// same. It is that of the two cores that two threads are given: of many cores, some two.
 #pragma once
 
 #include <algorithm>
