@@ -41,6 +41,7 @@ workloads::RunResult run_here(const Cell& cell, const workloads::Zipf& zipf, boo
   system->close();
   return result;
 }
+
 }  // namespace
 
 workloads::FloorResult measure_floor(const workloads::SystemOptions& o, unsigned lines,

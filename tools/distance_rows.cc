@@ -29,10 +29,11 @@ std::optional<double> parse_limit(const std::string& text, double otherwise) {
 
 }  // namespace
 
-void add_distance_option(CLI::App& command, std::string& limits) {
-  command.add_option("--core-distance", limits,
-                     "LEAST:MOST ns that a cache line takes between the cores of several threads: "
-                     "waited for before each run, which is repeated if it was other afterwards");
+CLI::Option* add_distance_option(CLI::App& command, std::string& limits) {
+  return command.add_option(
+      "--core-distance", limits,
+      "LEAST:MOST ns that a cache line takes between the cores of several threads: "
+      "waited for before each run, which is repeated if it was other afterwards");
 }
 
 DistanceLimits parse_distance_limits(const std::string& text) {

@@ -13,7 +13,7 @@
 namespace sp3::tools {
 
 // --core-distance LEAST:MOST, either of which may be left out.
-void add_distance_option(CLI::App& command, std::string& limits);
+CLI::Option* add_distance_option(CLI::App& command, std::string& limits);
 // Reads it; empty if it was not given. Throws UsageError.
 DistanceLimits parse_distance_limits(const std::string& text);
 

@@ -429,8 +429,7 @@ void add_lockbench_command(CLI::App& app, int& exit_code) {
   auto* repeat = bench->add_option("--repeat", a->repeat, "runs of each row; the median counts")
                      ->capture_default_str();
   bench->add_option("--seed", a->seed, "of the ranges")->capture_default_str();
-  add_distance_option(*bench, a->distance);
-  auto* distance = bench->get_option("--core-distance");
+  auto* distance = add_distance_option(*bench, a->distance);
   bench
       ->add_flag("--instructions", a->instructions,
                  "count instructions per uncontended pair with valgrind, instead of time")
