@@ -1,8 +1,10 @@
-// ProgressBar: a bar on the terminal's last line; silent where standard error is no terminal.
+// ProgressBar: how far a command is. On a terminal a bar on the last line of standard error;
+// elsewhere, as in a log, a line now and then, and nothing of what is over sooner.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -10,7 +12,11 @@ namespace sp3::tools {
 
 class ProgressBar {
  public:
-  ProgressBar();
+  using Clock = std::chrono::steady_clock;
+
+  // `between_lines`: where `to` is no terminal.
+  explicit ProgressBar(std::FILE* to = stderr,
+                       Clock::duration between_lines = std::chrono::seconds(30));
   // Leaves the line empty.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
@@ -21,10 +27,15 @@ class ProgressBar {
   void clear();
 
  private:
-  bool terminal_;
+  void draw(std::string_view label, double share);
+  void tell(std::string_view label, double share);
+
+  std::FILE* const to_;
+  const bool terminal_;
+  const Clock::duration between_lines_;
   bool drawn_ = false;
   std::string label_;
-  std::chrono::steady_clock::time_point last_{};
+  Clock::time_point last_ = Clock::now();
 };
 
 }  // namespace sp3::tools

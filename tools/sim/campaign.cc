@@ -12,7 +12,6 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "base/signals.h"
@@ -103,7 +102,7 @@ std::string summary(const State& s) {
                      sim::describe(s.counts), s.images_per_second());
 }
 
-// Says how far it is: on a terminal as a bar, elsewhere as a line now and then.
+// Says how far it is.
 class Report {
  public:
   void show(const Goal& goal, const State& s) {
@@ -113,10 +112,6 @@ class Report {
                     s.images_per_second(), left(share, s.seconds()));
     constexpr std::uint64_t kAll = 1'000'000;
     progress_.show(text, static_cast<std::uint64_t>(share * kAll), kAll);
-    constexpr std::chrono::seconds kEvery{30};
-    if (terminal_ || Clock::now() - last_ < kEvery) return;
-    last_ = Clock::now();
-    print_to(stderr, "{:3.0f} %: {}\n", share * 100, text);
   }
   void clear() { progress_.clear(); }
 
@@ -126,9 +121,7 @@ class Report {
     return share < kTooEarly ? "?" : duration(seconds * (1 - share) / share);
   }
 
-  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
   ProgressBar progress_;
-  Clock::time_point last_ = Clock::now();
 };
 
 nlohmann::json state_json(const State& s, const Goal& goal) {
