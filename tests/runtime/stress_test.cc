@@ -1,7 +1,11 @@
 // Strict serializability under stress: threads read, append to, make and destroy a few hot objects
 // in a tiny pool that is checkpointed all the time; the history checker looks for a serial order.
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -37,11 +41,12 @@ struct Directory {
 struct Setting {
   Mode mode;
   int threads = 2;
-  int transactions = 300;  // per thread
+  int transactions = 300;  // per worker
   std::uint64_t seed = 1;
+  int workers = 0;  // that go from thread to thread; 0: each thread has its own
 };
 
-// One thread of the stress. Records every attempt, also those that were thrown away.
+// One session of the stress. Records every attempt, also those that were thrown away.
 class Worker {
  public:
   Worker(Pool& pool, const Setting& setting, int number)
@@ -52,6 +57,8 @@ class Worker {
 
   void run(int transactions) {
     for (int i = 0; i < transactions; ++i) one();
+  }
+  void finish() {
     while (!tickets_.empty()) wait_for_oldest();
     session_.close();
   }
@@ -175,6 +182,76 @@ void set_up(Pool& pool) {
   });
 }
 
+// Workers that any thread may take, and puts back after a few transactions. What orders one thread's
+// turn behind another's is no more than acquire and release.
+class Rack {
+ public:
+  Rack(Pool& pool, const Setting& setting) : places_(static_cast<std::size_t>(setting.workers)) {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      places_[i].worker.emplace(pool, setting, static_cast<int>(i));
+      places_[i].left = setting.transactions;
+    }
+  }
+
+  // Of one thread: until nothing is left to do.
+  void work(Random random) {
+    while (finished_.load(std::memory_order_acquire) < places_.size()) {
+      Place& place = places_[random.below(places_.size())];
+      if (place.taken.exchange(true, std::memory_order_acquire)) {
+        std::this_thread::yield();
+        continue;
+      }
+      take_turn(place, static_cast<int>(1 + random.below(6)));
+      place.taken.store(false, std::memory_order_release);
+    }
+  }
+
+  std::vector<HistoryTransaction> take_history(std::size_t i) {
+    return places_[i].worker->take_history();
+  }
+
+ private:
+  struct Place {
+    std::atomic<bool> taken{false};
+    std::optional<Worker> worker;
+    int left = 0;
+  };
+
+  void take_turn(Place& place, int most) {
+    if (place.left == 0) return;
+    const int some = std::min(place.left, most);
+    place.worker->run(some);
+    place.left -= some;
+    if (place.left != 0) return;
+    place.worker->finish();
+    finished_.fetch_add(1, std::memory_order_release);
+  }
+
+  std::vector<Place> places_;
+  std::atomic<std::size_t> finished_{0};
+};
+
+// What each worker did.
+std::vector<std::vector<HistoryTransaction>> work(Pool& pool, const Setting& setting) {
+  if (setting.workers == 0) {
+    std::vector<std::vector<HistoryTransaction>> parts(static_cast<std::size_t>(setting.threads));
+    on_threads(setting.threads, [&](int number) {
+      Worker worker(pool, setting, number);
+      worker.run(setting.transactions);
+      worker.finish();
+      parts[static_cast<std::size_t>(number)] = worker.take_history();
+    });
+    return parts;
+  }
+  Rack rack(pool, setting);
+  on_threads(setting.threads, [&](int number) {
+    rack.work(Random(setting.seed * 100 + static_cast<std::uint64_t>(number)));
+  });
+  std::vector<std::vector<HistoryTransaction>> parts(static_cast<std::size_t>(setting.workers));
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = rack.take_history(i);
+  return parts;
+}
+
 // Everything that is left, read at the end, fixes the order of the last appends.
 HistoryTransaction read_all(Pool& pool) {
   Session session = pool.session();
@@ -194,7 +271,8 @@ HistoryTransaction read_all(Pool& pool) {
 }
 
 void stress(const Setting& setting) {
-  INFO(setting.mode.name() << ", " << setting.threads << " threads, seed " << setting.seed);
+  INFO(setting.mode.name() << ", " << setting.threads << " threads, " << setting.workers
+                           << " sessions that move, seed " << setting.seed);
   TempPath path;
   Options options = tiny_options();
   setting.mode.apply(options);
@@ -207,14 +285,8 @@ void stress(const Setting& setting) {
   options.serial_after_aborts = setting.seed % 2 == 0 ? 4 : 16;
   Pool pool = Pool::create(path.path(), kTinyPool, options);
   set_up(pool);
-  std::vector<std::vector<HistoryTransaction>> parts(static_cast<std::size_t>(setting.threads));
-  on_threads(setting.threads, [&](int number) {
-    Worker worker(pool, setting, number);
-    worker.run(setting.transactions);
-    parts[static_cast<std::size_t>(number)] = worker.take_history();
-  });
   History history;
-  for (auto& part : parts) {
+  for (auto& part : work(pool, setting)) {
     for (auto& tx : part) history.add(std::move(tx));
   }
   history.add(read_all(pool));
@@ -248,6 +320,17 @@ TEST_CASE("committed transactions have a strict serial order whatever the clocks
     ~Apart() { emu::force_unsynchronised_clock(false); }
   } const apart;
   stress_all(2000, 1);
+}
+
+TEST_CASE(
+    "committed transactions have a strict serial order though sessions move between threads") {
+  std::uint64_t seed = 0;
+  for (const Mode& mode : all_modes()) {
+    for (const int sessions : {1, 2, 3}) {
+      constexpr int kTransactions = 2000;
+      stress({mode, 4, kTransactions / sessions, ++seed, sessions});
+    }
+  }
 }
 
 TEST_CASE("committed transactions have a strict serial order, at length", "[.full]") {
