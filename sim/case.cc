@@ -16,6 +16,7 @@ constexpr std::uint64_t kFailingIoOfOpening = 24;
 constexpr std::uint64_t kBulkyOneIn = 16;
 // Of the varied ones.
 constexpr std::uint64_t kCarriersOneIn = 4;
+constexpr std::uint64_t kMovesOneIn = 5;
 constexpr std::uint64_t kSlowOneIn = 3;           // if the clocks disagree
 constexpr std::uint64_t kDeepHashTableOneIn = 2;  // of hash tables
 
@@ -37,7 +38,7 @@ void vary(Case& c, emu::sim::Random& choose) {
     c.options.geometry.log_size = kDeepLog;
   }
   c.options.recovery.threads = static_cast<std::uint32_t>(1 + choose.below(3));
-  // Not drawn, these three, so that the others mean what they meant before there were such things.
+  // Not drawn, these four, so that the others mean what they meant before there were such things.
   c.slow_clocks = !c.clocks_agree && c.seed % kSlowOneIn == 0;
   if (c.structure == StructureKind::hash_table && c.seed % kDeepHashTableOneIn == 0) {
     c.structure = StructureKind::deep_hash_table;
@@ -45,6 +46,9 @@ void vary(Case& c, emu::sim::Random& choose) {
   }
   if (c.seed % kCarriersOneIn == 0) {
     c.options.checkpoint.threads = static_cast<std::uint32_t>(2 + c.seed / kCarriersOneIn % 2);
+  }
+  if (c.seed % kMovesOneIn == 0) {
+    c.moving_sessions = static_cast<int>(1 + c.seed / kMovesOneIn % 3);
   }
   c.stalls = c.schedule == emu::sim::Schedule::random && choose.one_in(2);
 }
@@ -147,7 +151,7 @@ Case case_of(std::uint64_t seed) {
 
 std::string Case::describe() const {
   return fmt::format(
-             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}{}{}{}{}{}{}, {} "
+             "seed {}: {} cores, {} transactions each{}{}{}{}{}{}{}{}{}{}{}{}{}{}{}{}, {} "
              "schedule{}, "
              "clocks {}, {} memory{}, {}, {}, locks at {}, ranges in a {}, {} bytes of log, "
              "replay by {}{}{}{}",
@@ -157,8 +161,9 @@ std::string Case::describe() const {
              churn ? ", only replacements" : "", bulky ? ", bulky" : "", tight ? ", tight" : "",
              tiny ? ", tiny limits" : "", handles ? ", handles kept" : "",
              restless ? ", other options later" : "", keeps ? ", pointers kept" : "",
-             late ? ", one core after the other" : "", dawdles ? ", long bodies" : "",
-             weak_memory ? ", weak memory" : "",
+             late ? ", one core after the other" : "",
+             moving_sessions == 0 ? "" : fmt::format(", {} sessions that move", moving_sessions),
+             dawdles ? ", long bodies" : "", weak_memory ? ", weak memory" : "",
              schedule == emu::sim::Schedule::priority ? "priority"
              : schedule == emu::sim::Schedule::timed  ? "timed"
                                                       : "random",

@@ -36,6 +36,7 @@ struct Case {
   bool keeps = false;        // pointers to the boxes' cells are kept and read without the boxes
   bool dawdles = false;      // bodies take their time between reading and the end
   bool late = false;         // each core opens its session when the one before has come half way
+  int moving_sessions = 0;   // that go from core to core; 0: each core has its own
   bool bulky = false;        // two cells are larger than a log segment; see use_bulk()
   bool tight = false;        // a pool of a few slabs, which is full now and then
   bool handles = false;      // of a ranged structure are kept from one transaction to the next

@@ -39,17 +39,22 @@ class Program::Worker {
         choose_(program.case_.seed * 64 + static_cast<std::uint64_t>(number) + 1),
         session_(pool.session()) {}
 
-  void run() {
+  // One transaction and what comes behind it, or the end; whether there is more to do.
+  bool step() {
     try {
-      for (int i = 0; i < case_.transactions; ++i) {
-        transaction();
-        between();
+      if (done_ == case_.transactions) {
+        settle(0);
+        session_.close();
+        return false;
       }
-      settle(0);
-      session_.close();
+      ++done_;
+      transaction();
+      between();
+      return true;
     } catch (const Error& error) {
       program_.expect_failure(error);
       go_on_after_failure();
+      return false;
     }
   }
 
@@ -285,6 +290,7 @@ class Program::Worker {
   const int number_;
   emu::sim::Random choose_;
   Session session_;
+  int done_ = 0;
   std::optional<SimRanged> handle_;
   std::vector<Part> parts_;
   std::uint32_t boxes_ = 0;             // a bit for each box to be refilled
@@ -293,6 +299,45 @@ class Program::Worker {
   bool is_where_one_was_read_ = false;  // by this attempt a cell was made there
   std::vector<std::pair<const Value*, Value>> watched_;  // of this attempt
   std::deque<std::pair<Ledger::Number, Ticket>> waiting_;
+};
+
+// Workers that any core may take for a step. What orders one core's step behind another's is no more
+// than acquire and release.
+class Program::Rack {
+ public:
+  Rack(Program& program, Pool& pool)
+      : choose_seed_(program.case_.seed * 64 + 32),
+        places_(static_cast<std::size_t>(program.case_.moving_sessions)) {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      places_[i].worker.emplace(program, pool, static_cast<int>(i));
+    }
+  }
+
+  // Of one core: until no worker has anything left to do.
+  void work(int core) {
+    emu::sim::Random choose(choose_seed_ + static_cast<std::uint64_t>(core));
+    emu::Spin spin;
+    while (finished_.load(std::memory_order_acquire) < places_.size()) {
+      Place& place = places_[choose.below(places_.size())];
+      if (place.taken.exchange(true, std::memory_order_acquire)) {
+        spin.pause();
+      } else if (place.worker->step()) {
+        place.taken.store(false, std::memory_order_release);
+      } else {
+        finished_.fetch_add(1, std::memory_order_release);
+      }
+    }
+  }
+
+ private:
+  struct Place {
+    base::Atomic<bool> taken{false};  // and so it stays, of one that has finished
+    std::optional<Worker> worker;
+  };
+
+  const std::uint64_t choose_seed_;
+  std::vector<Place> places_;
+  base::Atomic<std::size_t> finished_{0};
 };
 
 void Program::main() {
@@ -309,16 +354,34 @@ void Program::run() {
   opened_ = true;
   if (found_) check_found(pool);
   if (!found_ || !found_->made) set_up(pool);
-  std::vector<emu::Thread> threads;
-  threads.reserve(static_cast<std::size_t>(case_.cores));
-  for (int i = 0; i < case_.cores; ++i) {
-    threads.emplace_back([this, &pool, i] { work(pool, i); });
+  if (case_.moving_sessions == 0) {
+    run_cores([&](int core) { work(pool, core); });
+  } else {
+    work_by_turns(pool);
   }
-  for (emu::Thread& thread : threads) thread.join();
   const bool poisoned = failed_;
   if (!poisoned) check_end(pool);
   pool.close();
   if (poisoned) fault_ = "a pool whose disk failed was closed as if nothing had happened";
+}
+
+void Program::run_cores(const std::function<void(int)>& body) const {
+  std::vector<emu::Thread> threads;
+  threads.reserve(static_cast<std::size_t>(case_.cores));
+  for (int i = 0; i < case_.cores; ++i) {
+    threads.emplace_back([&body, i] { body(i); });
+  }
+  for (emu::Thread& thread : threads) thread.join();
+}
+
+void Program::work_by_turns(Pool& pool) {
+  std::optional<Rack> rack;
+  try {
+    rack.emplace(*this, pool);
+  } catch (const Error& error) {
+    return expect_failure(error);
+  }
+  run_cores([&](int core) { rack->work(core); });
 }
 
 void Program::work(Pool& pool, int number) {
@@ -326,7 +389,9 @@ void Program::work(Pool& pool, int number) {
   const auto others = static_cast<std::size_t>(number * case_.transactions / 2);
   while (case_.late && !failed_ && ledger_.size() < others) spin.pause();
   try {
-    Worker(*this, pool, number).run();
+    Worker worker(*this, pool, number);
+    while (worker.step()) {
+    }
   } catch (const Error& error) {
     expect_failure(error);
   }

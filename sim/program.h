@@ -8,6 +8,7 @@
 // Lifetime: outlives the Machine::run() that runs main().
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -38,9 +39,12 @@ class Program {
 
  private:
   class Worker;
+  class Rack;
 
   void run();
+  void run_cores(const std::function<void(int)>& body) const;
   void work(Pool& pool, int number);
+  void work_by_turns(Pool& pool);
   // Takes note of an error that the injected failure explains; any other is passed on.
   void expect_failure(const Error& error);
   void set_up(Pool& pool);

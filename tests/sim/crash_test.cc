@@ -84,6 +84,15 @@ TEST_CASE("power loss: records of several log segments, in runs that are recycle
   CHECK(n.images > 20'000 / kLess);
 }
 
+TEST_CASE("power loss: sessions that go from core to core") {
+  const CrashCounts n = crash_all("moving", {7000, 7011}, plain(), [](Case& c) {
+    c.cores = 3;
+    c.moving_sessions = static_cast<int>(1 + c.seed % 3);
+    c.async = c.seed % 2 == 0;
+  });
+  CHECK(n.images > 10'000 / kLess);
+}
+
 // Pools that are full now and then, sessions that fill what they may have in flight, objects with
 // chunk tables of several levels, other options at the next opening, all in one.
 TEST_CASE("power loss: cases of varied seeds") {

@@ -20,13 +20,14 @@ sim::Case long_case(std::uint64_t seed) {
   return c;
 }
 
-void explore(Seeds seeds, bool weak_memory = false) {
+void explore(Seeds seeds, bool weak_memory = false, bool sessions_move = false) {
   sim::CrashLab lab({});
   const std::uint64_t last = seeds.first + (seeds.last - seeds.first) / kShare;
   for (std::uint64_t seed = seeds.first; seed <= last; ++seed) {
     INFO("seed " << seed);
     sim::Case c = long_case(seed);
     c.weak_memory = weak_memory;
+    if (sessions_move) c.moving_sessions = static_cast<int>(1 + seed % 3);
     if (lab.explore(c)) continue;
     FAIL("seed " << seed << ": " << lab.violation()->what << "\n" << lab.violation()->where);
   }
@@ -79,6 +80,11 @@ TEST_CASE("in every explored interleaving of varied seeds there is one too") {
 
 TEST_CASE("where cores do not see one order of all stores there is one, too") {
   explore({sim::kFirstVariedSeed, sim::kFirstVariedSeed + 599}, true);
+}
+
+TEST_CASE("in every explored interleaving in which sessions move there is one, too") {
+  explore({8000, 8299}, false, true);
+  explore({8300, 8499}, true, true);
 }
 
 TEST_CASE("where orders are weaker than the source states them that is found") {
