@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -46,11 +47,46 @@ struct Setting {
   int workers = 0;  // that go from thread to thread; 0: each thread has its own
 };
 
+// What may be waited for by other threads than it came from.
+class Tickets {
+ public:
+  void put(Ticket ticket) {
+    constexpr std::size_t kMost = 20;
+    {
+      const std::lock_guard guard(mutex_);
+      waiting_.push_back(std::move(ticket));
+      if (waiting_.size() <= kMost) return;
+    }
+    wait_for_oldest();
+  }
+  // False if there is none.
+  bool wait_for_oldest() {
+    Ticket oldest;
+    {
+      const std::lock_guard guard(mutex_);
+      if (waiting_.empty()) return false;
+      oldest = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    oldest.wait();
+    return true;
+  }
+  void wait_for_all() {
+    while (wait_for_oldest()) {
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<Ticket> waiting_;
+};
+
 // One session of the stress. Records every attempt, also those that were thrown away.
 class Worker {
  public:
-  Worker(Pool& pool, const Setting& setting, int number)
+  Worker(Pool& pool, const Setting& setting, int number, Tickets& tickets)
       : session_(pool.session()),
+        tickets_(tickets),
         async_(setting.mode.async),
         number_(number),
         random_(setting.seed * 1000 + static_cast<std::uint64_t>(number)) {}
@@ -59,7 +95,7 @@ class Worker {
     for (int i = 0; i < transactions; ++i) one();
   }
   void finish() {
-    while (!tickets_.empty()) wait_for_oldest();
+    tickets_.wait_for_all();
     session_.close();
   }
 
@@ -86,8 +122,7 @@ class Worker {
     };
     try {
       if (async_ && random_.below(4) != 0) {
-        tickets_.push_back(session_.run_async(body));
-        if (tickets_.size() > 20) wait_for_oldest();
+        tickets_.put(session_.run_async(body));
       } else {
         session_.run(body);
       }
@@ -97,11 +132,6 @@ class Worker {
     }
     tx.end = History::now();
     history_.push_back(std::move(tx));
-  }
-
-  void wait_for_oldest() {
-    tickets_.front().wait();
-    tickets_.pop_front();
   }
 
   // The writes of an attempt that was thrown away, so that a read of one is recognised. Its reads
@@ -162,11 +192,11 @@ class Worker {
   }
 
   Session session_;
+  Tickets& tickets_;
   const bool async_;
   const int number_;
   Random random_;
   std::uint64_t counter_ = 0;
-  std::deque<Ticket> tickets_;
   std::vector<HistoryTransaction> history_;
 };
 
@@ -183,12 +213,13 @@ void set_up(Pool& pool) {
 }
 
 // Workers that any thread may take, and puts back after a few transactions. What orders one thread's
-// turn behind another's is no more than acquire and release.
+// turn behind another's is no more than acquire and release. Their tickets are waited for by whoever
+// finds the worker gone that he wanted.
 class Rack {
  public:
   Rack(Pool& pool, const Setting& setting) : places_(static_cast<std::size_t>(setting.workers)) {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      places_[i].worker.emplace(pool, setting, static_cast<int>(i));
+      places_[i].worker.emplace(pool, setting, static_cast<int>(i), tickets_);
       places_[i].left = setting.transactions;
     }
   }
@@ -198,7 +229,7 @@ class Rack {
     while (finished_.load(std::memory_order_acquire) < places_.size()) {
       Place& place = places_[random.below(places_.size())];
       if (place.taken.exchange(true, std::memory_order_acquire)) {
-        std::this_thread::yield();
+        if (!tickets_.wait_for_oldest()) std::this_thread::yield();
         continue;
       }
       take_turn(place, static_cast<int>(1 + random.below(6)));
@@ -227,6 +258,7 @@ class Rack {
     finished_.fetch_add(1, std::memory_order_release);
   }
 
+  Tickets tickets_;
   std::vector<Place> places_;
   std::atomic<std::size_t> finished_{0};
 };
@@ -236,7 +268,8 @@ std::vector<std::vector<HistoryTransaction>> work(Pool& pool, const Setting& set
   if (setting.workers == 0) {
     std::vector<std::vector<HistoryTransaction>> parts(static_cast<std::size_t>(setting.threads));
     on_threads(setting.threads, [&](int number) {
-      Worker worker(pool, setting, number);
+      Tickets tickets;
+      Worker worker(pool, setting, number, tickets);
       worker.run(setting.transactions);
       worker.finish();
       parts[static_cast<std::size_t>(number)] = worker.take_history();
