@@ -305,7 +305,59 @@ void stress(unsigned threads, unsigned attempts, std::uint64_t seed,
   CHECK(is_free(*lock, 0, kSpace));
 }
 
+// An owner that any thread may take for a turn, in which it locks a range or gives up the one it
+// holds.
+struct MovingOwner {
+  std::atomic<bool> taken{false};
+  RangeOwner owner{1};
+  RangeHandle handle;
+  Range range{};
+  RangeMode mode = RangeMode::exclusive;
+
+  void take_turn(BlockingRangeLock& lock, ExclusionOracle& oracle, workloads::Rng& rng) {
+    if (handle) {
+      oracle.leave(range, mode);
+      lock.unlock(handle);
+      return;
+    }
+    range = draw_range(rng);
+    mode = rng.below(3) == 0 ? RangeMode::shared : RangeMode::exclusive;
+    const auto deadline =
+        BlockingRangeLock::Clock::now() + std::chrono::microseconds(rng.below(30));
+    handle = mode == RangeMode::shared
+                 ? lock.try_lock_shared_until(owner, range.begin, range.end, deadline)
+                 : lock.try_lock_until(owner, range.begin, range.end, deadline);
+    if (handle) oracle.enter(range, mode);
+  }
+};
+
 }  // namespace
+
+TEMPLATE_TEST_CASE("what an owner has locked on one thread it gives up on another", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  ExclusionOracle oracle;
+  std::array<MovingOwner, 6> owners;
+  std::atomic<std::uint64_t> turns{0};
+  run_threads(4, [&](unsigned thread) {
+    workloads::Rng rng(7, thread);
+    while (turns.load(std::memory_order_relaxed) < 40'000) {
+      MovingOwner& one = owners[rng.below(owners.size())];
+      // No more than acquire and release orders the turns of two threads.
+      if (one.taken.exchange(true, std::memory_order_acquire)) continue;
+      one.take_turn(*lock, oracle, rng);
+      one.taken.store(false, std::memory_order_release);
+      turns.fetch_add(1, std::memory_order_relaxed);
+    }
+  });
+  workloads::Rng rng(7, 4);
+  for (MovingOwner& one : owners) {
+    if (one.handle) one.take_turn(*lock, oracle, rng);
+    CHECK(one.owner.counters().acquired > 0);
+  }
+  CHECK(oracle.violations() == 0);
+  CHECK(is_free(*lock, 0, kSpace));
+}
 
 TEMPLATE_TEST_CASE("no two conflicting ranges are ever held at once, by 2 to 32 threads", "",
                    SP3_ALL_RANGE_LOCKS) {
