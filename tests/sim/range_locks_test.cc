@@ -2,6 +2,7 @@
 // plain memory, so the search for races is the oracle: it finds two that hold what conflicts, an
 // unlock that does not come before the next lock, and a node that is used again too early.
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,16 +11,19 @@
 
 #include <sp3/range_lock.h>
 
+#include "base/atomic.h"
 #include "base/plain_access.h"
 #include "emu/sim/machine.h"
 #include "emu/sim/random.h"
+#include "emu/spin.h"
 #include "emu/threads.h"
 #include "tests/sim/weakened.h"
 
 namespace sp3::test {
 namespace {
 
-constexpr std::uint64_t kWords = 32;  // a range's unit
+constexpr std::uint64_t kWords = 32;      // a range's unit
+constexpr std::uint64_t kMovesOneIn = 3;  // of the seeds: owners go from core to core
 
 // What the ranges guard.
 class Guarded {
@@ -56,35 +60,59 @@ std::vector<Range> some_ranges(emu::sim::Random& choose) {
   return {{first + 16, first + 17}, {first, first + 2}, {first + 8, first + 9}};
 }
 
-// One core's acquisitions, by whatever way the seed chooses.
+// One acquisition, by whatever way the seed chooses, of one range or several.
 template <class Lock>
-void use(Lock& lock, RangeOwner& owner, Guarded& guarded, std::uint64_t seed, int acquisitions) {
-  emu::sim::Random choose(seed);
-  for (int i = 0; i < acquisitions; ++i) {
-    const RangeMode mode = choose.one_in(3) ? RangeMode::shared : RangeMode::exclusive;
-    if (choose.one_in(6)) {
-      std::vector<RangeHandle> handles = choose.one_in(2)
-                                             ? lock.lock_all(owner, some_ranges(choose), mode)
-                                             : lock.try_lock_all(owner, some_ranges(choose), mode);
-      for (const RangeHandle& handle : handles) guarded.visit(handle.range(), mode);
-      lock.unlock_all(handles);
-      continue;
-    }
-    const Range range = any_range(choose);
-    const bool waits = choose.one_in(2);
-    RangeHandle handle;
-    if (mode == RangeMode::shared) {
-      handle = waits ? lock.lock_shared(owner, range.begin, range.end)
-                     : lock.try_lock_shared(owner, range.begin, range.end);
-    } else {
-      handle = waits ? lock.lock(owner, range.begin, range.end)
-                     : lock.try_lock(owner, range.begin, range.end);
-    }
-    if (!handle) continue;
-    guarded.visit(range, mode);
-    lock.unlock(handle);
+void use(Lock& lock, RangeOwner& owner, Guarded& guarded, emu::sim::Random& choose) {
+  const RangeMode mode = choose.one_in(3) ? RangeMode::shared : RangeMode::exclusive;
+  if (choose.one_in(6)) {
+    std::vector<RangeHandle> handles = choose.one_in(2)
+                                           ? lock.lock_all(owner, some_ranges(choose), mode)
+                                           : lock.try_lock_all(owner, some_ranges(choose), mode);
+    for (const RangeHandle& handle : handles) guarded.visit(handle.range(), mode);
+    lock.unlock_all(handles);
+    return;
   }
+  const Range range = any_range(choose);
+  const bool waits = choose.one_in(2);
+  RangeHandle handle;
+  if (mode == RangeMode::shared) {
+    handle = waits ? lock.lock_shared(owner, range.begin, range.end)
+                   : lock.try_lock_shared(owner, range.begin, range.end);
+  } else {
+    handle = waits ? lock.lock(owner, range.begin, range.end)
+                   : lock.try_lock(owner, range.begin, range.end);
+  }
+  if (!handle) return;
+  guarded.visit(range, mode);
+  lock.unlock(handle);
 }
+
+// Owners of which a core takes any for each acquisition. No more than acquire and release orders
+// the turns of two cores.
+class MovingOwners {
+ public:
+  MovingOwners(std::uint64_t owners, RangeLockDomain& domain) : places_(owners) {
+    for (std::uint64_t i = 0; i < owners; ++i) places_[i].owner.emplace(i, domain);
+  }
+  // REQUIRES: as many owners as cores, or those who have one wait for those who want one.
+  template <class Use>
+  void with_any(emu::sim::Random& choose, Use&& use) {
+    for (emu::Spin spin;; spin.pause()) {
+      Place& place = places_[choose.below(places_.size())];
+      if (place.taken.exchange(true, std::memory_order_acquire)) continue;
+      use(*place.owner);
+      place.taken.store(false, std::memory_order_release);
+      return;
+    }
+  }
+
+ private:
+  struct Place {
+    base::Atomic<bool> taken{false};
+    std::optional<RangeOwner> owner;
+  };
+  std::vector<Place> places_;
+};
 
 // What a seed shows that must not be; empty if nothing. So many acquisitions by each core.
 template <class Lock>
@@ -107,11 +135,18 @@ std::string fault_of(std::uint64_t seed, int acquisitions) {
                .granule = 4,
                .buckets = 64});
     const std::uint64_t cores = 2 + choose.below(3);
+    std::optional<MovingOwners> moving;
+    if (seed % kMovesOneIn == 0) moving.emplace(cores, domain);
     std::vector<emu::Thread> threads;
     for (std::uint64_t core = 0; core < cores; ++core) {
       threads.emplace_back([&, core] {
-        RangeOwner owner(core, domain);
-        use(lock, owner, guarded, seed * 8 + core, acquisitions);
+        emu::sim::Random chosen(seed * 8 + core);
+        std::optional<RangeOwner> own;
+        if (!moving) own.emplace(core, domain);
+        const auto use_once = [&](RangeOwner& owner) { use(lock, owner, guarded, chosen); };
+        for (int i = 0; i < acquisitions; ++i) {
+          moving ? moving->with_any(chosen, use_once) : use_once(*own);
+        }
       });
     }
     for (emu::Thread& thread : threads) thread.join();
