@@ -49,6 +49,7 @@ void vary(Case& c, emu::sim::Random& choose) {
   }
   if (c.seed % kMovesOneIn == 0) {
     c.moving_sessions = static_cast<int>(1 + c.seed / kMovesOneIn % 3);
+    c.late = false;
   }
   c.stalls = c.schedule == emu::sim::Schedule::random && choose.one_in(2);
 }

@@ -9,6 +9,7 @@
 
 #include "base/atomic.h"
 #include "emu/spin.h"
+#include "emu/spin_lock.h"
 #include "emu/threads.h"
 #include "sim/objects.h"
 
@@ -319,10 +320,10 @@ class Program::Rack {
     emu::Spin spin;
     while (finished_.load(std::memory_order_acquire) < places_.size()) {
       Place& place = places_[choose.below(places_.size())];
-      if (place.taken.exchange(true, std::memory_order_acquire)) {
+      if (!place.lock.try_lock()) {
         spin.pause();
       } else if (place.worker->step()) {
-        place.taken.store(false, std::memory_order_release);
+        place.lock.unlock();
       } else {
         finished_.fetch_add(1, std::memory_order_release);
       }
@@ -331,7 +332,7 @@ class Program::Rack {
 
  private:
   struct Place {
-    base::Atomic<bool> taken{false};  // and so it stays, of one that has finished
+    emu::SpinLock lock;  // held for good, of one that has finished
     std::optional<Worker> worker;
   };
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/epoch.h"
+#include "emu/spin_lock.h"
 #include "tests/rangelock/support.h"
 
 using namespace sp3;
@@ -308,7 +309,7 @@ void stress(unsigned threads, unsigned attempts, std::uint64_t seed,
 // An owner that any thread may take for a turn, in which it locks a range or gives up the one it
 // holds.
 struct MovingOwner {
-  std::atomic<bool> taken{false};
+  emu::SpinLock turn;
   RangeOwner owner{1};
   RangeHandle handle;
   Range range{};
@@ -344,9 +345,9 @@ TEMPLATE_TEST_CASE("what an owner has locked on one thread it gives up on anothe
     while (turns.load(std::memory_order_relaxed) < 40'000) {
       MovingOwner& one = owners[rng.below(owners.size())];
       // No more than acquire and release orders the turns of two threads.
-      if (one.taken.exchange(true, std::memory_order_acquire)) continue;
+      const std::unique_lock turn(one.turn, std::try_to_lock);
+      if (!turn) continue;
       one.take_turn(*lock, oracle, rng);
-      one.taken.store(false, std::memory_order_release);
       turns.fetch_add(1, std::memory_order_relaxed);
     }
   });

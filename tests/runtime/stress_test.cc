@@ -12,6 +12,7 @@
 #include <catch2/catch.hpp>
 
 #include "emu/clock.h"
+#include "emu/spin_lock.h"
 #include "oracle/history.h"
 #include "tests/support/pools.h"
 
@@ -228,12 +229,11 @@ class Rack {
   void work(Random random) {
     while (finished_.load(std::memory_order_acquire) < places_.size()) {
       Place& place = places_[random.below(places_.size())];
-      if (place.taken.exchange(true, std::memory_order_acquire)) {
-        if (!tickets_.wait_for_oldest()) std::this_thread::yield();
-        continue;
+      if (const std::unique_lock lock(place.lock, std::try_to_lock); lock) {
+        take_turn(place, static_cast<int>(1 + random.below(6)));
+      } else if (!tickets_.wait_for_oldest()) {
+        std::this_thread::yield();
       }
-      take_turn(place, static_cast<int>(1 + random.below(6)));
-      place.taken.store(false, std::memory_order_release);
     }
   }
 
@@ -243,7 +243,7 @@ class Rack {
 
  private:
   struct Place {
-    std::atomic<bool> taken{false};
+    emu::SpinLock lock;
     std::optional<Worker> worker;
     int left = 0;
   };

@@ -2,6 +2,7 @@
 // plain memory, so the search for races is the oracle: it finds two that hold what conflicts, an
 // unlock that does not come before the next lock, and a node that is used again too early.
 #include <array>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,11 +12,11 @@
 
 #include <sp3/range_lock.h>
 
-#include "base/atomic.h"
 #include "base/plain_access.h"
 #include "emu/sim/machine.h"
 #include "emu/sim/random.h"
 #include "emu/spin.h"
+#include "emu/spin_lock.h"
 #include "emu/threads.h"
 #include "tests/sim/weakened.h"
 
@@ -99,16 +100,15 @@ class MovingOwners {
   void with_any(emu::sim::Random& choose, Use&& use) {
     for (emu::Spin spin;; spin.pause()) {
       Place& place = places_[choose.below(places_.size())];
-      if (place.taken.exchange(true, std::memory_order_acquire)) continue;
-      use(*place.owner);
-      place.taken.store(false, std::memory_order_release);
-      return;
+      const std::unique_lock lock(place.lock, std::try_to_lock);
+      if (!lock) continue;
+      return use(*place.owner);
     }
   }
 
  private:
   struct Place {
-    base::Atomic<bool> taken{false};
+    emu::SpinLock lock;
     std::optional<RangeOwner> owner;
   };
   std::vector<Place> places_;
