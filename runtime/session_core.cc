@@ -293,6 +293,39 @@ void SessionCore::conflict(Conflict reason) {
   throw ConflictSignal{this};
 }
 
+// The attempt must not go on, whatever the body catches: what asked for room, a container, say, may
+// have done half of its work.
+void SessionCore::refuse(std::exception_ptr why) noexcept {
+  doomed_ = true;
+  doom_ = Conflict::refused;
+  refusal_ = std::move(why);
+}
+void SessionCore::refuse() noexcept { refuse(std::current_exception()); }
+
+void SessionCore::cancel() {
+  if (!is_running()) fail_outside_body();
+  if (doomed_) stop_doomed();  // it is not for what was read, which did not hold, to decide
+  refuse(std::make_exception_ptr(Cancelled()));
+  std::rethrow_exception(refusal_);
+}
+
+// What the pool holds, has room for or was opened to do is nobody's fault, so a container cannot
+// have foreseen it. An attempt that has changed nothing yet may go on, but not in a full pool.
+[[gnu::cold]] void SessionCore::refuse_after(const Error& error) noexcept {
+  switch (error.code()) {
+    case ErrorCode::pool_full:
+      return refuse();
+    case ErrorCode::damaged_metadata:
+    case ErrorCode::io_error:
+    case ErrorCode::object_too_large:
+    case ErrorCode::unsupported:
+      if (!writes_.empty()) refuse();
+      return;
+    default:  // of the caller's making
+      return;
+  }
+}
+
 void SessionCore::note_conflict(Conflict reason) noexcept {
   switch (reason) {
     case Conflict::locked:

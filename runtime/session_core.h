@@ -123,11 +123,14 @@ class SessionCore {
       throw;
     }
   }
+  // What Transaction::cancel() does.
+  [[noreturn]] void cancel();
 
  private:
   friend class RangedAccess;
 
-  // refused: for lack of room or memory, with an error that leaves run() whatever the body catches.
+  // refused: for lack of room or memory, or at the body's own wish, with an exception that leaves
+  // run() whatever the body catches.
   enum class Conflict : std::uint8_t { locked, changed, log_full, pool_full, refused };
   // Unwinds a body in mid-flight. Not a std::exception, so that user code is unlikely to catch it.
   // `of`: whose. A body within the body of another transaction may use that one as well.
@@ -145,6 +148,9 @@ class SessionCore {
   void begin_attempt();
   Outcome attempt(detail::Body body, Durability durability, base::Stamp* ticket);
   Outcome finish_exception();
+  void refuse() noexcept;  // REQUIRES: inside a handler
+  void refuse(std::exception_ptr why) noexcept;
+  void refuse_after(const Error& error) noexcept;
   void abort() noexcept;
   void unlock_writes() noexcept;
   void abandon_writes() noexcept;  // unlocks, frees copies and slots
@@ -261,8 +267,6 @@ class SessionCore {
   const std::byte* bytes_of(index::Place place, index::Seen seen, std::uint64_t offset);
   [[gnu::noinline]] void prefetch_first(std::uint64_t offset, std::uint64_t bytes,
                                         bool for_write) noexcept;
-  void refuse() noexcept;
-  void refuse_after(const Error& error) noexcept;
   WriteEntry& open_for_write(std::uint64_t offset, const detail::TypeInfo& type, WriteMode mode);
   // Ahead of locking. Not where others are at the same entry: many who ask for its line as writers
   // take it from the one who holds the lock, and nobody gets on.

@@ -438,31 +438,6 @@ WriteEntry& SessionCore::open_for_write(std::uint64_t offset, const detail::Type
   return entry;
 }
 
-// The attempt must not go on, whatever the body catches: what asked for room, a container, say, may
-// have done half of its work. REQUIRES: inside a handler.
-void SessionCore::refuse() noexcept {
-  doomed_ = true;
-  doom_ = Conflict::refused;
-  refusal_ = std::current_exception();
-}
-
-// What the pool holds, has room for or was opened to do is nobody's fault, so a container cannot
-// have foreseen it. An attempt that has changed nothing yet may go on, but not in a full pool.
-[[gnu::cold]] void SessionCore::refuse_after(const Error& error) noexcept {
-  switch (error.code()) {
-    case ErrorCode::pool_full:
-      return refuse();
-    case ErrorCode::damaged_metadata:
-    case ErrorCode::io_error:
-    case ErrorCode::object_too_large:
-    case ErrorCode::unsupported:
-      if (!writes_.empty()) refuse();
-      return;
-    default:  // of the caller's making
-      return;
-  }
-}
-
 // What the transaction's new copy begins as. Of what is replaced it is known only that it is there.
 inline void* SessionCore::begin_copy(const WriteEntry& entry) noexcept {
   if (entry.base == nullptr) return entry.copy;
@@ -595,5 +570,6 @@ void tx_damaged(runtime::SessionCore& core, std::uint64_t offset, const char* me
   core.operate([&] { core.report_damage(offset, message, wanted, found); });
   __builtin_unreachable();
 }
+void tx_cancel(runtime::SessionCore& core) { core.cancel(); }
 
 }  // namespace sp3::detail

@@ -133,7 +133,7 @@ class Transaction {
   // Binds `name` (1 to 47 bytes, no NUL) to the object, as part of the transaction; null unbinds
   // it.
   // Errors: invalid_argument as root(); as read() of the object; for a new name pool_full; for a
-  // new name or null unsupported with CommitPolicy::ideal.
+  // new name, or to unbind one, unsupported with CommitPolicy::ideal.
   template <Storable T>
   void set_root(std::string_view name, Ptr<T> object) {
     detail::tx_set_root(core_, name, object.offset(), detail::type_info<T>);
@@ -152,8 +152,9 @@ class Transaction {
     detail::tx_damaged(core_, object.offset(), message, wanted, found);
   }
 
-  // Ends the transaction without effect: run() throws Cancelled.
-  [[noreturn]] void cancel() { throw Cancelled(); }
+  // Ends the transaction without effect: run() throws Cancelled, even if the function catches it
+  // here. Errors: transaction_over.
+  [[noreturn]] void cancel() { detail::tx_cancel(core_); }
 
  private:
   friend class RangedObject;

@@ -327,6 +327,7 @@ TEST_CASE("a transaction that is used after its function is an error, and change
   CHECK(code([&](Transaction& tx) { tx.destroy(cell); }) == "transaction_over");
   CHECK(code([&](Transaction& tx) { tx.set_root("cell", cell); }) == "transaction_over");
   CHECK(code([&](Transaction& tx) { RangedObject::create(tx, 8); }) == "transaction_over");
+  CHECK(code([&](Transaction& tx) { tx.cancel(); }) == "transaction_over");
   kept->prefetch(cell);
   kept->prefetch_for_write(cell);
   p.pool.checkpoint();  // which would wait for a pinned one

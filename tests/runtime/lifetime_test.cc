@@ -79,6 +79,60 @@ TEST_CASE("cancel leaves run as Cancelled and has no effect") {
   CHECK(p.value() == 1);
 }
 
+TEST_CASE("who catches Cancelled inside the body has cancelled all the same") {
+  OneCell p;
+  p.set(1);
+  const auto swallow = [](Transaction& tx) {
+    try {
+      tx.cancel();
+    } catch (const std::exception&) {  // as a handler does that was meant for something else
+    }
+  };
+  CHECK_THROWS_AS(p.session.run([&](Transaction& tx) {
+    tx.write(p.cell).value = 2;
+    swallow(tx);
+  }),
+                  Cancelled);
+  CHECK_THROWS_AS(p.session.run([&](Transaction& tx) {
+    swallow(tx);
+    tx.write(p.cell).value = 3;
+    FAIL("the transaction went on");
+  }),
+                  Cancelled);
+  CHECK_THROWS_AS(p.session.run_async(swallow), Cancelled);
+  CHECK_THROWS_AS(p.session.run([&](Transaction& tx) {
+    swallow(tx);
+    throw Complaint{1};
+  }),
+                  Complaint);
+  CHECK(p.value() == 1);
+  p.set(4);
+  CHECK(p.value() == 4);
+}
+
+TEST_CASE("who cancels for what he read and did not hold is run again") {
+  OneCell p;
+  Session other = p.pool.session();
+  const auto second = p.session.run([](Transaction& tx) { return tx.make<Cell>(0U); });
+  int attempts = 0;
+  p.session.run([&](Transaction& tx) {
+    ++attempts;
+    const std::uint64_t before = tx.read(p.cell).value;
+    if (attempts == 1) {
+      other.run([&](Transaction& theirs) {
+        theirs.write(p.cell).value = 10;
+        theirs.write(second).value = 10;
+      });
+    }
+    try {
+      if (tx.read(second).value != before) tx.cancel();
+    } catch (...) {  // of the conflict, too
+      tx.cancel();
+    }
+  });
+  CHECK(attempts == 2);
+}
+
 TEST_CASE("an exception before the first read leaves the session usable") {
   OneCell p;
   CHECK_THROWS_AS(p.session.run([](Transaction&) { throw std::runtime_error("early"); }),

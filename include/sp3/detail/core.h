@@ -42,6 +42,7 @@ SP3_API void tx_set_root(runtime::SessionCore& core, std::string_view name, std:
 [[noreturn]] SP3_API void tx_damaged(runtime::SessionCore& core, std::uint64_t offset,
                                      const char* message, const std::string& wanted,
                                      const std::string& found);
+[[noreturn]] SP3_API void tx_cancel(runtime::SessionCore& core);
 
 // The user's function, with its type erased: call(context, tx).
 struct Body {
