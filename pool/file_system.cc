@@ -260,7 +260,12 @@ void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::s
   }
 }
 
-void remove_file(const std::filesystem::path& path) noexcept { ::unlink(path.c_str()); }
+void remove_file(const std::filesystem::path& path, int fd) noexcept {
+  struct stat named {};
+  struct stat opened {};
+  if (::lstat(path.c_str(), &named) != 0 || ::fstat(fd, &opened) != 0) return;
+  if (named.st_dev == opened.st_dev && named.st_ino == opened.st_ino) ::unlink(path.c_str());
+}
 
 void random_bytes(void* to, std::size_t bytes, const std::string& path) {
   // Requests this small are answered whole once the kernel has its entropy.

@@ -63,8 +63,8 @@ void read_ahead(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept;
 // Writes zeros. Errors: no_space, io_error.
 void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::string& path);
 
-// Removes the name if it is there.
-void remove_file(const std::filesystem::path& path) noexcept;
+// Removes the name, if it is still one of the open file's.
+void remove_file(const std::filesystem::path& path, int fd) noexcept;
 
 // Bytes nobody can foresee. `path` is for messages. Errors: io_error.
 void random_bytes(void* to, std::size_t bytes, const std::string& path);

@@ -48,7 +48,10 @@ std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, st
     throw Error(ErrorCode::unsupported, "a pool cannot be created without concurrency control",
                 {.path = path.string(), .wanted = "another CommitPolicy", .found = "ideal"});
   }
+  std::error_code unknown;  // where the process is: it may be elsewhere when something has failed
+  const std::filesystem::path place = std::filesystem::absolute(path, unknown);
   auto made = pool::PoolFile::create(path, size, options);
+  const int fd = made->descriptor();
   std::shared_ptr<pool::PoolFile> file;  // beside the core's: locked until it has been removed
   std::shared_ptr<PoolCore> core;
   try {
@@ -58,8 +61,8 @@ std::shared_ptr<PoolCore> PoolCore::create(const std::filesystem::path& path, st
     core->start();
     return core;
   } catch (...) {
-    // Ours, since create() refuses a path that exists, and still locked.
-    pool::remove_file(path);
+    // Still locked.
+    pool::remove_file(unknown ? path : place, fd);
     throw;
   }
 }

@@ -66,7 +66,9 @@ void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::s
   files().at(fd).media.fill_zero(machine.core(), offset, bytes);
 }
 
-void remove_file(const std::filesystem::path& path) noexcept { files().remove(path.string()); }
+void remove_file(const std::filesystem::path& path, int /*fd*/) noexcept {
+  files().remove(path.string());
+}
 
 void random_bytes(void* to, std::size_t bytes, const std::string& /*path*/) {
   auto* at = static_cast<unsigned char*>(to);

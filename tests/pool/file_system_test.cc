@@ -88,6 +88,25 @@ TEST_CASE("a new file that cannot be locked is an error, and nothing is left") {
   CHECK(directory.entries() == 0);
 }
 
+TEST_CASE("a file is removed by a name that is still its own") {
+  const TempDirectory directory;
+  const auto path = directory.path() / "file";
+  const auto make = [&] {
+    NewFile file(path);
+    file.publish();
+    return file.release();
+  };
+  const Descriptor first = make();
+  std::filesystem::rename(path, directory.path() / "elsewhere");
+  const Descriptor second = make();
+  remove_file(path, first.get());
+  CHECK(std::filesystem::exists(path));
+  remove_file(path, second.get());
+  CHECK_FALSE(std::filesystem::exists(path));
+  remove_file(path, second.get());
+  CHECK(std::filesystem::exists(directory.path() / "elsewhere"));
+}
+
 TEST_CASE("what is read in parts, with interruptions, is read whole") {
   const TempDirectory directory;
   const auto path = directory.path() / "file";
