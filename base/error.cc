@@ -7,6 +7,24 @@
 namespace sp3 {
 namespace {
 
+// Names of files may hold anything.
+std::string on_one_line(const std::string& text) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string line;
+  line.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      line += c;
+    } else {
+      line += "\\x";
+      line += kDigits[byte >> 4];
+      line += kDigits[byte & 15];
+    }
+  }
+  return line;
+}
+
 // "cannot open: path, at byte 4096, wanted x, found y", without what is not known.
 std::string describe(const std::string& message, const ErrorFacts& facts) {
   std::string text = message;
@@ -20,7 +38,7 @@ std::string describe(const std::string& message, const ErrorFacts& facts) {
   if (facts.offset) add("at byte " + std::to_string(*facts.offset));
   if (!facts.wanted.empty()) add("wanted " + facts.wanted);
   if (!facts.found.empty()) add("found " + facts.found);
-  return text;
+  return on_one_line(text);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ struct SP3_API ErrorFacts {
 
 class SP3_API Error : public std::runtime_error {
  public:
-  // what() is one line made of the message and all known facts.
+  // what() is one line made of the message and all known facts, control characters escaped.
   Error(ErrorCode code, const std::string& message, ErrorFacts facts = {});
 
   [[nodiscard]] ErrorCode code() const noexcept { return code_; }

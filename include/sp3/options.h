@@ -129,6 +129,7 @@ struct RecoveryOptions {
   // Recover the largest dependency-closed set of a damaged log; leave damaged bitmaps that the log
   // does not change as they are.
   bool accept_loss = false;
+  // What it throws leaves `open`, perhaps after other calls of it; the next one recovers.
   std::function<void(const Progress&)> progress{};
   // Called once when it is known what recovery will do, before it writes anything: damage and
   // dropped records are in the report, and are final soon after this returns; most times are not in

@@ -2,15 +2,16 @@
 //
 // Thread safety: one thread at a time (it may move between threads). Use by two at once is mostly
 //   refused (session_busy), but not for certain, which would cost each transaction a locked
-//   instruction: it may hang or crash the process. It leaves the pool's file sound. Different
-//   sessions of a pool run in parallel.
+//   instruction: it may hang or crash the process, write what neither meant to, and leave a log
+//   that the next open refuses (damaged_log; RecoveryOptions::accept_loss gives up what hangs on
+//   the session). Different sessions of a pool run in parallel.
 // Ownership: a session keeps its pool's core alive, but the pool can only be closed when all its
 //   sessions are.
 // Progress: a transaction is run again, after a random pause, if it conflicts with another, or if
 //   another session was opened while it ran in the only one. After Options::serial_after_aborts
 //   attempts it takes the serial gate: new attempts of others wait, at first for 50 ms at most,
 //   later for up to 3.2 s (docs/CONCURRENCY.md). Who finds no space in the log waits for a
-//   checkpoint, and is passed by few who ask later.
+//   checkpoint, which waits for every body that runs, and is passed by few who ask later.
 // Cancellation (pthread_cancel, of deferred type): no function of the library is a cancellation
 //   point. A thread is cancelled in the program's own code; in a body that aborts the transaction,
 //   as pthread_exit does. What RecoveryOptions has called runs with cancellation disabled.

@@ -70,8 +70,9 @@ struct TypeTag {
 // something elsewhere cannot be found out.
 template <class T>
 concept Storable =
-    std::is_trivially_copyable_v<T> && !std::is_const_v<T> && !std::is_pointer_v<T> &&
-    !std::is_reference_v<T> && !detail::refers_elsewhere<T> && alignof(T) <= 64 &&
+    std::is_trivially_copyable_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T> &&
+    !std::is_pointer_v<T> && !std::is_member_pointer_v<T> && !std::is_reference_v<T> &&
+    !detail::refers_elsewhere<T> && alignof(T) <= 64 &&
     sizeof(T) != 0;  // which GNU C++ gives to structures of arrays without elements
 
 namespace detail {

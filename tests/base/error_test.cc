@@ -33,6 +33,12 @@ TEST_CASE("an error tells its message and every known fact in one line") {
   CHECK(error.facts().path == "a.pool");
 }
 
+TEST_CASE("an error stays one line whatever the path holds") {
+  const Error error(ErrorCode::not_found, "no file", {.path = "a\nb\x7f\tc\xc3\xa4"});
+  CHECK(std::string(error.what()) == "no file: a\\x0ab\\x7f\\x09c\xc3\xa4");
+  CHECK(error.facts().path == "a\nb\x7f\tc\xc3\xa4");
+}
+
 TEST_CASE("an error leaves out what is not known") {
   CHECK(std::string(Error(ErrorCode::session_busy, "busy").what()) == "busy");
   ErrorFacts facts;

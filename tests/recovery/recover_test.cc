@@ -451,6 +451,39 @@ TEST_CASE("progress is told for every phase and never goes backwards") {
   for (const char* phase : {"scan", "cut", "replay", "flush"}) CHECK(done.count(phase) == 1);
 }
 
+TEST_CASE("what progress throws leaves recovery, which may be repeated") {
+  const auto strategy = GENERATE(RecoveryStrategy::stamp, RecoveryStrategy::dag);
+  const auto threads = GENERATE(1U, 3U);
+  for (const std::string_view phase : {"scan", "cut", "replay", "flush"}) {
+    for (const bool begun : {false, true}) {
+      INFO(phase << ", " << (begun ? "begun" : "done"));
+      Crashed crashed(14);
+      RecoveryOptions options = recovery_options(strategy, threads);
+      struct Enough {};
+      bool told = false;
+      options.progress = [&](const Progress& progress) {
+        if (progress.phase != phase || (progress.done == progress.total) == begun) return;
+        told = true;
+        throw Enough();
+      };
+      auto file = crashed.pool.reopen();
+      bool left = false;
+      try {
+        (void)recovery::recover(*file, options);
+      } catch (const Enough&) {
+        left = true;
+      }
+      CHECK(left == told);
+      if (!begun) CHECK(told);
+      file = nullptr;
+      file = crashed.pool.reopen();
+      (void)recovery::recover(*file, {});
+      file = nullptr;
+      check_recovered(crashed.pool, crashed.history, crashed.history.expected());
+    }
+  }
+}
+
 TEST_CASE("a failing disk is reported and recovery may be repeated") {
   const auto strategy = GENERATE(RecoveryStrategy::stamp, RecoveryStrategy::dag);
   for (std::uint64_t countdown = 1; countdown <= 6; ++countdown) {

@@ -324,6 +324,8 @@ TEST_CASE("run returns what the function returns") {
   CHECK(*p.session.run([](Transaction&) { return std::make_unique<int>(3); }) == 3);
   static_assert(!Storable<std::string_view> && !Storable<std::span<int>>);
   static_assert(!Storable<std::reference_wrapper<int>> && !Storable<const int> && !Storable<int*>);
+  static_assert(!Storable<volatile int> && !Storable<void (Empty::*)()> &&
+                !Storable<int Account::*>);
   static_assert(!Storable<Nothing> && Storable<Empty>);
   static_assert(std::is_void_v<decltype(p.session.run([](Transaction&) {}))>);
 }
