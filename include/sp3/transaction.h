@@ -104,7 +104,11 @@ class Transaction {
     void* storage = nullptr;
     const std::uint64_t offset = detail::tx_make(core_, detail::type_info<T>, &storage);
     try {
-      ::new (storage) T{std::forward<Arguments>(arguments)...};
+      if constexpr (sizeof...(Arguments) == 0 && std::is_default_constructible_v<T>) {
+        ::new (storage) T();  // T{} may not call explicit constructors of members
+      } else {
+        ::new (storage) T{std::forward<Arguments>(arguments)...};
+      }
     } catch (...) {
       // The function may catch it and go on, without a Ptr to what would be left.
       detail::tx_destroy(core_, offset, detail::type_info<T>);

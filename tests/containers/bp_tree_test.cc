@@ -41,6 +41,7 @@ struct ByteKey {
       *byte = static_cast<unsigned char>(number);
     }
   }
+  // NOLINTNEXTLINE(modernize-use-nullptr): where the compiler's own comparison compares with 0
   friend auto operator<=>(const ByteKey&, const ByteKey&) = default;
 };
 
