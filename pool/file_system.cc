@@ -114,6 +114,27 @@ void require_possible(const std::filesystem::path& path) {
   throw Error(ErrorCode::invalid_argument, "impossible path", std::move(facts));
 }
 
+// Whether the name, in a directory or AT_FDCWD, is one of the open file's.
+bool leads_to(int directory, const char* name, int flags, int fd) noexcept {
+  struct stat named {};
+  struct stat opened {};
+  return ::fstatat(directory, name, &named, flags) == 0 && ::fstat(fd, &opened) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+// Removes the name if it is still one of the open file's.
+void remove_name(int directory, const char* name, int fd) noexcept {
+  if (leads_to(directory, name, AT_SYMLINK_NOFOLLOW, fd)) ::unlinkat(directory, name, 0);
+}
+
+int open_file(const char* name, int flags) {
+  int fd = -1;
+  do {
+    fd = ::open(name, flags);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
 // 0 or errno.
 int sync_file(int fd) {
   while (::fsync(fd) != 0) {
@@ -164,12 +185,22 @@ Descriptor open_regular_file(const std::filesystem::path& path, bool writable) {
   if (::stat(name.c_str(), &status) != 0) throw_system_error(errno, "stat", name);
   require_regular(status, name);
   const int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-  Descriptor file(emu::above_standard(::open(name.c_str(), flags)));
+  Descriptor file(emu::above_standard(open_file(name.c_str(), flags)));
   if (file.get() < 0) throw_system_error(errno, "open", name);
   // And again: the name may have come to mean another thing in between.
   if (::fstat(file.get(), &status) != 0) throw_system_error(errno, "fstat", name);
   require_regular(status, name);
   return file;
+}
+
+Descriptor open_locked(const std::filesystem::path& path, bool writable) {
+  for (;;) {
+    Descriptor file = open_regular_file(path, writable);
+    lock_file(file.get(), writable, path.string());
+    // Else it was removed or replaced before it was locked, and what were written to it would be
+    // gone.
+    if (leads_to(AT_FDCWD, path.c_str(), 0, file.get())) return file;
+  }
 }
 
 void lock_file(int fd, bool exclusive, const std::string& path) {
@@ -260,11 +291,10 @@ void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::s
   }
 }
 
+void remove_file(const std::filesystem::path& path) noexcept { ::unlink(path.c_str()); }
+
 void remove_file(const std::filesystem::path& path, int fd) noexcept {
-  struct stat named {};
-  struct stat opened {};
-  if (::lstat(path.c_str(), &named) != 0 || ::fstat(fd, &opened) != 0) return;
-  if (named.st_dev == opened.st_dev && named.st_ino == opened.st_ino) ::unlink(path.c_str());
+  remove_name(AT_FDCWD, path.c_str(), fd);
 }
 
 void random_bytes(void* to, std::size_t bytes, const std::string& path) {
@@ -335,11 +365,18 @@ void NewFile::reserve(std::uint64_t size) {
     return ::posix_fallocate(file_.get(), static_cast<::off_t>(piece.offset),
                              static_cast<::off_t>(piece.bytes));
   });
-  if (error == 0) return;
-  throw Error(code_of(error), fmt::format("posix_fallocate: {}", std::strerror(error)),
-              {.path = path_,
-               .wanted = fmt::format("{} bytes", size),
-               .found = fmt::format("errno {}", error)});
+  if (error != 0) {
+    throw Error(code_of(error), fmt::format("posix_fallocate: {}", std::strerror(error)),
+                {.path = path_,
+                 .wanted = fmt::format("{} bytes", size),
+                 .found = fmt::format("errno {}", error)});
+  }
+  if (const std::uint64_t found = file_size(file_.get(), path_); found != size) {
+    throw Error(ErrorCode::unsupported, "the file system gives files other sizes",  // hugetlbfs
+                {.path = path_,
+                 .wanted = fmt::format("{} bytes", size),
+                 .found = fmt::format("{} bytes", found)});
+  }
 }
 
 int NewFile::link_name() noexcept {
@@ -366,7 +403,7 @@ void NewFile::publish() {
   if (const int error = link_name()) throw_system_error(error, "link", path_);
   emu::step(emu::Step::pool_create);
   if (const int error = sync_file(directory_.get())) {
-    ::unlinkat(directory_.get(), name_.c_str(), 0);
+    remove_name(directory_.get(), name_.c_str(), file_.get());
     throw_system_error(error, "fsync of the directory", path_);
   }
 }

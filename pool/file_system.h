@@ -38,6 +38,10 @@ class Descriptor {
 // invalid_argument (no such name can exist), io_error.
 Descriptor open_regular_file(const std::filesystem::path& path, bool writable);
 
+// The same, locked, exclusively if writable: the file that the name leads to once it is locked.
+// Errors: of both.
+Descriptor open_locked(const std::filesystem::path& path, bool writable);
+
 // Errors: pool_in_use if anyone else has the file locked (shared locks exclude exclusive ones
 // only, which wait for a second until those have gone).
 void lock_file(int fd, bool exclusive, const std::string& path);
@@ -63,7 +67,10 @@ void read_ahead(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept;
 // Writes zeros. Errors: no_space, io_error.
 void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::string& path);
 
-// Removes the name, if it is still one of the open file's.
+// Removes the name if it is there.
+void remove_file(const std::filesystem::path& path) noexcept;
+
+// Removes the name if it is still one of the open file's.
 void remove_file(const std::filesystem::path& path, int fd) noexcept;
 
 // Bytes nobody can foresee. `path` is for messages. Errors: io_error.
@@ -90,7 +97,8 @@ class NewFile {
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-  // Makes the file `size` bytes long with all blocks allocated. Errors: no_space, io_error.
+  // Makes the file `size` bytes long with all blocks allocated. Errors: no_space, io_error,
+  // unsupported where files have other sizes.
   void reserve(std::uint64_t size);
   // Makes contents and name durable. Errors: already_exists (appeared meanwhile), no_space,
   // io_error; the name is gone again then.

@@ -83,8 +83,7 @@ std::unique_ptr<PoolFile> PoolFile::open(const std::filesystem::path& path, cons
   const bool writable = access == Access::read_write;
   std::unique_ptr<PoolFile> pool(new PoolFile());
   pool->path_ = path.string();
-  pool->fd_ = open_regular_file(path, writable).release();
-  lock_file(pool->fd_, writable, pool->path_);
+  pool->fd_ = open_locked(path, writable).release();
 
   const std::uint64_t size = file_size(pool->fd_, pool->path_);
   pool->choice_ = read_from(pool->fd_, size, pool->path_);

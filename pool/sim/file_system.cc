@@ -39,6 +39,12 @@ Descriptor open_regular_file(const std::filesystem::path& path, bool writable) {
   return file;
 }
 
+Descriptor open_locked(const std::filesystem::path& path, bool writable) {
+  Descriptor file = open_regular_file(path, writable);
+  lock_file(file.get(), writable, path.string());
+  return file;
+}
+
 void lock_file(int fd, bool exclusive, const std::string& path) {
   if (files().lock(fd, exclusive)) return;
   throw Error(ErrorCode::pool_in_use, "the pool is open already",
@@ -66,6 +72,7 @@ void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::s
   files().at(fd).media.fill_zero(machine.core(), offset, bytes);
 }
 
+void remove_file(const std::filesystem::path& path) noexcept { files().remove(path.string()); }
 void remove_file(const std::filesystem::path& path, int /*fd*/) noexcept {
   files().remove(path.string());
 }

@@ -52,6 +52,7 @@ struct FileSystem {
   std::vector<Allocation> allocations;
   bool gives_none_unwritten = false;  // so that posix_fallocate writes to them
   std::vector<FilePart> written_holes;
+  std::uint64_t size_unit = 1;  // of files
   int file_flags = 0;
   std::vector<std::uint64_t> sizes_at_flags;  // of the files whose flags were set
 
@@ -304,6 +305,19 @@ TEST_CASE("a new pool asks to be stored to in place, as long as its file is empt
   CHECK(files.sizes_at_flags == std::vector<std::uint64_t>{0});
 }
 
+TEST_CASE("a file system that rounds sizes up is refused while nothing is there yet") {
+  const TempDirectory directory;
+  InPlace files;
+  files.size_unit = 2 * kMegabyte;
+  const auto error = test::error_of(
+      [&] { return PoolFile::create(directory.path() / "pool", kSmall, test::small_options()); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::unsupported);
+  CHECK(error->facts().wanted == "262144 bytes");
+  CHECK(error->facts().found == "2097152 bytes");
+  CHECK(directory.entries() == 0);
+}
+
 TEST_CASE("where extents are not told all is asked for, if there are fewer blocks than bytes") {
   const TempPath at("untold");
   make_small(at).reset();
@@ -403,6 +417,10 @@ int posix_fallocate(int fd, off_t offset, off_t bytes) {
     return 0;
   }
   if (sp3::pool::in_place != nullptr && fallocate(fd, 0, offset, bytes) != 0) return errno;
+  if (sp3::pool::in_place != nullptr) {
+    const auto unit = static_cast<off_t>(sp3::pool::in_place->size_unit);
+    bytes = (offset + bytes + unit - 1) / unit * unit - offset;
+  }
   return ::syscall(SYS_fallocate, fd, 0, offset, bytes) == 0 ? 0 : errno;
 }
 }

@@ -4,8 +4,10 @@
 #include <cstdarg>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -25,6 +27,8 @@ struct Lacks {
   int unnamed_files = 0;  // what O_TMPFILE fails with, if it does
   int kept_names = 0;     // and RENAME_NOREPLACE
   int locks = 0;          // and flock
+  std::function<void()> before_lock{};
+  int interrupted_opens = 0;
   std::size_t most_bytes_read = ~std::size_t{0};
   int interrupted_reads = 0;
 };
@@ -107,6 +111,41 @@ TEST_CASE("a file is removed by a name that is still its own") {
   CHECK(std::filesystem::exists(directory.path() / "elsewhere"));
 }
 
+TEST_CASE("a file that loses its name before it is locked is not the one that is opened") {
+  const TempDirectory directory;
+  const auto path = directory.path() / "pool";
+  const auto other = directory.path() / "other";
+  PoolFile::create(path, kSmall, small_options());
+  PoolFile::create(other, kSmall, small_options());
+  const auto uuid = [](const auto& file) {
+    return PoolFile::open(file, small_options(), PoolFile::Access::read_only)
+        ->superblock()
+        .fixed.uuid;
+  };
+  const auto wanted = uuid(other);
+  {
+    const WithLacks replaced({.before_lock = [&] { std::filesystem::rename(other, path); }});
+    const auto pool = PoolFile::open(path, small_options(), PoolFile::Access::read_write);
+    CHECK(pool->superblock().fixed.uuid == wanted);
+    CHECK(code_of([&] {
+            return PoolFile::open(path, small_options(), PoolFile::Access::read_write);
+          }) == "pool_in_use");
+  }
+  const WithLacks removed({.before_lock = [&] { std::filesystem::remove(path); }});
+  CHECK(code_of([&] {
+          return PoolFile::open(path, small_options(), PoolFile::Access::read_write);
+        }) == "not_found");
+}
+
+TEST_CASE("an opening that is interrupted is begun again") {
+  const TempDirectory directory;
+  const auto path = directory.path() / "pool";
+  PoolFile::create(path, kSmall, small_options());
+  const WithLacks slow({.interrupted_opens = 2});
+  PoolFile::open(path, small_options(), PoolFile::Access::read_write);
+  CHECK(lacks.interrupted_opens == 0);
+}
+
 TEST_CASE("what is read in parts, with interruptions, is read whole") {
   const TempDirectory directory;
   const auto path = directory.path() / "file";
@@ -158,7 +197,24 @@ int renameat2(int from, const char* old_name, int to, const char* name, unsigned
   return static_cast<int>(::syscall(SYS_renameat2, from, old_name, to, name, flags));
 }
 
+int open(const char* name, int flags, ...) {
+  ::mode_t mode = 0;
+  if ((flags & O_CREAT) != 0) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode = va_arg(arguments, ::mode_t);
+    va_end(arguments);
+  }
+  if (sp3::pool::lacks.interrupted_opens > 0) {
+    --sp3::pool::lacks.interrupted_opens;
+    errno = EINTR;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, name, flags, mode));
+}
+
 int flock(int file, int operation) noexcept {
+  if (const auto first = std::exchange(sp3::pool::lacks.before_lock, nullptr)) first();
   if (sp3::pool::lacks.locks != 0) {
     errno = sp3::pool::lacks.locks;
     return -1;

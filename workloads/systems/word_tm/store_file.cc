@@ -35,8 +35,7 @@ StoreFile StoreFile::create(const std::filesystem::path& path, std::uint64_t siz
 }
 
 StoreFile StoreFile::open(const std::filesystem::path& path, std::uint64_t magic) {
-  pool::Descriptor file = pool::open_regular_file(path, true);
-  pool::lock_file(file.get(), true, path.string());
+  pool::Descriptor file = pool::open_locked(path, true);
   const std::uint64_t size = pool::file_size(file.get(), path.string());
   if (size < kHeader) {
     refuse(ErrorCode::wrong_size, "the store is too short", path.string(), kHeader, size);
