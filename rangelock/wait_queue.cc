@@ -35,9 +35,10 @@ bool WaitQueue::set_blocker(Waiter& waiter, const Blocker& blocker) {
   // A wake since the blocker was noted means that it was unlocked after the attempt saw it: then it
   // is as if it were noted only now. acquire: a cancellation wakes without the mutex, and whoever
   // takes its wake away must see that it was requested. An exchange, so that none is lost between
-  // two steps.
+  // two steps. One that was passed over was as good as woken, and what it was passed over for may
+  // want the same range.
   const bool was_woken = waiter.woken.exchange(0, std::memory_order_acquire) != 0;
-  const bool same = waiter.blocker == blocker && !was_woken;
+  const bool same = waiter.blocker == blocker && !was_woken && !waiter.passed_over;
   waiter.blocker = blocker;
   waiter.passed_over = false;
   if (was_woken) {
