@@ -1,6 +1,6 @@
-// The only file that knows oneTBB, which does graph walks. What else is parallel has threads of its
-// own, as many as can be had: oneTBB's wait for ever, or end the process, where one of them cannot
-// be started or finds no memory.
+// The only file that knows oneTBB, which does graph walks, with threads that are ours: its own end
+// the process where one of them cannot be started. Of all that is parallel there are as many threads
+// as can be had.
 //
 // One thread means the caller's: no worker is started and the order is fixed, which tests and small
 // recoveries like.
@@ -10,16 +10,16 @@
 #include <atomic>
 #include <deque>
 #include <exception>
-#include <optional>
 #include <thread>
 #include <vector>
 
-#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for_each.h>
 #include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_group.h>
 
 #include "base/no_signals.h"
 #include "base/process.h"
+#include "base/scope_exit.h"
 
 namespace sp3::emu {
 
@@ -27,8 +27,8 @@ namespace tbb = oneapi::tbb;
 
 namespace {
 
-// Neither oneTBB's workers nor its locks, which may have been held, survive a fork: in a child of a
-// process that has had an executor of several threads everything is done by the caller's.
+// oneTBB's locks, which may have been held, do not survive a fork: in a child of a process that has
+// had an executor of several threads everything is done by the caller's.
 bool may_have_several() noexcept {
   static std::atomic<base::Process> user{};
   const base::Process self = base::Process::current();
@@ -51,18 +51,11 @@ std::vector<std::jthread> start_helpers(std::size_t count, const Work& work) noe
   return helpers;
 }
 
-// Whether oneTBB may be asked for so many workers: where one of them cannot be started it ends the
-// process. Twice as many are tried: threads count towards a limit for a moment after they were
-// joined, and those tried here do when oneTBB starts its own.
-bool can_have(std::size_t workers) noexcept {
-  std::atomic<bool> all_started{false};
-  // relaxed, twice: nothing else is handed over.
-  const auto helpers = start_helpers(
-      2 * workers, [&]() noexcept { all_started.wait(false, std::memory_order_relaxed); });
-  all_started.store(true, std::memory_order_relaxed);
-  all_started.notify_all();
-  return helpers.size() == 2 * workers;
-}
+// Keeps one thread in an arena until it is let go: there it does what the others offer.
+struct Stay {
+  tbb::task_group group;
+  tbb::task_handle held = group.defer([] {});  // what the group waits for, and nobody runs
+};
 
 }  // namespace
 
@@ -105,7 +98,7 @@ void Executor::parallel_feed(
     const std::uint32_t* initial, std::size_t count,
     const std::function<void(std::uint32_t item, const std::function<void(std::uint32_t)>& ready)>&
         body) {
-  if (threads_ == 1 || !can_have(threads_ - 1)) {
+  if (threads_ == 1) {
     std::deque<std::uint32_t> left(initial, initial + count);
     const std::function<void(std::uint32_t)> ready = [&left](std::uint32_t item) {
       left.push_back(item);
@@ -117,14 +110,21 @@ void Executor::parallel_feed(
     }
     return;
   }
-  // oneTBB starts no more workers than cores unless told so.
-  std::optional<tbb::global_control> more_workers;
-  if (threads_ > at_once_) {
-    more_workers.emplace(tbb::global_control::max_allowed_parallelism, threads_);
-  }
-  // oneTBB keeps its workers, and each is started by the caller or by another of them.
-  const base::NoSignals blocked;
-  tbb::task_arena arena(static_cast<int>(threads_));
+  // All places are kept for threads that come by themselves, so oneTBB starts none.
+  tbb::task_arena arena(static_cast<int>(threads_), threads_);
+  std::deque<Stay> stays(threads_ - 1);
+  std::atomic<std::size_t> taken{0};
+  const auto helpers = start_helpers(stays.size(), [&]() noexcept {
+    try {
+      // relaxed: starting the thread orders the rest.
+      Stay& stay = stays[taken.fetch_add(1, std::memory_order_relaxed)];
+      arena.execute([&stay] { stay.group.wait(); });
+    } catch (const std::exception&) {  // no memory: the others do it
+    }
+  });
+  const base::ScopeExit let_go([&stays] {
+    for (Stay& stay : stays) stay.held = {};
+  });
   arena.execute([&] {
     tbb::parallel_for_each(initial, initial + count,
                            [&](std::uint32_t item, tbb::feeder<std::uint32_t>& feeder) {

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -68,7 +71,7 @@ TEST_CASE("parallel_for rethrows what a body throws") {
   }
 }
 
-// Locks of oneTBB may have been held when the process forked, and its workers are not there.
+// Locks of oneTBB may have been held when the process forked.
 TEST_CASE("in a child of a process that has used one an executor runs by itself") {
   std::atomic<bool> stop{false};
   const std::vector<std::uint32_t> items(64, 7);
@@ -117,7 +120,7 @@ TEST_CASE("where no thread can be started parallel_for is done by the caller") {
         }) == 0);
 }
 
-TEST_CASE("where too few threads can be started parallel_feed is done by the caller") {
+TEST_CASE("where too few threads can be started parallel_feed is done by those there are") {
   for (const rlim_t threads : {0U, 2U}) {
     CHECK(sp3::test::in_child([&] {
             if (::geteuid() == 0 && ::setuid(65534) != 0) return 0;
@@ -133,6 +136,27 @@ TEST_CASE("where too few threads can be started parallel_feed is done by the cal
   }
 }
 #endif
+
+// oneTBB's own would stay, and one that starts another where none can be had ends the process.
+TEST_CASE("the threads of a graph walk are gone when it is done") {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const auto before = threads();
+  Executor executor(4);
+  const std::vector<std::uint32_t> items(64, 7);
+  std::atomic<std::size_t> calls{0};
+  executor.parallel_feed(items.data(), items.size(), [&](std::uint32_t, const auto& ready) {
+    if (calls++ < 1000) ready(7);
+  });
+  CHECK(calls == 1064);
+  // A thread is listed for a moment after it was joined.
+  for (int looks = 0; looks < 5000 && threads() != before; ++looks) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(threads() == before);
+}
 
 TEST_CASE("parallel_feed visits every item of a graph after its predecessors") {
   // Node n precedes 2n and 2n + 1; a grid edge from n - 1 makes most nodes wait for two.
