@@ -24,6 +24,8 @@ class Plain {
  public:
   class Tx {
    public:
+    static constexpr word_tm::Word kGrain = 8;
+
     explicit Tx(Plain& memory) : memory_(memory) {}
     [[nodiscard]] std::uint64_t load(word_tm::Word at) const { return memory_.words_.at(at); }
     void load(word_tm::Word at, std::uint64_t* to, std::size_t count) const {
@@ -45,7 +47,7 @@ class Plain {
     explicit Client(Plain&) {}
   };
 
-  explicit Plain(std::uint64_t words) : words_(words), heap_(words, 8) {
+  explicit Plain(std::uint64_t words) : words_(words), heap_(words, Tx::kGrain) {
     Tx tx(*this);
     heap_.format(tx);
   }

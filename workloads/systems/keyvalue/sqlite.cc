@@ -23,7 +23,9 @@ class Connection {
   explicit Connection(const StoreOptions& options) {
     const std::string path = (options.directory / "data.sqlite").string();
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    const int result = sqlite3_open_v2(path.c_str(), &db_, flags, nullptr);
+    // For this process alone, as sp3's pool: no locks by fcntl at each transaction, and the index of
+    // the log on the heap.
+    const int result = sqlite3_open_v2(path.c_str(), &db_, flags, "unix-excl");
     if (result != SQLITE_OK) {
       const std::string what = fmt::format("sqlite: open {}: {}", path, sqlite3_errmsg(db_));
       sqlite3_close(db_);

@@ -55,7 +55,8 @@ class Session {
   Session& operator=(const Session&) = delete;
   virtual ~Session() = default;
 
-  // One transaction.
+  // One transaction, which may come between what a transact() of another session reads and writes:
+  // no workload has both.
   virtual void put(std::uint64_t key, Value value) = 0;
   // One transaction that durably puts each key, with the value that `value_of` gives for it.
   virtual void put_all(std::span<const std::uint64_t> keys,

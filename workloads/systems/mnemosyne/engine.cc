@@ -13,7 +13,6 @@ namespace sp3::workloads::mnemosyne {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x3176'656e'736f'6d6e;  // "nmosnev1"
-constexpr unsigned kGrain = 8;                           // words: a cache line
 
 std::uint64_t load_u64(const emu::Memory& memory, std::uint64_t offset) {
   return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(memory.log_view(offset)),
@@ -40,7 +39,7 @@ Engine::Engine(const std::filesystem::path& path, std::uint64_t size, const Opti
       words_(file_.map(options, options.flush)),
       logs_(file_.map(options, FlushInstruction::non_temporal)),
       layout_(file_.size()),
-      heap_(layout_.words, kGrain),
+      heap_(layout_.words, Tx::kGrain),
       locks_(std::make_unique<Lock[]>(kLocks)) {
   Client client(*this);
   const auto format = [&](Tx& tx) {
@@ -57,7 +56,7 @@ Engine::Engine(const std::filesystem::path& path, const Options& options)
       words_(file_.map(options, options.flush)),
       logs_(file_.map(options, FlushInstruction::non_temporal)),
       layout_(file_.size()),
-      heap_(layout_.words, kGrain),
+      heap_(layout_.words, Tx::kGrain),
       locks_(std::make_unique<Lock[]>(kLocks)) {
   recover(path.string());
   start_manager();

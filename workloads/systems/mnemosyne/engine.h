@@ -154,6 +154,8 @@ class Engine::Client : public word_tm::SlotClient<Layout::kLogs> {
 
 class Engine::Tx {
  public:
+  static constexpr Word kGrain = 8;  // a cache line
+
   explicit Tx(Client& client) : engine_(client.engine_), client_(client) {}
 
   [[nodiscard]] std::uint64_t load(Word at) {

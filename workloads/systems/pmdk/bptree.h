@@ -101,6 +101,7 @@ class BpTree {
 
   struct Value {
     static constexpr std::uint64_t kType = 1;
+    [[no_unique_address]] Gap<gap_before_value(0, Size)> gap;
     Entry<Size> entry;
   };
   // A leaf's children are values, one per key, and the last of them is the leaf that follows; an
@@ -206,7 +207,7 @@ class BpTree {
     if (split.right && key >= split.key) target = &node(split.right);
     const std::uint64_t to = position_of(*target, key);
     shift_in(target->keys, target->count, to, key);
-    shift_in(target->children, target->count, to, tx.make(Value{entry}).offset);
+    shift_in(target->children, target->count, to, tx.make(Value{.gap = {}, .entry = entry}).offset);
     ++target->count;
     return split;
   }

@@ -79,6 +79,7 @@ class HashTable {
     static constexpr std::uint64_t kType = 1;
     std::uint64_t key;
     Ref<Node> next;
+    [[no_unique_address]] Gap<gap_before_value(16, Size)> gap;
     Entry<Size> value;
   };
   struct Head {
@@ -109,7 +110,8 @@ class HashTable {
       see(heap_.at(node).value);
       tx.change(heap_.at(node).value) = value;
     } else {
-      const Ref<Node> fresh = tx.make(Node{key, heads_[bucket].first, value});
+      const Ref<Node> fresh =
+          tx.make(Node{.key = key, .next = heads_[bucket].first, .gap = {}, .value = value});
       tx.change(heads_[bucket]).first = fresh;
     }
     tx.commit();

@@ -9,6 +9,7 @@
 // Durable: a Tx when commit() returns; what the Heap makes itself when the call returns.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,6 +19,8 @@
 
 #include <libpmemobj/base.h>
 #include <libpmemobj/thread.h>
+
+#include "base/align.h"
 
 struct pmemobjpool;
 
@@ -30,6 +33,27 @@ struct Ref {
   explicit operator bool() const { return offset != 0; }
   bool operator==(const Ref&) const = default;
 };
+
+// Bytes to leave out between the first `head` bytes of an object and its value, which then touches
+// fewer cache lines, and the object no more: it begins 16 bytes into one, behind libpmemobj's header.
+constexpr std::size_t gap_before_value(std::size_t head, std::size_t value) {
+  constexpr std::size_t kHeader = 16;
+  constexpr std::size_t kLine = base::kCacheLine;
+  const auto lines_before = [](std::size_t end) { return (end + kLine - 1) / kLine; };
+  const std::size_t at = kHeader + head;
+  const std::size_t aligned = lines_before(at) * kLine;
+  const auto touched = [&](std::size_t from) { return lines_before(from + value) - from / kLine; };
+  const bool pays =
+      touched(aligned) < touched(at) && lines_before(aligned + value) == lines_before(at + value);
+  return pays ? aligned - at : 0;
+}
+
+template <std::size_t Bytes>
+struct Gap {
+  std::array<std::byte, Bytes> bytes{};
+};
+template <>
+struct Gap<0> {};
 
 class Heap {
  public:

@@ -81,6 +81,7 @@ class RbTree {
     static constexpr std::uint64_t kType = 1;
     std::uint64_t key;
     Links links;
+    [[no_unique_address]] Gap<gap_before_value(8 + sizeof(Links), Size)> gap;
     Entry<Size> value;
   };
   struct Tree {
@@ -103,7 +104,8 @@ class RbTree {
   }
 
   void add(Tx& tx, Ref<Node> parent, std::uint64_t key, const Entry<Size>& value) {
-    const Ref<Node> fresh = tx.make(Node{key, {.parent = parent, .child = {}, .red = 1}, value});
+    const Ref<Node> fresh = tx.make(Node{
+        .key = key, .links = {.parent = parent, .child = {}, .red = 1}, .gap = {}, .value = value});
     if (parent) {
       tx.change(links(parent)).child[side_of(parent, key)] = fresh;
     } else {

@@ -165,6 +165,8 @@ class Engine::Client : public word_tm::SlotClient<WriterPreferenceLock::kSlots> 
 // The words as the running transaction sees them: in the replica, its own stores included.
 class Engine::Tx {
  public:
+  static constexpr Word kGrain = kWordsPerLine;
+
   explicit Tx(Engine& engine) noexcept : engine_(engine), words_(engine.replica_.get()) {}
 
   [[nodiscard]] std::uint64_t load(Word at) const noexcept { return words_[at]; }

@@ -1,7 +1,7 @@
 // hashtable over words: a table of chains. Invariant: a node is in the chain of its key's bucket.
 //
 //   header  +0 number of buckets (a power of two), +1 the bucket array
-//   node    +0 next, +1 key, +2 value
+//   node    +0 next, +1 key, +value_ the value
 //
 // The table is made for the size of the key space and never grows: a growing one would only cost
 // the systems that are compared with ours.
@@ -25,6 +25,7 @@ class HashTable {
 
   template <WordTransaction Tx>
   void create(Tx& tx) {
+    value_ = place_of_value<Tx>(2, words_);
     const Word header = tx.allocate(2);
     array_ = tx.allocate(buckets_);
     // A large array is fresh memory, which is zero; a small one may be anything.
@@ -38,6 +39,7 @@ class HashTable {
 
   template <WordTransaction Tx>
   void attach(Tx& tx) {
+    value_ = place_of_value<Tx>(2, words_);
     const Word header = tx.load(kRoot);
     buckets_ = tx.load(header);
     array_ = tx.load(header + 1);
@@ -50,23 +52,23 @@ class HashTable {
     entry.make(tag, words_);
     const Word bucket = bucket_of(key);
     if (const Word node = find(tx, bucket, key); node != 0) {
-      tx.store(node + 2, entry.data(), words_);
+      tx.store(node + value_, entry.data(), words_);
       return false;
     }
-    const Word node = tx.allocate(2 + words_);
+    const Word node = tx.allocate(value_ + words_);
     tx.store(node, tx.load(bucket));
     tx.store(node + 1, key);
-    tx.store(node + 2, entry.data(), words_);
+    tx.store(node + value_, entry.data(), words_);
     tx.store(bucket, node);
     return true;
   }
 
-  // Fills `value` and returns true if the key is there.
+  // Fills `found` and returns true if the key is there.
   template <WordTransaction Tx>
-  bool lookup(Tx& tx, std::uint64_t key, EntryWords& value) const {
+  bool lookup(Tx& tx, std::uint64_t key, EntryWords& found) const {
     const Word node = find(tx, bucket_of(key), key);
     if (node == 0) return false;
-    tx.load(node + 2, value.data(), words_);
+    tx.load(node + value_, found.data(), words_);
     return true;
   }
 
@@ -92,7 +94,7 @@ class HashTable {
     EntryWords entry;
     for (std::uint64_t i = 0; i < buckets_; ++i) {
       for (Word node = tx.load(array_ + i); node != 0; node = tx.load(node)) {
-        tx.load(node + 2, entry.data(), words_);
+        tx.load(node + value_, entry.data(), words_);
         if (!visitor({tx.load(node + 1), entry.tag(), entry.intact(words_)})) return;
       }
     }
@@ -112,6 +114,7 @@ class HashTable {
 
   std::uint64_t buckets_;
   std::size_t words_;
+  Word value_ = 0;  // its place in a node
   Word array_ = 0;
 };
 

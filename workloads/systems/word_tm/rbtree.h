@@ -4,7 +4,7 @@
 // all ways down from a node meet as many black nodes.
 //
 //   header  +0 the root
-//   node    +kKey, +kChild left, +kChild+1 right, +kRed 0 or 1, +kValue
+//   node    +kKey, +kChild left, +kChild+1 right, +kRed 0 or 1, +value_ the value
 #pragma once
 
 #include <array>
@@ -23,6 +23,7 @@ class RbTree {
 
   template <WordTransaction Tx>
   void create(Tx& tx) {
+    value_ = place_of_value<Tx>(kHead, words_);
     header_ = tx.allocate(1);
     tx.store(header_, 0);
     tx.store(kRoot, header_);
@@ -30,6 +31,7 @@ class RbTree {
 
   template <WordTransaction Tx>
   void attach(Tx& tx) {
+    value_ = place_of_value<Tx>(kHead, words_);
     header_ = tx.load(kRoot);
   }
 
@@ -43,29 +45,29 @@ class RbTree {
     while (at != 0) {
       const std::uint64_t found = tx.load(at + kKey);
       if (found == key) {
-        tx.store(at + kValue, entry.data(), words_);
+        tx.store(at + value_, entry.data(), words_);
         return false;
       }
       const unsigned side = found < key ? 1 : 0;
       path.push(at + kChild + side);
       at = tx.load(at + kChild + side);
     }
-    const Word node = tx.allocate(kValue + words_);
-    const std::array<std::uint64_t, kValue> head{key, 0, 0, path.empty() ? 0U : 1U};
+    const Word node = tx.allocate(value_ + words_);
+    const std::array<std::uint64_t, kHead> head{key, 0, 0, path.empty() ? 0U : 1U};
     tx.store(node, head.data(), head.size());
-    tx.store(node + kValue, entry.data(), words_);
+    tx.store(node + value_, entry.data(), words_);
     tx.store(path.empty() ? header_ : path.link(0), node);
     repair(tx, path, node);
     return true;
   }
 
   template <WordTransaction Tx>
-  bool lookup(Tx& tx, std::uint64_t key, EntryWords& value) const {
+  bool lookup(Tx& tx, std::uint64_t key, EntryWords& result) const {
     Word at = tx.load(header_);
     while (at != 0) {
       const std::uint64_t found = tx.load(at + kKey);
       if (found == key) {
-        tx.load(at + kValue, value.data(), words_);
+        tx.load(at + value_, result.data(), words_);
         return true;
       }
       at = tx.load(at + kChild + (found < key ? 1 : 0));
@@ -89,7 +91,7 @@ class RbTree {
   static constexpr Word kKey = 0;
   static constexpr Word kChild = 1;
   static constexpr Word kRed = 3;
-  static constexpr Word kValue = 4;
+  static constexpr Word kHead = 4;  // words before the value
 
   // The links followed from the root down. link(0) is the last one.
   class Path {
@@ -165,7 +167,7 @@ class RbTree {
     if (at == 0) return true;
     if (!walk(tx, tx.load(at + kChild), visitor)) return false;
     EntryWords entry;
-    tx.load(at + kValue, entry.data(), words_);
+    tx.load(at + value_, entry.data(), words_);
     if (!visitor({tx.load(at + kKey), entry.tag(), entry.intact(words_)})) return false;
     return walk(tx, tx.load(at + kChild + 1), visitor);
   }
@@ -193,6 +195,7 @@ class RbTree {
   }
 
   std::size_t words_;
+  Word value_ = 0;  // its place in a node
   Word header_ = 0;
 };
 

@@ -21,6 +21,7 @@ using Word = std::uint64_t;
 // The one word by which a structure is found again: the reference to its header.
 inline constexpr Word kRoot = 1;
 
+// kGrain: the words that are made durable together; what allocate returns begins such a unit.
 // load/store: one word, or `count` words from `at` on; a load sees the transaction's own stores.
 // allocate: `count` words of undefined content (zero where they were never used). Throws
 // Error{pool_full}. release: what allocate returned, with the same count; the words may be handed
@@ -28,6 +29,7 @@ inline constexpr Word kRoot = 1;
 template <class T>
 concept WordTransaction = requires(T& tx, Word at, std::uint64_t value, std::uint64_t* to,
                                    const std::uint64_t* from, std::size_t count) {
+  { T::kGrain } -> std::convertible_to<Word>;
   { tx.load(at) } -> std::same_as<std::uint64_t>;
   tx.load(at, to, count);
   tx.store(at, value);
@@ -35,6 +37,18 @@ concept WordTransaction = requires(T& tx, Word at, std::uint64_t value, std::uin
   { tx.allocate(count) } -> std::same_as<Word>;
   tx.release(at, count);
 };
+
+// Where the value stands in a node that begins with `head` words: behind them or, if that lets it
+// touch fewer units and makes no node larger, at the next unit.
+template <WordTransaction Tx>
+constexpr Word place_of_value(Word head, std::size_t words) {
+  const auto units_before = [](Word end) { return (end + Tx::kGrain - 1) / Tx::kGrain; };
+  const Word aligned = units_before(head) * Tx::kGrain;
+  const auto touched = [&](Word at) { return units_before(at + words) - at / Tx::kGrain; };
+  const bool pays = touched(aligned) < touched(head) &&
+                    units_before(aligned + words) == units_before(head + words);
+  return pays ? aligned : head;
+}
 
 // An entry of a size that is known at run time only.
 class EntryWords {
