@@ -13,8 +13,9 @@ namespace sp3::emu {
 namespace {
 
 [[noreturn]] void mapping_failed(int error, const std::string& path, std::uint64_t bytes) {
-  const ErrorCode code =
-      error == EACCES || error == EPERM ? ErrorCode::permission_denied : ErrorCode::io_error;
+  const ErrorCode code = error == EACCES || error == EPERM || error == EROFS
+                             ? ErrorCode::permission_denied
+                             : ErrorCode::io_error;
   ErrorFacts facts;
   facts.path = path;
   facts.wanted = std::to_string(bytes) + " bytes of address space";

@@ -1,13 +1,10 @@
 #include "recovery/durable.h"
 
-#include <cstring>
 #include <mutex>
-#include <utility>
-
-#include <sp3/error.h>
 
 #include "base/mutant.h"
 #include "emu/threads.h"
+#include "pool/file_system.h"
 
 namespace sp3::recovery {
 
@@ -25,10 +22,7 @@ emu::IoStatus parallel_status(emu::Executor& executor, std::size_t count,
 
 void require_durable(const pool::PoolFile& file, emu::IoStatus status, const char* what) {
   if (status.ok() || base::mutant(base::Mutant::failed_recovery_fence_is_forgotten)) return;
-  ErrorFacts facts;
-  facts.path = file.path();
-  facts.found = std::strerror(status.error);
-  throw Error(ErrorCode::io_error, what, std::move(facts));
+  pool::throw_system_error(status.error, what, file.path());
 }
 
 }  // namespace sp3::recovery

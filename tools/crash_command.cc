@@ -14,6 +14,7 @@
 #include "tools/command.h"
 #include "tools/crash/arena.h"
 #include "tools/crash/victim.h"
+#include "workloads/scratch_directory.h"
 #include "workloads/unused_path.h"
 
 namespace sp3::tools {
@@ -147,8 +148,7 @@ std::vector<crash::ArenaOptions> plan_arenas(const CrashArguments& a) {
 // Before anything is killed: nothing about the library follows from a full disk.
 void require_room_for(std::size_t pools, const std::filesystem::path& directory) {
   require_room("there is no room for the pools", directory,
-               pools * Arena::kFiles * Arena::kPoolSize,
-               std::filesystem::space(directory).available);
+               pools * Arena::kFiles * Arena::kPoolSize, workloads::left_in(directory));
 }
 
 RecoveryStrategy strategy_of(const CrashArguments& a, unsigned visit, std::size_t arena) {

@@ -32,6 +32,7 @@
 #include "workloads/machine.h"
 #include "workloads/pool_remover.h"
 #include "workloads/process_usage.h"
+#include "workloads/scratch_directory.h"
 
 namespace sp3::tools {
 
@@ -117,7 +118,7 @@ void require_space(const LogPlan& plan) {
   std::filesystem::path directory = plan.system.path.parent_path();
   if (directory.empty()) directory = ".";
   require_room("there is no room for the pool", directory, plan.pool_size(),
-               std::filesystem::space(directory).available);
+               workloads::left_in(directory));
   struct statfs status {};
   const bool in_memory = ::statfs(directory.c_str(), &status) == 0 &&
                          (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);

@@ -7,15 +7,31 @@
 #include <system_error>
 #include <vector>
 
+#include <linux/magic.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 namespace sp3::workloads {
 
+// Of memory, without a limit: such a file system says that it has 0 blocks.
+inline bool is_unlimited(const std::filesystem::path& directory) noexcept {
+  struct ::statfs system {};
+  return ::statfs(directory.c_str(), &system) == 0 && system.f_blocks == 0 &&
+         (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
+}
+
+// Bytes that the directory's file system has left. Errors: std::filesystem::filesystem_error.
+inline std::uint64_t left_in(const std::filesystem::path& directory) {
+  return is_unlimited(directory) ? ~std::uint64_t{0} : std::filesystem::space(directory).available;
+}
+
 // Bytes of files that can be made there; 0 where none can.
 inline std::uint64_t room_in(const std::filesystem::path& directory) noexcept {
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) return 0;
+  if (is_unlimited(directory)) return ~std::uint64_t{0};
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(directory, error);
-  return error || ::access(directory.c_str(), W_OK | X_OK) != 0 ? 0 : space.available;
+  return error ? 0 : space.available;
 }
 
 // The first that has so many bytes to spare; if none has, the first of those with most.

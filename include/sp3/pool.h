@@ -33,8 +33,8 @@ class SP3_API Pool {
  public:
   // Makes a new pool file of `size` bytes, mode 0600, all its space reserved on disk, and opens it.
   // Errors: already_exists, is_a_directory, not_found (the directory), permission_denied, no_space,
-  // invalid_argument (path, sizes, options), unsupported, io_error, outcome_unknown. Nothing is
-  // left behind on error.
+  // invalid_argument (path, sizes, options), unsupported, io_error, outcome_unknown;
+  // std::bad_alloc. Nothing is left behind on error.
   static Pool create(const std::filesystem::path& path, std::uint64_t size,
                      const Options& options = {});
 
@@ -43,7 +43,7 @@ class SP3_API Pool {
   // wrong_size, wrong_uuid, damaged_superblock, damaged_metadata, damaged_log, unsupported,
   // invalid_argument (path, options), no_space (for the holes of a sparse copy, for blocks that
   // a copy shares, or by the process's limit on files), io_error, outcome_unknown (while its first
-  // transaction is made durable).
+  // transaction is made durable); std::bad_alloc.
   static Pool open(const std::filesystem::path& path, const Options& options = {});
 
   // Describes a pool that nobody has open, without recovering it or changing a byte. Of one that is

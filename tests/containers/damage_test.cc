@@ -280,7 +280,7 @@ std::string code_after(World& world, const Container& container, Damage&& damage
 template <class Map>
 Map made_map(World& world, Number keys) {
   return world.run([&](Transaction& tx) {
-    const Map map = Map::create(tx);
+    Map map = Map::create(tx);
     for (Number key = 1; key <= keys; ++key) map.insert_or_assign(tx, key, key);
     return map;
   });
@@ -379,7 +379,7 @@ TEST_CASE("What a node of a B+ tree says of itself leads nowhere outside of it")
     after(drain);
     after(destroy);
   };
-  const Number count = GENERATE(4, 200, ~Number{0});
+  const Number count = GENERATE(Number{4}, Number{200}, ~Number{0});
   check([&](Transaction& tx) { tx.write(first_leaf(tx)).count = count; });
   check([&](Transaction& tx) { tx.write(map.header()).height = std::max<Number>(count, 65); });
   const auto close = [&](Transaction& tx) {

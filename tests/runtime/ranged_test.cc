@@ -104,7 +104,10 @@ TEST_CASE("elements have types, and bytes of padding do not reach the pool") {
   one.session.run([&](Transaction& tx) {
     padded = Ranged<Padded>::create(tx, 100, kChunk);
     floats = Ranged<float>::create(tx, 1000);
-    static_assert(!detail::has_clearable_padding<float> && detail::has_clearable_padding<Padded>);
+    static_assert(!detail::has_clearable_padding<float>);
+#ifndef __clang__  // which looks the sources over, and cannot clear padding
+    static_assert(detail::has_clearable_padding<Padded>);
+#endif
     Padded dirty;
     std::memset(static_cast<void*>(&dirty), 0x55, sizeof dirty);
     dirty.small = 1;

@@ -20,7 +20,7 @@ enum class MessageKind : std::uint32_t {
   cell,            // sequence: index; values: version, writer, content
   item,            // sequence: key; values: writer
   value,           // sequence: tag, from the front of the queue
-  refused,         // text, in pieces as of a violation: there is no pool to begin with
+  refused,         // text, in pieces as of a violation: the machine does not give what is needed
   violation,       // text, in pieces; thread is 1 in the last
   dumped,          // the whole pool has been told
   ready,           // transactions run from now on

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <deque>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/scope_exit.h"
 #include "tools/crash/protocol.h"
 #include "tools/crash/subject.h"
 
@@ -26,6 +29,18 @@ void arm(const Arm& arm) {
 
 void disarm(const Arm& arm) {
   if (arm.step != emu::Step::none) emu::arm_kill(emu::Step::none, 0);
+}
+
+// A thread, memory or room that is not to be had says nothing of the library.
+MessageKind kind_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+      dynamic_cast<const std::system_error*>(&error) != nullptr) {
+    return MessageKind::refused;
+  }
+  const auto* const ours = dynamic_cast<const Error*>(&error);
+  const bool lacks = ours != nullptr &&
+                     (ours->code() == ErrorCode::no_space || ours->code() == ErrorCode::io_error);
+  return lacks ? MessageKind::refused : MessageKind::violation;
 }
 
 Message outcome_message(MessageKind kind, unsigned thread, const Outcome& outcome) {
@@ -143,7 +158,8 @@ class Runner {
 void run_threads(const VictimOptions& options, const Pipe& pipe, Pool& pool, const Subject& subject,
                  const Dump& dump) {
   std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
+  const base::ScopeExit stop_all([&] { stop.store(true, std::memory_order_relaxed); });
   for (unsigned t = 0; t < options.plan.threads; ++t) {
     threads.emplace_back([&, t, session = pool.session()]() mutable {
       try {
@@ -151,8 +167,7 @@ void run_threads(const VictimOptions& options, const Pipe& pipe, Pool& pool, con
       } catch (const Violation& violation) {
         pipe.send_text(MessageKind::violation, violation.what);
       } catch (const std::exception& error) {
-        pipe.send_text(MessageKind::violation,
-                       fmt::format("Thread {} failed: {}", t, error.what()));
+        pipe.send_text(kind_of(error), fmt::format("Thread {} failed: {}", t, error.what()));
       }
     });
   }
@@ -160,7 +175,7 @@ void run_threads(const VictimOptions& options, const Pipe& pipe, Pool& pool, con
     std::this_thread::sleep_for(std::chrono::milliseconds(options.close_after_ms));
     stop.store(true, std::memory_order_relaxed);
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::jthread& thread : threads) thread.join();
 }
 
 int create(const VictimOptions& options, const Pipe& pipe) {
@@ -216,7 +231,7 @@ int run_victim(const VictimOptions& options) {
     return options.mode == VictimMode::create ? create(options, pipe) : live(options, pipe);
   } catch (const std::exception& error) {
     const bool creating = options.mode == VictimMode::create;
-    pipe.send_text(creating ? MessageKind::refused : MessageKind::violation, error.what());
+    pipe.send_text(creating ? MessageKind::refused : kind_of(error), error.what());
     return EXIT_FAILURE;
   }
 }

@@ -13,13 +13,16 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/scope_exit.h"
 #include "tools/progress_bar.h"
+#include "tools/start_program.h"
 #include "tools/telling_program.h"
 #include "workloads/zipf.h"
 
@@ -55,9 +58,17 @@ class Writer {
     const std::uint64_t checkpoints = system_->background().checkpoints;
     const Clock::time_point start = Clock::now();
     std::vector<std::thread> threads;
-    for (unsigned i = 0; i < plan_.writers; ++i) threads.emplace_back([this, i] { write(i); });
+    const base::ScopeExit leave_them([&threads] {
+      for (std::thread& thread : threads) thread.detach();
+    });
+    try {
+      for (unsigned i = 0; i < plan_.writers; ++i) threads.emplace_back([this, i] { write(i); });
+    } catch (const std::system_error& error) {
+      throw std::runtime_error(
+          fmt::format("thread {} of {} that write the log cannot be started: {}",
+                      threads.size() + 1, plan_.writers, error.what()));
+    }
     wait_for_the_end(start);
-    for (std::thread& thread : threads) thread.detach();
 
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) throw std::runtime_error(failure_);
@@ -241,7 +252,7 @@ WrittenLog write_log(const std::vector<std::string>& arguments) {
   const int status = wait_for(child.pid);
   if (!told) {
     throw std::runtime_error(
-        fmt::format("the process that writes the log ended with status {}", status));
+        fmt::format("the process that writes the log {}", how_it_ended(status)));
   }
   if (!report.written) throw std::runtime_error(report.failure);
   return report.log;

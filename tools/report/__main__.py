@@ -158,6 +158,9 @@ def main(arguments):
     except ModuleNotFoundError as error:
         print(f"report: {error}: wanted Debian's python3-matplotlib, which ./dev report installs", file=sys.stderr)
         return 3
+    except (ImportError, MemoryError) as error:  # a part of it that finds no memory
+        print(f"report: {str(error) or 'no memory'}".replace("\n", " "), file=sys.stderr)
+        return 3
     except RuntimeError as error:
         if "thread" not in str(error):  # matplotlib starts one while it looks for fonts
             raise
