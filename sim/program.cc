@@ -402,6 +402,9 @@ void Program::expect_failure(const Error& error) {
   const bool at_open = !opened_ && error.code() == ErrorCode::io_error;
   if (case_.failing_io == 0 || (error.code() != ErrorCode::outcome_unknown && !at_open)) throw;
   failed_ = true;
+  if (!opened_ && !found_ && emu::sim::machine().files().exists(kPoolName)) {
+    fault_ = "a pool that could not be created is there";
+  }
 }
 
 void Program::set_up(Pool& pool) {

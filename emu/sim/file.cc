@@ -79,6 +79,12 @@ void FileSystem::remove(const std::string& name) noexcept {
   names_.erase(name);
 }
 
+void FileSystem::remove_name_of(int descriptor) noexcept {
+  change(FileChange::remove, machine_.costs().file_write);
+  const File* const file = open_.at(descriptor).file.get();
+  std::erase_if(names_, [&](const auto& named) { return named.second.get() == file; });
+}
+
 File* FileSystem::find(const std::string& name) {
   const auto found = names_.find(name);
   return found == names_.end() ? nullptr : found->second.get();

@@ -47,6 +47,7 @@ class FileSystem {
   void give_name(int descriptor, const std::string& name);
   void sync_directory();
   void remove(const std::string& name) noexcept;
+  void remove_name_of(int descriptor) noexcept;
 
   // The file of that name; null if there is none.
   [[nodiscard]] File* find(const std::string& name);

@@ -73,8 +73,8 @@ void write_zeros(int fd, std::uint64_t offset, std::uint64_t bytes, const std::s
 }
 
 void remove_file(const std::filesystem::path& path) noexcept { files().remove(path.string()); }
-void remove_file(const std::filesystem::path& path, int /*fd*/) noexcept {
-  files().remove(path.string());
+void remove_file(const std::filesystem::path& /*path*/, int fd) noexcept {
+  files().remove_name_of(fd);
 }
 
 void random_bytes(void* to, std::size_t bytes, const std::string& /*path*/) {
