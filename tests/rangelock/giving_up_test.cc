@@ -61,3 +61,24 @@ TEMPLATE_TEST_CASE("a nested wait that has a deadline ends by it, and not in an 
   lock->unlock(own);
   lock->unlock(held);
 }
+
+TEMPLATE_TEST_CASE("the first and the last deadlines that there are do what they say", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeHandle held = lock->lock(20, 30);
+  CHECK_FALSE(lock->try_lock_until(25, 35, Clock::time_point::min()));
+  CHECK_FALSE(lock->try_lock_until(25, 35, Clock::time_point(-1s)));
+  RangeHandle free = lock->try_lock_until(40, 50, Clock::time_point::min());
+  CHECK(free);
+  lock->unlock(free);
+  bool had = false;
+  std::thread waiter([&] {
+    RangeHandle handle = lock->try_lock_until(25, 35, Clock::time_point::max());
+    had = static_cast<bool>(handle);
+    if (handle) lock->unlock(handle);
+  });
+  while (lock->waiters().empty()) std::this_thread::yield();
+  lock->unlock(held);
+  waiter.join();
+  CHECK(had);
+}

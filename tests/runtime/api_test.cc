@@ -330,6 +330,54 @@ TEST_CASE("run returns what the function returns") {
   static_assert(std::is_void_v<decltype(p.session.run([](Transaction&) {}))>);
 }
 
+TEST_CASE("what moving a result throws aborts inside the transaction, and not behind it") {
+  struct Stubborn {
+    int* moves;
+    int fails_at;
+    Stubborn(int* in_moves, int in_fails_at) : moves(in_moves), fails_at(in_fails_at) {}
+    Stubborn(Stubborn&& from) : moves(from.moves), fails_at(from.fails_at) {
+      if (++*moves == fails_at) throw std::runtime_error("it does not move");
+    }
+  };
+  for (const int fails_at : {1, 2}) {
+    OnePool p;
+    const auto account = p.session.run([](Transaction& tx) { return tx.make<Account>(); });
+    int moves = 0;
+    CHECK_THROWS_WITH(p.session.run([&](Transaction& tx) {
+      tx.write(account).balance = 5;
+      return Stubborn(&moves, fails_at);
+    }),
+                      "it does not move");
+    CHECK(p.session.run([&](Transaction& tx) { return tx.read(account).balance; }) ==
+          (fails_at == 1 ? 0 : 5));
+  }
+}
+
+TEST_CASE("a pool of a relative path does not care where the process goes") {
+  CHECK(in_child([] {
+          const TempPath directory;
+          std::filesystem::create_directory(directory.path());
+          std::filesystem::current_path(directory.path());
+          for (const MemoryKind memory : {MemoryKind::emulated, MemoryKind::file}) {
+            Options options = quiet_options();
+            options.memory = memory;
+            Pool pool = Pool::create("pool", kTinyPool, options);
+            std::filesystem::current_path("/");
+            Session session = pool.session();
+            session.run([](Transaction& tx) { tx.set_root("one", tx.make<Account>(7, 1U)); });
+            pool.checkpoint();
+            session.close();
+            pool.close();
+            std::filesystem::current_path(directory.path());
+            Pool again = Pool::open("pool", options);
+            if (!again.recovery_report().was_clean) return 1;
+            again.close();
+            std::filesystem::remove("pool");
+          }
+          return 0;
+        }) == 0);
+}
+
 TEST_CASE("an open pool keeps nothing of what recovery was to call") {
   const auto captured = std::make_shared<int>(0);
   Options options = quiet_options();
