@@ -35,6 +35,14 @@ std::uint64_t value_after_crash(const OneCell& p, const Options& options) {
   return value;
 }
 
+// Behind the back of who has read one of the two.
+void write_both(Session& other, Ptr<Cell> one, Ptr<Cell> second) {
+  other.run([&](Transaction& tx) {
+    tx.write(one).value = 10;
+    tx.write(second).value = 10;
+  });
+}
+
 }  // namespace
 
 TEST_CASE("an exception of the user's aborts the transaction and comes out unchanged") {
@@ -118,12 +126,7 @@ TEST_CASE("who cancels for what he read and did not hold is run again") {
   p.session.run([&](Transaction& tx) {
     ++attempts;
     const std::uint64_t before = tx.read(p.cell).value;
-    if (attempts == 1) {
-      other.run([&](Transaction& theirs) {
-        theirs.write(p.cell).value = 10;
-        theirs.write(second).value = 10;
-      });
-    }
+    if (attempts == 1) write_both(other, p.cell, second);
     try {
       if (tx.read(second).value != before) tx.cancel();
     } catch (...) {  // of the conflict, too
@@ -153,12 +156,7 @@ TEST_CASE("a conflict that user code swallows is retried all the same") {
     p.session.run([&](Transaction& tx) {
       ++attempts;
       const std::uint64_t before = tx.read(p.cell).value;
-      if (attempts == 1) {
-        other.run([&](Transaction& theirs) {
-          theirs.write(p.cell).value = 10;
-          theirs.write(second).value = 10;
-        });
-      }
+      if (attempts == 1) write_both(other, p.cell, second);
       try {
         (void)tx.read(second);  // newer than our snapshot, and p.cell has changed
       } catch (...) {
