@@ -11,8 +11,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <linux/magic.h>
-#include <sys/statfs.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -119,11 +117,8 @@ void require_space(const LogPlan& plan) {
   if (directory.empty()) directory = ".";
   require_room("there is no room for the pool", directory, plan.pool_size(),
                workloads::left_in(directory));
-  struct statfs status {};
-  const bool in_memory = ::statfs(directory.c_str(), &status) == 0 &&
-                         (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
   require_room("there is too little memory for recovery", directory,
-               memory_beside(plan) + (in_memory ? plan.pool_size() : 0),
+               memory_beside(plan) + (workloads::is_in_memory(directory) ? plan.pool_size() : 0),
                workloads::available_memory());
 }
 

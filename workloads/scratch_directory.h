@@ -13,11 +13,18 @@
 
 namespace sp3::workloads {
 
+inline bool is_in_memory(const struct ::statfs& system) noexcept {
+  return system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+}
+inline bool is_in_memory(const std::filesystem::path& directory) noexcept {
+  struct ::statfs system {};
+  return ::statfs(directory.c_str(), &system) == 0 && is_in_memory(system);
+}
+
 // Of memory, without a limit: such a file system says that it has 0 blocks.
 inline bool is_unlimited(const std::filesystem::path& directory) noexcept {
   struct ::statfs system {};
-  return ::statfs(directory.c_str(), &system) == 0 && system.f_blocks == 0 &&
-         (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
+  return ::statfs(directory.c_str(), &system) == 0 && system.f_blocks == 0 && is_in_memory(system);
 }
 
 // Bytes that the directory's file system has left. Errors: std::filesystem::filesystem_error.

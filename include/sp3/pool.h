@@ -68,8 +68,8 @@ class SP3_API Pool {
   Session session();
 
   // Brings everything committed so far home, so that it need not be replayed. Does not stop
-  // transactions, but waits for each body that runs when it begins, however long, and so for ever
-  // for one that waits for it. Errors: pool_closed, forked, nested_transaction (inside a body); std::bad_alloc,
+  // transactions, but waits for each body that then runs, however long, and for ever for one that
+  // waits for it. Errors: pool_closed, forked, nested_transaction (inside a body); std::bad_alloc,
   // after which the next checkpoint goes on; and final until the pool is reopened, outcome_unknown
   // and damaged_log (what was written of the log is not there any more). Whoever comes later hears
   // outcome_unknown, with what failed first.

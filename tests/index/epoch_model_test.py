@@ -2,8 +2,8 @@
 """All interleavings of resting participants (base/epoch.h), store buffers included.
 
 The simulated machine is sequentially consistent, or else, on weak memory, tries some of the
-interleavings that show what the pair of a light and a heavy fence is for. This model tries all: one participant that pins and rests, whose stores wait in a buffer
-as x86's do, and two that advance the epoch, each any number of steps behind the others. It says
+interleavings that show what the pair of a light and a heavy fence is for. This model tries all: one
+participant that pins and rests, whose stores wait in a buffer as x86's do, and two that advance the epoch, each any number of steps behind the others. It says
 whether the participant can be pinned at p while the epoch is beyond p + 1.
 
 Each step is one access to shared memory, named by the state that comes before it. Faults put into

@@ -29,6 +29,14 @@ struct Waiting : WaitQueue::Waiter {
 constexpr Range kHeld{0, 10};
 constexpr Range kElsewhere{0, 3};
 
+// One that wants what is held, and one behind it that wants a part of that.
+struct TwoWaiting {
+  WaitQueue queue;
+  RangeOwner owners[2];
+  Waiting elder{queue, owners[0], kHeld};
+  Waiting waiter{queue, owners[1], {5, 15}};
+};
+
 }  // namespace
 
 TEST_CASE("a waiter sleeps once it has tried again after it noted what blocks it") {
@@ -44,30 +52,24 @@ TEST_CASE("a waiter sleeps once it has tried again after it noted what blocks it
 
 // What it was passed over for is a waiter's range, which may be the very range that was unlocked.
 TEST_CASE("a waiter that was passed over during its attempt tries again") {
-  WaitQueue queue;
-  RangeOwner owners[2];
-  Waiting elder(queue, owners[0], kHeld);
-  Waiting waiter(queue, owners[1], {5, 15});
-  CHECK_FALSE(elder.may_sleep_behind(kHeld));
-  CHECK(elder.may_sleep_behind(kHeld));
-  CHECK_FALSE(waiter.may_sleep_behind(kHeld));
-  queue.released(kHeld);  // the waiter's second attempt has just met it
-  CHECK(elder.is_woken());
-  CHECK_FALSE(waiter.is_woken());
-  CHECK_FALSE(waiter.may_sleep_behind(kHeld));
+  TwoWaiting two;
+  CHECK_FALSE(two.elder.may_sleep_behind(kHeld));
+  CHECK(two.elder.may_sleep_behind(kHeld));
+  CHECK_FALSE(two.waiter.may_sleep_behind(kHeld));
+  two.queue.released(kHeld);  // the waiter's second attempt has just met it
+  CHECK(two.elder.is_woken());
+  CHECK_FALSE(two.waiter.is_woken());
+  CHECK_FALSE(two.waiter.may_sleep_behind(kHeld));
 }
 
 TEST_CASE("a waiter that was passed over is woken when the other has tried in vain") {
-  WaitQueue queue;
-  RangeOwner owners[2];
-  Waiting elder(queue, owners[0], kHeld);
-  Waiting waiter(queue, owners[1], {5, 15});
-  for (Waiting* one : {&elder, &waiter}) {
+  TwoWaiting two;
+  for (Waiting* one : {&two.elder, &two.waiter}) {
     CHECK_FALSE(one->may_sleep_behind(kHeld));
     CHECK(one->may_sleep_behind(kHeld));
   }
-  queue.released(kHeld);
-  CHECK_FALSE(waiter.is_woken());
-  CHECK_FALSE(elder.may_sleep_behind(kElsewhere));
-  CHECK(waiter.is_woken());
+  two.queue.released(kHeld);
+  CHECK_FALSE(two.waiter.is_woken());
+  CHECK_FALSE(two.elder.may_sleep_behind(kElsewhere));
+  CHECK(two.waiter.is_woken());
 }

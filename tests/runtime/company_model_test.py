@@ -2,8 +2,8 @@
 """All interleavings of a lone session with who comes (runtime/company.h), store buffers included.
 
 The simulated machine is sequentially consistent, or else, on weak memory, tries some of the
-interleavings that show what the pairs of a light and a heavy fence are for. This model tries all: a session whose stores wait in a buffer as x86's do, another that
-comes, commits and goes, and a carrier that brings an object home, each any number of steps behind the
+interleavings that show what the pairs of a light and a heavy fence are for. This model tries all: a
+session whose stores wait in a buffer as x86's do, another that comes, commits and goes, and a carrier that brings an object home, each any number of steps behind the
 others. Each transaction adds one to two objects. The model says whether one is lost, or whether a
 body can see the two differ.
 

@@ -130,7 +130,7 @@ class RocksdbSession final : public Session {
  public:
   RocksdbSession(rocksdb::TransactionDB& db, bool synchronous) : db_(db) {
     write_.sync = synchronous;
-    locking_.lock_timeout = -1;  // waits: one key at a time cannot deadlock
+    locking_.lock_timeout = -1;  // of put_all, which fills the store: nobody else is there
     several_.deadlock_detect = true;
     several_.lock_timeout = 1000;  // milliseconds: were a deadlock overlooked, it would end
   }

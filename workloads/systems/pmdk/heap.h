@@ -21,6 +21,7 @@
 #include <libpmemobj/thread.h>
 
 #include "base/align.h"
+#include "workloads/place_of_value.h"
 
 struct pmemobjpool;
 
@@ -34,18 +35,11 @@ struct Ref {
   bool operator==(const Ref&) const = default;
 };
 
-// Bytes to leave out between the first `head` bytes of an object and its value, which then touches
-// fewer cache lines, and the object no more: it begins 16 bytes into one, behind libpmemobj's header.
+// Bytes to leave out between the first `head` bytes of an object and its value. An object begins 16
+// bytes into a cache line, behind libpmemobj's header.
 constexpr std::size_t gap_before_value(std::size_t head, std::size_t value) {
   constexpr std::size_t kHeader = 16;
-  constexpr std::size_t kLine = base::kCacheLine;
-  const auto lines_before = [](std::size_t end) { return (end + kLine - 1) / kLine; };
-  const std::size_t at = kHeader + head;
-  const std::size_t aligned = lines_before(at) * kLine;
-  const auto touched = [&](std::size_t from) { return lines_before(from + value) - from / kLine; };
-  const bool pays =
-      touched(aligned) < touched(at) && lines_before(aligned + value) == lines_before(at + value);
-  return pays ? aligned - at : 0;
+  return place_of_value(kHeader + head, value, base::kCacheLine) - (kHeader + head);
 }
 
 template <std::size_t Bytes>

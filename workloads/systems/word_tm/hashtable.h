@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "workloads/contents.h"
+#include "workloads/place_of_value.h"
 #include "workloads/rng.h"
 #include "workloads/systems/word_tm/words.h"
 #include "workloads/workload.h"
@@ -25,7 +26,7 @@ class HashTable {
 
   template <WordTransaction Tx>
   void create(Tx& tx) {
-    value_ = place_of_value<Tx>(2, words_);
+    value_ = place_of_value(2, words_, Tx::kGrain);
     const Word header = tx.allocate(2);
     array_ = tx.allocate(buckets_);
     // A large array is fresh memory, which is zero; a small one may be anything.
@@ -39,7 +40,7 @@ class HashTable {
 
   template <WordTransaction Tx>
   void attach(Tx& tx) {
-    value_ = place_of_value<Tx>(2, words_);
+    value_ = place_of_value(2, words_, Tx::kGrain);
     const Word header = tx.load(kRoot);
     buckets_ = tx.load(header);
     array_ = tx.load(header + 1);

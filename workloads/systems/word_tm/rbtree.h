@@ -12,6 +12,7 @@
 #include <string>
 
 #include "workloads/contents.h"
+#include "workloads/place_of_value.h"
 #include "workloads/systems/word_tm/words.h"
 #include "workloads/workload.h"
 
@@ -23,7 +24,7 @@ class RbTree {
 
   template <WordTransaction Tx>
   void create(Tx& tx) {
-    value_ = place_of_value<Tx>(kHead, words_);
+    value_ = place_of_value(kHead, words_, Tx::kGrain);
     header_ = tx.allocate(1);
     tx.store(header_, 0);
     tx.store(kRoot, header_);
@@ -31,7 +32,7 @@ class RbTree {
 
   template <WordTransaction Tx>
   void attach(Tx& tx) {
-    value_ = place_of_value<Tx>(kHead, words_);
+    value_ = place_of_value(kHead, words_, Tx::kGrain);
     header_ = tx.load(kRoot);
   }
 

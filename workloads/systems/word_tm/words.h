@@ -38,18 +38,6 @@ concept WordTransaction = requires(T& tx, Word at, std::uint64_t value, std::uin
   tx.release(at, count);
 };
 
-// Where the value stands in a node that begins with `head` words: behind them or, if that lets it
-// touch fewer units and makes no node larger, at the next unit.
-template <WordTransaction Tx>
-constexpr Word place_of_value(Word head, std::size_t words) {
-  const auto units_before = [](Word end) { return (end + Tx::kGrain - 1) / Tx::kGrain; };
-  const Word aligned = units_before(head) * Tx::kGrain;
-  const auto touched = [&](Word at) { return units_before(at + words) - at / Tx::kGrain; };
-  const bool pays = touched(aligned) < touched(head) &&
-                    units_before(aligned + words) == units_before(head + words);
-  return pays ? aligned : head;
-}
-
 // An entry of a size that is known at run time only.
 class EntryWords {
  public:
