@@ -1,5 +1,6 @@
 #include <sp3/error.h>
 
+#include <cstdint>
 #include <utility>
 
 #include <sp3/report.h>
@@ -7,19 +8,24 @@
 namespace sp3 {
 namespace {
 
+// Two digits.
+void append_hex(std::string& text, std::uint8_t byte) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  text += kDigits[byte >> 4];
+  text += kDigits[byte & 15];
+}
+
 // Names of files may hold anything.
 std::string on_one_line(const std::string& text) {
-  constexpr const char* kDigits = "0123456789abcdef";
   std::string line;
   line.reserve(text.size());
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+    const auto byte = static_cast<std::uint8_t>(c);
     if (byte >= 0x20 && byte != 0x7f) {
       line += c;
     } else {
       line += "\\x";
-      line += kDigits[byte >> 4];
-      line += kDigits[byte & 15];
+      append_hex(line, byte);
     }
   }
   return line;
@@ -131,13 +137,11 @@ Error::Error(ErrorCode code, const std::string& message, ErrorFacts facts)
     : std::runtime_error(describe(message, facts)), code_(code), facts_(std::move(facts)) {}
 
 std::string format_uuid(const std::array<std::uint8_t, 16>& uuid) {
-  constexpr const char* kDigits = "0123456789abcdef";
   std::string text;
   text.reserve(36);
   for (std::size_t i = 0; i < uuid.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kDigits[uuid[i] >> 4];
-    text += kDigits[uuid[i] & 15];
+    append_hex(text, uuid[i]);
   }
   return text;
 }

@@ -30,6 +30,7 @@
 
 #include <sp3/error.h>
 
+#include "base/same_file.h"
 #include "emu/above_standard.h"
 #include "emu/step.h"
 #include "pool/blocks.h"
@@ -119,7 +120,7 @@ bool leads_to(int directory, const char* name, int flags, int fd) noexcept {
   struct stat named {};
   struct stat opened {};
   return ::fstatat(directory, name, &named, flags) == 0 && ::fstat(fd, &opened) == 0 &&
-         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+         base::is_same_file(named, opened);
 }
 
 // Removes the name if it is still one of the open file's.

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/same_file.h"
 #include "workloads/pool_remover.h"
 #include "workloads/unused_path.h"
 
@@ -23,10 +24,6 @@ namespace sp3::tools {
 namespace {
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-
-bool is_same(const struct stat& x, const struct stat& y) {
-  return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
 
 // The name under which `file` is written until it is whole.
 std::filesystem::path name_beside(std::filesystem::path file) {
@@ -42,11 +39,11 @@ bool has_place_beside(const std::filesystem::path& file) {
 }
 
 bool is_what_we_print_to(const struct stat& file) {
-  return std::ranges::any_of(std::initializer_list<int>{STDOUT_FILENO, STDERR_FILENO},
-                             [&](int descriptor) {
-                               struct stat ours {};
-                               return ::fstat(descriptor, &ours) == 0 && is_same(ours, file);
-                             });
+  return std::ranges::any_of(
+      std::initializer_list<int>{STDOUT_FILENO, STDERR_FILENO}, [&](int descriptor) {
+        struct stat ours {};
+        return ::fstat(descriptor, &ours) == 0 && base::is_same_file(ours, file);
+      });
 }
 
 }  // namespace
@@ -80,7 +77,8 @@ std::optional<std::filesystem::path> replaceable(const std::filesystem::path& fi
   if (::stat(file.c_str(), &found) != 0) return target;
   // Where a descriptor has no name any more, /proc calls it by one that leads elsewhere.
   struct stat named {};
-  if (::lstat(target.c_str(), &named) != 0 || !is_same(named, found)) return std::nullopt;
+  if (::lstat(target.c_str(), &named) != 0 || !base::is_same_file(named, found))
+    return std::nullopt;
   const bool is_ours_alone =
       S_ISREG(found.st_mode) && found.st_nlink == 1 && found.st_uid == ::geteuid();
   return is_ours_alone && !is_what_we_print_to(found) ? std::optional(target) : std::nullopt;

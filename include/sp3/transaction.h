@@ -93,12 +93,12 @@ class Transaction {
     detail::tx_prefetch(core_, object.offset(), sizeof(T), true);
   }
 
-  // A new object, T{arguments...} over zeroed memory, so that no argument may be narrowed. Free
-  // again unless the transaction commits. Padding of a T larger than 64 bytes reaches the file as
-  // the constructor leaves it. Where no slab is left, the transaction starts over after a checkpoint
-  // that frees empty ones, and again while there is more to come. Errors: pool_full if there are
-  // none, object_too_large, damaged_metadata and io_error as read(), unsupported with
-  // CommitPolicy::ideal, and what the constructor throws: then there is no object.
+  // A new object, T{arguments...}, or T() without any, over zeroed memory, so that no argument may
+  // be narrowed. Free again unless the transaction commits. Padding of a T larger than 64 bytes
+  // reaches the file as the constructor leaves it. Where no slab is left, the transaction starts
+  // over after a checkpoint that frees empty ones, and again while there is more to come. Errors:
+  // pool_full if there are none, object_too_large, damaged_metadata and io_error as read(),
+  // unsupported with CommitPolicy::ideal, and what the constructor throws: then there is no object.
   template <Storable T, class... Arguments>
   Ptr<T> make(Arguments&&... arguments) {
     void* storage = nullptr;

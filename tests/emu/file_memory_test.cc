@@ -14,6 +14,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/same_file.h"
 #include "emu/block_writer.h"
 #include "emu/shared_sync.h"
 #include "tests/emu/scratch_file.h"
@@ -43,8 +44,7 @@ int descriptors_that_write_through(const ScratchFile& file) {
   int found = 0;
   for (int fd = 0; fd < 256; ++fd) {
     struct stat status {};
-    if (fstat(fd, &status) != 0 || status.st_ino != wanted.st_ino || status.st_dev != wanted.st_dev)
-      continue;
+    if (fstat(fd, &status) != 0 || !base::is_same_file(status, wanted)) continue;
     const int flags = fcntl(fd, F_GETFL);
     if ((flags & O_DSYNC) == 0 || (flags & O_DIRECT) == 0) continue;
     CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);

@@ -18,6 +18,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/same_file.h"
 #include "tools/command.h"
 #include "tools/compare/members.h"
 #include "tools/json_depth.h"
@@ -143,9 +144,7 @@ void CompareResults::open_and_lock() {
                                    ? fmt::format("{}: another process writes it", path)
                                    : fmt::format("{}: flock: {}", path, std::strerror(errno)));
     }
-    if (::stat(path.c_str(), &there) == 0 && there.st_dev == ours.st_dev &&
-        there.st_ino == ours.st_ino)
-      return;
+    if (::stat(path.c_str(), &there) == 0 && base::is_same_file(there, ours)) return;
   }
 }
 
