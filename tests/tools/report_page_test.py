@@ -70,14 +70,14 @@ class PageTest(unittest.TestCase):
     def tearDown(self):
         self.directory.cleanup()
 
-    def report(self, content, code=0, title="results", out="out", **where):
-        """`where`: as for subprocess.run."""
+    def report(self, content, code=0, title="results", out="out", env=None, **where):
+        """`where`: as for subprocess.run; `env` is beside what is there."""
         (self.folder / "results.json").write_text(json.dumps(content))
         where = {"stdout": subprocess.PIPE} | where
         result = subprocess.run(
             [PYTHON, "-B", REPORT, "results.json", "--out", out, "--title", title],
             stderr=subprocess.PIPE, text=True, timeout=240, cwd=self.folder, check=False,
-            env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"}, **where,
+            env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"} | (env or {}), **where,
         )  # fmt: skip
         self.assertEqual(result.returncode, code, result.stderr)
         return result
@@ -277,6 +277,16 @@ class PageTest(unittest.TestCase):
                    "axes.plot([1, 2], [10, 10.1]); style.from_zero(axes); print(axes.get_ylim()[1] > 10.5)")
         said = subprocess.run([PYTHON, "-B", "-c", program, REPORT], capture_output=True, text=True, check=True)
         self.assertEqual(said.stdout, "True\n")
+
+    def pictures(self):
+        return {path.name: path.read_bytes() for path in (self.folder / "out").glob("*.png")}
+
+    def test_pictures_do_not_hang_on_how_the_caller_draws_his_own(self):
+        self.report(some_rows()[:1])
+        before = self.pictures()
+        (self.folder / "matplotlibrc").write_text("text.usetex: True\nfont.size: 40\naxes.facecolor: black\n")
+        self.report(some_rows()[:1], env={"MPLBACKEND": "unknown"})
+        self.assertEqual(self.pictures(), before)
 
     @unittest.skipUnless(is_installed("python3-matplotlib"), "./dev would install it")
     def test_dev_takes_paths_as_its_caller_means_them(self):

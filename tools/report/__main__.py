@@ -17,6 +17,8 @@ if __name__ == "__main__" and sys.executable != DEBIANS_PYTHON and os.access(DEB
 
 # OpenBLAS has nothing to compute here, and where it gets no threads numpy cannot be imported.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+# What the caller's own programs draw on may not be known to this matplotlib.
+os.environ["MPLBACKEND"] = "Agg"
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import results as data  # noqa: E402

@@ -29,6 +29,7 @@ SPARE = [
     ("#444444", ">", "--", "**"), ("#aaaa00", "h", "-.", "OO"), ("#aa00aa", "p", ":", "/\\"),
 ]  # fmt: skip
 
+matplotlib.rcdefaults()  # whatever the caller's own pictures look like
 plt.rcParams.update(
     {
         "font.size": 9,
