@@ -288,6 +288,9 @@ class PageTest(unittest.TestCase):
         self.report(some_rows()[:1], env={"MPLBACKEND": "unknown"})
         self.assertEqual(self.pictures(), before)
 
+    def test_python_without_texts_of_its_programs_draws_too(self):
+        self.report(some_rows()[:1], env={"PYTHONOPTIMIZE": "2"})
+
     @unittest.skipUnless(is_installed("python3-matplotlib"), "./dev would install it")
     def test_dev_takes_paths_as_its_caller_means_them(self):
         (self.folder / "results.json").write_text(json.dumps(some_rows()))

@@ -138,7 +138,7 @@ def write_report(results, directory, title):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="sp3 report", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="sp3 report", description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument(
         "results", nargs="+", metavar="RESULTS", help="JSON of sp3 compare, bench, sim, lockbench or recovery-bench"
     )
