@@ -70,12 +70,12 @@ class PageTest(unittest.TestCase):
     def tearDown(self):
         self.directory.cleanup()
 
-    def report(self, content, code=0, title="results", out="out", env=None, **where):
-        """`where`: as for subprocess.run; `env` is beside what is there."""
+    def report(self, content, code=0, title="results", out="out", env=None, more=(), **where):
+        """`where`: as for subprocess.run; `env` is beside what is there, `more` are arguments."""
         (self.folder / "results.json").write_text(json.dumps(content))
         where = {"stdout": subprocess.PIPE} | where
         result = subprocess.run(
-            [PYTHON, "-B", REPORT, "results.json", "--out", out, "--title", title],
+            [PYTHON, "-B", REPORT, "results.json", "--out", out, "--title", title, *more],
             stderr=subprocess.PIPE, text=True, timeout=240, cwd=self.folder, check=False,
             env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"} | (env or {}), **where,
         )  # fmt: skip
@@ -290,6 +290,12 @@ class PageTest(unittest.TestCase):
 
     def test_python_without_texts_of_its_programs_draws_too(self):
         self.report(some_rows()[:1], env={"PYTHONOPTIMIZE": "2"})
+
+    def test_a_mistake_on_the_command_line_is_one_line(self):
+        for option in ({"out": ""}, {"title": ""}, {"title": "a", "more": ["--paint"]}):
+            said = self.report(some_rows()[:1], code=2, **option).stderr
+            self.assertRegex(said, "^report: .*(wanted some text, found nothing|--paint).*\n$")
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["results.json"])
 
     @unittest.skipUnless(is_installed("python3-matplotlib"), "./dev would install it")
     def test_dev_takes_paths_as_its_caller_means_them(self):

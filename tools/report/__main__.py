@@ -137,13 +137,29 @@ def write_report(results, directory, title):
     return [index] + written
 
 
+class Parser(argparse.ArgumentParser):
+    """Whose errors are one line, as those of the other commands."""
+
+    def error(self, message):
+        print(f"report: {message} (see --help)", file=sys.stderr)
+        sys.exit(2)
+
+
+def some_text(text):
+    """An argument that may not be empty, as a script's variable without a value is."""
+    if not text:
+        raise argparse.ArgumentTypeError("wanted some text, found nothing")
+    return text
+
+
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="sp3 report", description=__doc__ and __doc__.splitlines()[0])
+    parser = Parser(prog="sp3 report", description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument(
-        "results", nargs="+", metavar="RESULTS", help="JSON of sp3 compare, bench, sim, lockbench or recovery-bench"
-    )
-    parser.add_argument("--out", default="report", help="the directory to write to: report")
-    parser.add_argument("--title", default="sp3: results", help="of the page")
+        "results", nargs="+", type=some_text, metavar="RESULTS",
+        help="JSON of sp3 compare, bench, sim, lockbench or recovery-bench",
+    )  # fmt: skip
+    parser.add_argument("--out", default="report", type=some_text, help="the directory to write to: report")
+    parser.add_argument("--title", default="sp3: results", type=some_text, help="of the page")
     options = parser.parse_args(arguments)
     sys.stdout.reconfigure(errors="backslashreplace")  # as stderr: a path may be any bytes
     try:
