@@ -9,9 +9,11 @@ import json
 import os
 import pathlib
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 
@@ -296,6 +298,17 @@ class PageTest(unittest.TestCase):
             said = self.report(some_rows()[:1], code=2, **option).stderr
             self.assertRegex(said, "^report: .*(wanted some text, found nothing|--paint).*\n$")
         self.assertEqual([path.name for path in self.folder.iterdir()], ["results.json"])
+
+    def test_an_interrupt_ends_it_without_a_word(self):
+        (self.folder / "results.json").write_text(json.dumps(some_rows()))
+        with subprocess.Popen([PYTHON, "-B", REPORT, "results.json"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, cwd=self.folder) as process:  # fmt: skip
+            while process.poll() is None and not (self.folder / "report").exists():
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=240)
+        self.assertEqual((said, process.returncode), ((b"", b""), -signal.SIGINT))
+        self.assertFalse((self.folder / "report" / "index.html").exists())
 
     @unittest.skipUnless(is_installed("python3-matplotlib"), "./dev would install it")
     def test_dev_takes_paths_as_its_caller_means_them(self):

@@ -215,6 +215,9 @@ def run(arguments):
             code = end.code
         sys.stdout.flush()
         return code
+    except KeyboardInterrupt:  # as it ends the other commands: without a word
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest may go at the end
         print("report: standard output could not be written", file=sys.stderr)
