@@ -2,6 +2,10 @@
 # Ends with one summary that lists everything missing at once.
 include(FeatureSummary)
 
+# What a project that embeds sp3 has not found is its own affair.
+get_property(sp3_not_found_before GLOBAL PROPERTY PACKAGES_NOT_FOUND)
+set_property(GLOBAL PROPERTY PACKAGES_NOT_FOUND "")
+
 set(sp3_with_programs OFF)
 if(SP3_BUILD_TESTS OR SP3_BUILD_TOOLS OR SP3_BUILD_BENCH)
   set(sp3_with_programs ON)
@@ -87,3 +91,7 @@ feature_summary(
   INCLUDE_QUIET_PACKAGES
   QUIET_ON_EMPTY
   FATAL_ON_MISSING_REQUIRED_PACKAGES)
+
+get_property(sp3_found GLOBAL PROPERTY PACKAGES_FOUND)
+list(REMOVE_ITEM sp3_not_found_before ${sp3_found})
+set_property(GLOBAL APPEND PROPERTY PACKAGES_NOT_FOUND ${sp3_not_found_before})

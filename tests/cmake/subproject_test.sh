@@ -15,11 +15,19 @@ trap 'rm -rf "$work"' EXIT
 cat > "$work/CMakeLists.txt" << 'END'
 cmake_minimum_required(VERSION 3.25)
 project(whole LANGUAGES CXX)
+include(FeatureSummary)
+find_package(NotThere QUIET)
+set_package_properties(NotThere PROPERTIES TYPE REQUIRED)
+
 add_subdirectory("${SP3}" sp3)
 
 option(BUILD_SHARED_LIBS "Another project's default" ON)
 if(NOT BUILD_SHARED_LIBS)
   message(SEND_ERROR "sp3 settled BUILD_SHARED_LIBS")
+endif()
+get_property(not_found GLOBAL PROPERTY PACKAGES_NOT_FOUND)
+if(NOT not_found STREQUAL "NotThere")
+  message(SEND_ERROR "not found: want NotThere, found ${not_found}")
 endif()
 foreach(part IN ITEMS TESTS TOOLS BENCH EXAMPLES)
   if(SP3_BUILD_${part})
