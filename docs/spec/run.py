@@ -246,7 +246,7 @@ def main():
                 if options.trace and not result.expected:
                     print(result.output)
                 results.append(result)
-        except BrokenPipeError:
+        except (BrokenPipeError, KeyboardInterrupt):
             pool.shutdown(wait=False, cancel_futures=True)  # nobody wants to know the rest
             raise
     clean = [r for r in results if r.kind == "instance"]
@@ -257,16 +257,18 @@ def main():
     return 0 if results and all(r.expected for r in results) else 1
 
 
-def end_by_sigpipe():
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGPIPE)
+def end_by(number):
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 if __name__ == "__main__":
     try:
         code = main()
         sys.stdout.flush()
+    # Not at once: the signals would leave model checkers behind that nobody waits for.
     except BrokenPipeError:
-        # Not at once: the signal would leave model checkers behind that nobody waits for.
-        end_by_sigpipe()
+        end_by(signal.SIGPIPE)
+    except KeyboardInterrupt:
+        end_by(signal.SIGINT)
     sys.exit(code)
