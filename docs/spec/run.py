@@ -211,12 +211,26 @@ def print_row(result, markdown, wanted):
     print(row, flush=True)
 
 
+def pattern(text):
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {error}") from error
+
+
+def count(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"wanted at least 1, found {text}")
+    return number
+
+
 def main():
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("-h", "--help", action="store_true")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--only", type=re.compile)
+    parser.add_argument("--jobs", type=count, default=os.cpu_count())
+    parser.add_argument("--only", type=pattern)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--trace", action="store_true")
     options = parser.parse_args()

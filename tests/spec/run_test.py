@@ -61,6 +61,13 @@ class RunTest(unittest.TestCase):
         self.assertEqual((said, process.returncode), (("", ""), -signal.SIGINT))
         self.assertLessEqual(len(self.started.read_text().splitlines()), 2)
 
+    def test_arguments_that_cannot_be_are_named(self):
+        for arguments in (["--only", "("], ["--jobs", "0"], ["--jobs", "many"]):
+            with self.subTest(arguments=arguments):
+                result = subprocess.run(self.command(*arguments), check=False, timeout=240, **self.where)
+                self.assertEqual(result.returncode, 2)
+                self.assertIn(f"argument {arguments[0]}: ", result.stderr)
+
 
 if __name__ == "__main__":
     SPEC = pathlib.Path(sys.argv.pop(1)).resolve()
