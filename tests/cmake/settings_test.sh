@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Configures sp3 as those do who package it: what they set holds, and nothing is written elsewhere.
+set -euo pipefail
+
+if [[ $# -ne 4 ]]; then
+  echo "usage: settings_test.sh CMAKE GENERATOR CXX SOURCE_DIR" >&2
+  exit 2
+fi
+cmake=$1 generator=$2 cxx=$3 sp3=$4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# configure NAME SETTING...
+configure() {
+  "$cmake" -S "$sp3" -B "$work/in/$1" -G "$generator" "-DCMAKE_CXX_COMPILER=$cxx" \
+    -DSP3_BUILD_TESTS=OFF -DSP3_BUILD_BENCH=OFF "${@:2}" > "$work/log" 2>&1 ||
+    { cat "$work/log" >&2; exit 1; }
+}
+
+echo "== programs and data with no prefix in common"
+configure apart -DCMAKE_INSTALL_BINDIR=/opt/sp3/bin
+configure far -DCMAKE_INSTALL_DATADIR=/data
+found=$(cd "$work" && echo * in/*)
+[[ $found == "in log in/apart in/far" ]] || {
+  echo "written outside of the build trees: $found" >&2
+  exit 1
+}
