@@ -27,13 +27,22 @@
 namespace sp3::tools {
 namespace {
 
+bool is_digits(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// To CLI11 010, as `seq -w` counts, is eight, and 08 is no number.
+std::string without_leading_zeros(std::string text) {
+  if (is_digits(text)) text.erase(0, std::min(text.find_first_not_of('0'), text.size() - 1));
+  return text;
+}
+
 // Of the largest unsigned type, CLI11 wraps negative numbers around and cuts large ones off.
 std::string unsigned_problem(const std::string& text) {
   if (text.empty()) return "wanted a number, found nothing";
   if (text.starts_with('-')) return "wanted no negative number, found " + text;
-  std::uint64_t number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc::result_out_of_range) return {};
+  if (!is_digits(text)) return "wanted a number, found " + text;
+  if (whole_number(text)) return {};
   return fmt::format("wanted at most {}, found {}", std::numeric_limits<std::uint64_t>::max(),
                      text);
 }
@@ -48,10 +57,13 @@ std::string text_problem(const std::string& text) {
   return text.empty() ? "wanted some text, found nothing" : std::string();
 }
 
+// Whole numbers are digits, and count in tens.
 void refuse_impossible_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const std::string type = option->get_type_name();
-    if (type.starts_with("UINT")) option->check(unsigned_problem);
+    if (type.starts_with("UINT")) {
+      option->transform(without_leading_zeros)->check(unsigned_problem);
+    }
     if (type.starts_with("FLOAT")) option->check(float_problem);
     if (type.starts_with("TEXT")) option->check(text_problem);
   }
@@ -139,10 +151,9 @@ std::string message_of(const CLI::Error& error) {
   const std::string option = text.substr(start.size(), equals - start.size());
   const std::string found = text.substr(equals + 3);
   // Those of 64 bits have been looked at by now (unsigned_problem).
-  return found.find_first_not_of("0123456789") == std::string::npos
-             ? fmt::format("{}: wanted at most {}, found {}", option,
-                           std::numeric_limits<std::uint32_t>::max(), found)
-             : fmt::format("{}: wanted a number, found {}", option, found);
+  return is_digits(found) ? fmt::format("{}: wanted at most {}, found {}", option,
+                                        std::numeric_limits<std::uint32_t>::max(), found)
+                          : fmt::format("{}: wanted a number, found {}", option, found);
 }
 
 int exit_code_of(ErrorCode code) {

@@ -105,6 +105,21 @@ class BenchTest(CommandTest):
                 told = self.complaint("bench", *workload, option, value, code=USAGE)
                 self.assertTrue(told.startswith(f"sp3: {option}: {said}"), told)
 
+    def test_numbers_count_in_tens(self):
+        """Also where zeros lead, as `seq -w` counts: to CLI11 010 is eight, and 08 is none."""
+        small = ["--workload", "sps", "--operations", "050", "--repeat", "01", "--json", "-"]
+        for command in (["bench"], ["sim", "--cores", "1", "--system", "sp3"]):
+            if command[0] == "sim" and not os.path.exists(self.SP3 + "-sim"):
+                continue
+            for seed, found in (("08", 8), ("010", 10), ("00", 0), ("018446744073709551615", 2**64 - 1)):
+                row = json.loads(self.sp3(*command, *small, "--entries", "0100", "--seed", seed).stdout)[0]
+                self.assertEqual((row["seed"], row["entries"], row["operations"]), (found, 100, 50))
+        for seed in ("0x10", "+1", "1e3", " 1", "0 "):
+            self.assertIn(f"--seed: wanted a number, found {seed}",
+                          self.complaint("bench", "--seed", seed, code=USAGE))
+        self.assertIn("--seed: wanted at most 18446744073709551615, found 18446744073709551616",
+                      self.complaint("bench", "--seed", "018446744073709551616", code=USAGE))
+
     def test_all_may_stand_beside_other_names(self):
         rows = json.loads(self.sp3("bench", "--workload", "queue,all,bank,all", "--operations", "50", "--entries", "100",
                                    "--repeat", "1", "--json", "-").stdout)
