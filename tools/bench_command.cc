@@ -136,7 +136,7 @@ int run(const BenchArguments& a) {
     const nlohmann::json machine = to_json(workloads::describe_machine());
     nlohmann::json rows = nlohmann::json::array();
     for (const Cell& cell : plan.cells) rows.push_back(row_json(cell, flush, machine));
-    write_output(a.json, rows.dump(2) + "\n");
+    write_output(a.json, to_text(rows) + "\n");
   }
   plan.failed.require_none_of(cells);
   return kOk;

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "pool/format.h"
 #include "tools/print_to.h"
@@ -333,6 +334,10 @@ const CLI::Validator& at_least_one() {
       },
       "");
   return validator;
+}
+
+std::string to_text(const nlohmann::json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void write_output(const std::string& file, const std::string& text) {

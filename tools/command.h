@@ -12,6 +12,7 @@
 #include <sp3/error.h>
 #include <sp3/options.h>
 #include <sp3/report.h>
+#include <nlohmann/json_fwd.hpp>
 
 #include "tools/cli_fwd.h"
 
@@ -114,6 +115,10 @@ CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::stri
 
 // For options whose default is another rule than a number: 0 is not one either.
 const CLI::Validator& at_least_one();
+
+// As all JSON is written. Bytes that are no text, as a path or what is mounted may hold, become
+// replacement characters.
+std::string to_text(const nlohmann::json& json, int indent = 2);
 
 // Writes `text` to the file, or to stdout for "-". Where it cannot be written, a file that can be
 // replaced stays as it was (tools/replace_file.h). Throws std::runtime_error.

@@ -393,7 +393,7 @@ int run(const CLI::App& bench, const LockbenchArguments& a) {
   nlohmann::json json = nlohmann::json::array();
   for (const Row& row : rows) json.push_back(row_json(row, machine));
   if (!a.instructions) print_distances(out, json);
-  if (!a.json.empty()) write_output(a.json, json.dump(2) + "\n");
+  if (!a.json.empty()) write_output(a.json, to_text(json) + "\n");
   failures.require_none_of(all);
   return kOk;
 }

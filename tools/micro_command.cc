@@ -114,7 +114,7 @@ int run(const CLI::App& micro, MicroArguments a) {
   if (a.opening) add(measure_open(options, a.open, a.repeat));
   if (a.calibrate) add(measure_costs(options, a.repeat));
   if (a.json.empty()) return kOk;
-  write_output(a.json, to_json_rows(rows, flush).dump(2) + "\n");
+  write_output(a.json, to_text(to_json_rows(rows, flush)) + "\n");
   return kOk;
 }
 

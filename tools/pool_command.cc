@@ -51,11 +51,6 @@ int create(const PoolArguments& a) {
   return kOk;
 }
 
-// A path may be any bytes.
-std::string to_text(const nlohmann::json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 nlohmann::json info_json(const PoolInfo& info) {
   return {{"path", info.path},
           {"uuid", format_uuid(info.uuid)},

@@ -286,7 +286,7 @@ int run(const RecoveryArguments& a) {
     rows.insert(rows.end(), some.begin(), some.end());
   }
   failures.require_some_of(logs.size());
-  if (!a.json.empty()) write_output(a.json, rows.dump(2) + "\n");
+  if (!a.json.empty()) write_output(a.json, to_text(rows) + "\n");
   failures.require_none_of(logs.size());
   return kOk;
 }

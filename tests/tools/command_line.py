@@ -63,13 +63,14 @@ class CommandTest(unittest.TestCase):
                               capture_output=True, text=True, timeout=240, check=False,
                               cwd=self.directory.name)
 
-    def on_tmpfs(self, place, size, *command, **where):
-        """Runs a command that finds a file system of that size at `place`, where one can be mounted.
-        `where`: as for subprocess.run; by default, in an empty directory."""
-        mount = f'mount -t tmpfs -o size={size} none "$0" && cd "$PWD" && exec "$@"'
-        prefix = ["unshare", "-rm", "sh", "-c", mount, place]
+    def on_tmpfs(self, place, size, *command, source="none", **where):
+        """Runs a command that finds a file system of that size at `place`, where one can be mounted;
+        the kernel lists it as of `source`. `where`: as for subprocess.run; by default, in an empty
+        directory."""
+        mount = f'mount -t tmpfs -o size={size} "$0" "$1" && shift && cd "$PWD" && exec "$@"'
+        prefix = ["unshare", "-rm", "sh", "-c", mount, source, place]
         where = {"cwd": self.directory.name, "capture_output": True, "text": True, "timeout": 240,
-                 "check": False} | where
+                 "errors": "replace", "check": False} | where
         if subprocess.run([*prefix, "true"], **where).returncode != OK:
             self.skipTest("no file system can be mounted")
         return subprocess.run([*prefix, *command], **where)

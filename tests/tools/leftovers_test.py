@@ -71,6 +71,16 @@ class LeftoversTest(CommandTest):
         with open(name, encoding="utf-8") as file:
             self.assertEqual(file.read(), rows)
 
+    def test_what_is_mounted_may_be_called_by_any_bytes(self):
+        os.mkdir(os.path.join(self.directory.name, "there"))
+        pool = ["--entries", "100", "--repeat", "1", "--memory", "file", "--path", "there/pool", "--json", "-"]
+        for command in (["bench", "--workload", "sps", "--operations", "20"], ["micro", "--empty"],
+                        ["recovery-bench", "--log-bytes", "1M"]):
+            arguments = [argument for argument in pool if command[0] != "micro" or argument not in pool[:2]]
+            result = self.on_tmpfs("there", "900m", self.SP3, *command, *arguments, source=b"a\xff")
+            self.assertEqual(result.returncode, OK, result.stderr)
+            self.assertEqual(json.loads(result.stdout)[0]["file_system"], "tmpfs on a\N{REPLACEMENT CHARACTER}")
+
     def test_rows_go_where_a_name_leads(self):
         """What has another name, or is open elsewhere, is written to; a link leads to what is
         replaced; permissions stay."""

@@ -82,10 +82,8 @@ std::string difference(const std::string& name, const nlohmann::json& ours,
   return fmt::format("{} is {} here and {} there", name, ours.dump(), theirs.dump());
 }
 
-// As it is read again: bytes of a path that are no text are written as replacement characters.
-std::string to_text(const nlohmann::json& document) {
-  return document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
+// As it is read again: its bytes that are no text are replacement characters.
+std::string text_of(const nlohmann::json& document) { return to_text(document, 1) + "\n"; }
 
 std::string key_of(const std::string& cell, unsigned repetition) {
   return fmt::format("{}#{}", cell, repetition);
@@ -107,7 +105,7 @@ CompareResults::CompareResults(std::filesystem::path path, const ComparePlan& pl
                {"skipped", plan.skipped},
                {"rows", nlohmann::json::array()},
                {"runs", nlohmann::json::object()}};
-  document_ = nlohmann::json::parse(to_text(document_));
+  document_ = nlohmann::json::parse(text_of(document_));
   open_and_lock();
   if (pool::file_size(file_.get(), path_.string()) != 0) {
     nlohmann::json found = read(path_);
@@ -248,7 +246,7 @@ void CompareResults::finish() {
 
 void CompareResults::write() {
   pool::Descriptor fresh;
-  replace_file(path_, to_text(document_), [&](int descriptor) {
+  replace_file(path_, text_of(document_), [&](int descriptor) {
     // The lock is of both. Nobody else knows the file yet.
     fresh = pool::Descriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
     if (fresh.get() < 0 || ::flock(fresh.get(), LOCK_EX | LOCK_NB) != 0) {

@@ -187,7 +187,7 @@ int run_calibration(const SimArguments& a) {
   const nlohmann::json json = {
       {"machine", costs.machine}, {"costs_ns", to_json(costs.costs)}, {"measured_ns", measured}};
   print_to(out, "{}\n", json["costs_ns"].dump(2));
-  if (!a.json.empty()) write_output(a.json, json.dump(2) + "\n");
+  if (!a.json.empty()) write_output(a.json, to_text(json) + "\n");
   return kOk;
 }
 

@@ -197,7 +197,7 @@ int run_campaign(const SimArguments& a) {
       print_to(out, "{}\n", text);
     }
   }
-  if (!a.json.empty()) write_output(a.json, state_json(state, goal).dump(2) + "\n");
+  if (!a.json.empty()) write_output(a.json, to_text(state_json(state, goal)) + "\n");
   return state.violation ? kFound : kOk;
 }
 

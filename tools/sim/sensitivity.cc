@@ -192,7 +192,7 @@ int run_sensitivity(const SimArguments& a) {
     print_row(out, q.kind, gain, speedup, changed);
   }
   for (const std::string& reason : skipped) print_to(out, "skipped: {}\n", reason);
-  if (!a.json.empty()) write_output(a.json, json.dump(2) + "\n");
+  if (!a.json.empty()) write_output(a.json, to_text(json) + "\n");
   return kOk;
 }
 

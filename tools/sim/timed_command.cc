@@ -98,7 +98,7 @@ int run_timed_command(const SimArguments& a) {
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   print_table(out, plan, flush);
   print_to(out, "simulated at {:.0f} transactions a second\n", operations / wall);
-  if (!a.json.empty()) write_output(a.json, rows.dump(2) + "\n");
+  if (!a.json.empty()) write_output(a.json, to_text(rows) + "\n");
   plan.failed.require_none_of(cells);
   return kOk;
 }

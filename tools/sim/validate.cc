@@ -183,7 +183,7 @@ int run_validation(const SimArguments& a) {
                        {"simulated_rounds_ns", cell.simulated_ns}});
   }
   print_to(out, "{} of {} within 30 %\n", within, results.size());
-  if (!a.json.empty()) write_output(a.json, results.dump(2) + "\n");
+  if (!a.json.empty()) write_output(a.json, to_text(results) + "\n");
   return kOk;
 }
 
