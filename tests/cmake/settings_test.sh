@@ -25,3 +25,10 @@ found=$(cd "$work" && echo * in/*)
   echo "written outside of the build trees: $found" >&2
   exit 1
 }
+
+echo "== a later C++"
+configure later -DCMAKE_CXX_STANDARD=23
+grep -q -- -std=c++23 "$work/in/later/compile_commands.json" || {
+  echo "CMAKE_CXX_STANDARD has no effect" >&2
+  exit 1
+}
