@@ -10,6 +10,7 @@ if [[ $# -ne 4 ]]; then
 fi
 cmake=$1 build=$2 cxx=$3 linkage=$4
 program=$(cd "$(dirname "$0")/program" && pwd)
+unset DESTDIR  # of whoever packages what is built
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -65,7 +66,8 @@ echo "== find_package"
 echo "== pkg-config"
 pc=$(find "$prefix" -name sp3.pc)
 libdir=$(dirname "$(dirname "$pc")")
-export PKG_CONFIG_PATH=${pc%/*}
+# Before where the others may be.
+export PKG_CONFIG_PATH=${pc%/*}${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
 if [[ $linkage == static ]]; then
   flags=$(pkg-config --static --cflags --libs sp3)
 else
