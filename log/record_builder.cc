@@ -22,9 +22,15 @@ constexpr std::uint32_t kChunkWords = 64;
 
 // All ones in each of two words that are equal.
 __m128 equal_pair(const std::byte* before, const std::byte* after) {
-  return _mm_castsi128_ps(
-      _mm_cmpeq_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(before)),
-                      _mm_loadu_si128(reinterpret_cast<const __m128i*>(after))));
+  const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(before));
+  const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(after));
+#ifdef __SSE4_1__
+  return _mm_castsi128_ps(_mm_cmpeq_epi64(b, a));
+#else
+  // Half by half, and each half's neighbour too.
+  const __m128i halves = _mm_cmpeq_epi32(b, a);
+  return _mm_castsi128_ps(_mm_and_si128(halves, _mm_shuffle_epi32(halves, 0xb1)));
+#endif
 }
 
 // Bit i is set when word i differs. REQUIRES: words <= kChunkWords.
