@@ -4,6 +4,10 @@ if(SP3_ASSERTIONS)
   add_compile_definitions(SP3_ASSERTIONS)
 endif()
 
+# What names a source, as assertions do, calls it by its place in the repository: where that was is
+# in no binary, but in what debuggers read.
+add_compile_options("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+
 # The rest is for a developer's own build. A project that embeds sp3 keeps its own settings.
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()

@@ -26,6 +26,13 @@ diff <(headers "$program/../../../include") <(headers "$prefix/include") || {
   exit 1
 }
 
+echo "== where the sources were is nobody's business but a debugger's"
+root=$(cd "$program/../../.." && pwd)
+find "$prefix" -name 'libsp3.*' -type f | while read -r library; do
+  strip --strip-debug -o "$work/stripped" "$library"
+  ! grep -a -o -m 1 -F "$root/" "$work/stripped" >&2
+done
+
 echo "== another C++ is refused by name"
 (cd "$prefix/include" && find sp3 -name '*.h' -not -path '*/detail/*') | while read -r header; do
   echo "#include <$header>" > "$work/old.cc"
