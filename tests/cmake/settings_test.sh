@@ -26,6 +26,14 @@ found=$(cd "$work" && echo * in/*)
   exit 1
 }
 
+echo "== the command is built beside its simulator"
+configure bin "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=$work/in/bin/bin"
+found=$(grep -rhoE --include=cmake_install.cmake '"/[^"]*/sp3(-sim)?"' "$work/in/bin" | xargs dirname | sort -u)
+[[ $found == "$work/in/bin/tools" ]] || {
+  echo "they are in $found" >&2
+  exit 1
+}
+
 echo "== a later C++"
 configure later -DCMAKE_CXX_STANDARD=23
 grep -q -- -std=c++23 "$work/in/later/compile_commands.json" || {
