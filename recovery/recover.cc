@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include <sp3/error.h>
@@ -132,11 +133,13 @@ void Recovery::replay() {
                               selection,      assessment_.preparation(),
                               executor_,      std::move(tell)};
   ReplayTimes times;
-  // Nodes and edges of the DAG are numbered by 32 bits; so many would take a log of 100 GiB or
-  // more.
-  const bool dag = options_.strategy == RecoveryStrategy::dag &&
-                   result_.report.records + total + result_.report.dependencies <
-                       std::numeric_limits<std::uint32_t>::max();
+  // Nodes of the DAG, which are all records, watermarks too, and edges are numbered by 32 bits; so
+  // many would take a log of 100 GiB or more.
+  const std::uint64_t nodes =
+      std::accumulate(selection.kept.begin(), selection.kept.end(), std::uint64_t{0});
+  const bool dag =
+      options_.strategy == RecoveryStrategy::dag &&
+      nodes + total + result_.report.dependencies < std::numeric_limits<std::uint32_t>::max();
   if (!dag) result_.report.strategy = RecoveryStrategy::stamp;
   const emu::IoStatus status =
       dag ? replay_by_dag(context, times) : replay_by_stamp(context, times);
