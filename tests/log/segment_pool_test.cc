@@ -1,12 +1,16 @@
 #include <array>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <random>
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "log/segment_pool.h"
+#include "tests/support/errors.h"
 
 namespace sp3::log {
 namespace {
@@ -133,6 +137,24 @@ TEST_CASE("whoever asks again and again is passed a bounded number of times") {
     }
     for (const int times : served) REQUIRE(times > 50);
   }
+}
+
+// Two logs would be written to one segment otherwise.
+TEST_CASE("segments that nobody has are not given back, nor more taken than there are") {
+  constexpr int kAborted = 128 + SIGABRT;
+  const auto code_of = [](auto&& act) {
+    return test::in_child([&] {
+      ::close(STDERR_FILENO);
+      SegmentPool pool(4);
+      REQUIRE(pool.take(2) == 0);
+      act(pool);
+      return 0;
+    });
+  };
+  CHECK(code_of([](SegmentPool& pool) { pool.give_back(0, 2); }) == 0);
+  CHECK(code_of([](SegmentPool& pool) { pool.give_back(1, 2); }) == kAborted);
+  CHECK(code_of([](SegmentPool& pool) { (void)pool.take(0); }) == kAborted);
+  CHECK(code_of([](SegmentPool& pool) { (void)pool.take(5); }) == kAborted);
 }
 
 }  // namespace sp3::log

@@ -48,6 +48,7 @@ struct FileSystem {
   std::uint64_t most_bytes = ~std::uint64_t{0};  // of one request, before it fails
   int error = 0;                                 // of a request of more
   int interruptions = 0;                         // of so many calls to come, each ends with EINTR
+  bool tells_size = true;
   std::uint64_t free_bytes = std::uint64_t{1} << 40;
   std::vector<Allocation> allocations;
   bool gives_none_unwritten = false;  // so that posix_fallocate writes to them
@@ -91,8 +92,8 @@ struct FileSystem {
   int tell_room(struct statvfs* system) const {
     *system = {};
     system->f_frsize = kBlock;
-    system->f_blocks = ~std::uint64_t{0};
-    system->f_bavail = free_bytes / kBlock;
+    system->f_blocks = tells_size ? ~std::uint64_t{0} : 0;
+    system->f_bavail = tells_size ? free_bytes / kBlock : 0;
     return 0;
   }
 
@@ -252,6 +253,29 @@ TEST_CASE("where space is short smaller pieces are asked for before that is no_s
   files.free_bytes = 36 * kMegabyte;
   CHECK(code_of_owning(71 * kMegabyte) == "no_space");
   CHECK(files.allocations == std::vector<Allocation>{{kUnshare, 0, kMegabyte}});
+  // That piece has its room by then.
+  files.free_bytes += kMegabyte;
+  CHECK(code_of_owning(71 * kMegabyte) == "no error");
+}
+
+// Else who opens a pool there would ask for it for ever.
+TEST_CASE("where not even the smallest piece fits that is no_space") {
+  InPlace files;
+  files.add(0, 4, FIEMAP_EXTENT_SHARED);  // there is room for these, and so the rest is asked for
+  files.add(4, 2 * kMegabyte / kBlock);
+  files.add(4 + 2 * kMegabyte / kBlock, 64 * kMegabyte / kBlock, FIEMAP_EXTENT_SHARED);
+  files.most_bytes = 4 * kBlock;
+  files.error = ENOSPC;
+  CHECK(code_of_owning(66 * kMegabyte + 4 * kBlock) == "no_space");
+  CHECK(files.allocations.back().bytes == kMegabyte);
+}
+
+// As some do that are not on this machine.
+TEST_CASE("a file system that does not tell how large it is counts as one with room") {
+  InPlace files;
+  files.tells_size = false;
+  files.add(0, 2 * kMegabyte / kBlock, FIEMAP_EXTENT_SHARED);
+  CHECK(code_of_owning(2 * kMegabyte) == "no error");
 }
 
 // As of tmpfs before Linux 6.18, which takes back what it has reserved when a signal comes.

@@ -176,6 +176,12 @@ Damage told_of(const Edit& edit) {
 
 TEST_CASE("an intact copy that differs in what never changes is damage") {
   CHECK(told_of([](Superblock& s) { s.compat = 1; }).offset == offsetof(Superblock, compat));
+  // The newer copy is believed.
+  const Damage damage = told_of([](Superblock& s) {
+    s.number += 1;
+    s.compat = 1;
+  });
+  CHECK(damage.offset == superblock_bytes(8) + offsetof(Superblock, compat));
 }
 
 TEST_CASE("intact copies of one number that differ are damage") {
@@ -199,9 +205,18 @@ TEST_CASE("what no torn write leaves in a copy is damage") {
     at = offsetof(Superblock, state);
     pool.store(at, std::byte{7});
   }
-  SECTION("something behind the heads") {
+  SECTION("something right behind the heads") {
+    at = sizeof(Superblock) + 8 * sizeof(base::Lsn);
+    pool.store(at, std::byte{1});
+  }
+  SECTION("something at the end") {
     at = pool.layout().superblock_bytes - 1;
     pool.store(at, std::byte{1});
+  }
+  SECTION("in copy B") {
+    pool.tear(offsetof(Superblock, floor));  // A is whole again
+    at = pool.layout().superblock_bytes + offsetof(Superblock, state);
+    pool.store(at, std::byte{7});
   }
   pool.close();
   const CheckReport report = test::check_file(temp.path());
@@ -231,6 +246,22 @@ TEST_CASE("an intact copy that has missed more than one write is damage") {
   CHECK(report.damage[0].offset == offsetof(Superblock, number));
   CHECK_THAT(report.damage[0].what, Catch::Contains("missed writes"));
   CHECK_FALSE(open_small(temp)->is_clean());  // opening takes the newer
+}
+
+// It tells of what there was a checkpoint before.
+TEST_CASE("a damaged record is not taken from a copy that is older") {
+  const TempPath temp("older");
+  Checkpoint pool(temp);
+  pool.run(State::open);
+  pool.tear(pool.layout().directory_offset[0] + 4 * sizeof(SlabRecord));
+  pool.close();
+  const bool is_older = GENERATE(false, true);
+  edit_copy_a(temp, [&](Superblock& s) {
+    s.number += 1;
+    if (is_older) s.checkpoint_number += 1;
+  });
+  CHECK(test::code_of([&] { return open_small(temp)->info(); }) ==
+        (is_older ? "damaged_metadata" : "no error"));
 }
 
 TEST_CASE("check writes nothing") {

@@ -1,6 +1,7 @@
 #include <cerrno>
 #include <csignal>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <sys/resource.h>
@@ -115,6 +116,17 @@ TEST_CASE("two pools have different UUIDs") {
   CHECK(test::make_small(one)->identity().uuid != test::make_small(two)->identity().uuid);
 }
 
+// So that other programs take it for what it is.
+TEST_CASE("a pool's UUID is one of random numbers, by RFC 9562") {
+  for (int i = 0; i < 20; ++i) {
+    const test::TempPath at("uuid");
+    const std::string uuid = format_uuid(test::make_small(at)->identity().uuid);
+    INFO(uuid);
+    CHECK(uuid[14] == '4');
+    CHECK(std::string_view("89ab").find(uuid[19]) != std::string_view::npos);
+  }
+}
+
 TEST_CASE("a pool file is for its owner only and has all its space") {
   const TempDirectory directory;
   const ::mode_t umask = ::umask(0);
@@ -136,6 +148,16 @@ TEST_CASE("a pool file is for its owner only and has all its space") {
   REQUIRE(::stat(path.c_str(), &status) == 0);
   CHECK((status.st_mode & 07777) == 0600);
   ::umask(umask);
+}
+
+TEST_CASE("a pool may be named without a directory") {
+  const TempDirectory directory;
+  CHECK(in_child([&] {
+          if (::chdir(directory.path().c_str()) != 0) return 1;
+          PoolFile::create("pool", kSmall, small_options());
+          return test::check_file("pool").sound() ? 0 : 2;
+        }) == 0);
+  CHECK(directory.entries() == 1);
 }
 
 TEST_CASE("create refuses impossible places and leaves nothing behind") {

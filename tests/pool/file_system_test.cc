@@ -31,6 +31,7 @@ struct Lacks {
   int interrupted_opens = 0;
   std::size_t most_bytes_read = ~std::size_t{0};
   int interrupted_reads = 0;
+  int reads = 0;  // what all fail with that come after the interrupted ones, if they do
 };
 Lacks lacks;
 
@@ -170,6 +171,45 @@ TEST_CASE("what is read in parts, with interruptions, is read whole") {
   CHECK(error->facts().found == "1000 bytes");
 }
 
+TEST_CASE("what the system says is told as the code that says what to do about it") {
+  const std::pair<int, ErrorCode> codes[] = {{ENOENT, ErrorCode::not_found},
+                                             {ENOTDIR, ErrorCode::not_found},
+                                             {ELOOP, ErrorCode::not_found},
+                                             {EEXIST, ErrorCode::already_exists},
+                                             {EISDIR, ErrorCode::is_a_directory},
+                                             {EACCES, ErrorCode::permission_denied},
+                                             {EPERM, ErrorCode::permission_denied},
+                                             {EROFS, ErrorCode::permission_denied},
+                                             {ETXTBSY, ErrorCode::permission_denied},
+                                             {ENOSPC, ErrorCode::no_space},
+                                             {EDQUOT, ErrorCode::no_space},
+                                             {EFBIG, ErrorCode::no_space},
+                                             {ENAMETOOLONG, ErrorCode::invalid_argument},
+                                             {EWOULDBLOCK, ErrorCode::pool_in_use},
+                                             {EIO, ErrorCode::io_error},
+                                             {EBADF, ErrorCode::io_error}};
+  for (const auto& [error, code] : codes) {
+    CAPTURE(error);
+    CHECK(code_of([error = error] {
+            throw_system_error(error, "call", "path");
+            return 0;
+          }) == to_string(code));
+  }
+}
+
+// A signal, or an endless wait, if the superblocks were mapped or asked for again.
+TEST_CASE("a superblock that the disk does not give is an error") {
+  const TempDirectory directory;
+  const auto path = directory.path() / "pool";
+  PoolFile::create(path, kSmall, small_options());
+  const WithLacks unreadable({.interrupted_reads = 1, .reads = EIO});
+  CHECK(test::in_child([&] {
+          const auto code = code_of(
+              [&] { return PoolFile::open(path, small_options(), PoolFile::Access::read_only); });
+          return code == "io_error" ? 0 : 1;
+        }) == 0);
+}
+
 }  // namespace
 }  // namespace sp3::pool
 
@@ -226,6 +266,10 @@ ssize_t pread(int file, void* to, std::size_t bytes, off_t offset) {
   if (sp3::pool::lacks.interrupted_reads > 0) {
     --sp3::pool::lacks.interrupted_reads;
     errno = EINTR;
+    return -1;
+  }
+  if (sp3::pool::lacks.reads != 0) {
+    errno = sp3::pool::lacks.reads;
     return -1;
   }
   const std::size_t part = std::min(bytes, sp3::pool::lacks.most_bytes_read);

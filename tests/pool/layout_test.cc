@@ -298,6 +298,25 @@ TEST_CASE("a superblock whose numbers contradict each other has no layout") {
   }));
 }
 
+// Of units larger than a block: what is cut off of the last one is whole blocks all the same.
+TEST_CASE("a superblock's regions are whole units, and its directory no longer than it has to be") {
+  Superblock sound;
+  describe(plan_layout(kMiB, {0, 16 * kKiB, 16 * kKiB, 0}), sound);
+  REQUIRE_FALSE(find_layout_problem(sound));
+  const auto problem = [&sound](auto edit) {
+    Superblock superblock = sound;
+    edit(superblock);
+    return find_layout_problem(superblock).value_or(LayoutProblem{}).field;
+  };
+  CHECK(problem([](Superblock& s) { s.extents[2].length -= kBlock; }) == "extents[2].length");
+  CHECK(problem([](Superblock& s) { s.extents[3].length -= kBlock; }) == "extents[3].length");
+  CHECK(problem([](Superblock& s) {
+          s.extents[2].offset += s.segment_size;
+          s.extents[2].length -= s.segment_size;
+          s.extents[1].length += kBlock;
+        }) == "extents[1].length");
+}
+
 TEST_CASE("segments and slabs are no more than 32 bits can number") {
   const auto accepts = [](std::uint64_t segments, std::uint64_t slabs) {
     Superblock s;

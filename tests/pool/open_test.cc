@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -255,6 +256,21 @@ TEST_CASE("a child that destroys its inherited pool leaves the parent's lock") {
         }) == 0);
   CHECK(code_at(temp.path()) == "pool_in_use");
   CHECK(pool->memory().view()[0] == std::byte{'S'});
+}
+
+// The mapping is not inherited, and so its place is free.
+TEST_CASE("a child that destroys its inherited pool leaves alone what it has there itself") {
+  const TempPath temp("fork");
+  auto pool = make_small(temp);
+  CHECK(in_child([&] {
+          auto* const place = const_cast<std::byte*>(pool->memory().view());
+          void* const mine = ::mmap(place, kSmall, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+          if (mine != place) return 1;
+          place[kSmall - 1] = std::byte{7};
+          pool.reset();
+          return place[kSmall - 1] == std::byte{7} ? 0 : 2;
+        }) == 0);
 }
 
 TEST_CASE("a pool closed by its owner is free though a child still lives") {

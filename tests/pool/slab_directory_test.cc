@@ -157,6 +157,43 @@ TEST_CASE("any flipped bit of a bitmap is found") {
   CHECK(code_of([&] { return directory.load_bitmap(fixture.memory(), 0, 1); }) == "no error");
 }
 
+// What is stored is the record of a slab that had objects, more often than not.
+TEST_CASE("a record without objects is stored as one, whatever it said before") {
+  Fixture fixture;
+  SlabDirectory directory = fixture.load(0);
+  SlabRecord record = record_of(9, 40);
+  record.live = 3;
+  record.bitmap_crc = 77;
+  const SlabShape shape = slab_shape(fixture.layout().slab_size, record.slot_size);
+  directory.store(fixture.memory(), 0, 4, record, Bitmap(shape.bitmap_bytes / 8), fixture.counts);
+  CHECK(code_of([&] { return fixture.load(0).record(4).live; }) == "no error");
+  CHECK(fixture.load(0).record(4).live == 0);
+}
+
+// With accept_loss: what is given up is the same in both copies, and is told as damage from then on.
+TEST_CASE("a slab whose bitmap is lost is carried over to the other copy as it is") {
+  Fixture fixture;
+  SlabDirectory directory = fixture.load(1);
+  const Bitmap bitmap = bitmap_of(fixture.layout(), 40, 3);
+  for (const int copy : {0, 1}) {
+    directory.store(fixture.memory(), copy, 4, record_of(9, 40), bitmap, fixture.counts);
+  }
+  const SlabShape shape = slab_shape(fixture.layout().slab_size, 40);
+  const std::uint64_t slab = fixture.layout().slab_offset(4);
+  const bool both = GENERATE(false, true);
+  if (both) fixture.flip(slab + shape.bitmap(0), 1);
+  fixture.flip(slab + shape.bitmap(1), 2);
+  fixture.flip(fixture.layout().directory_offset[0] + 4 * sizeof(SlabRecord));
+  directory.carry(fixture.memory(), 0, 4, fixture.counts);
+  CHECK(std::memcmp(&fixture.load(0).record(4), &directory.record(4), sizeof(SlabRecord)) == 0);
+  const std::byte* const found = fixture.view() + slab;
+  const bool same =
+      std::memcmp(found + shape.bitmap(0), found + shape.bitmap(1), shape.bitmap_bytes) == 0;
+  CHECK(same == both);  // a sound one stays
+  CHECK(code_of([&] { return fixture.load(0).load_bitmap(fixture.memory(), 4, 0); }) ==
+        (both ? "damaged_metadata" : "no error"));
+}
+
 TEST_CASE("a record does not pass for that of another slab or another pool") {
   Fixture fixture;
   Fixture other;
@@ -225,6 +262,12 @@ TEST_CASE("a sealed bitmap that contradicts its record is damage") {
   CHECK(code(bitmap, 4) == "damaged_metadata");
   bitmap[shape.slots / 64] |= std::uint64_t{1} << (shape.slots % 64);
   CHECK(code(bitmap, 4) == "damaged_metadata");
+  for (std::size_t word = shape.slots / 64 + 1; word < bitmap.size(); ++word) {
+    Bitmap other(bitmap.size());
+    other[word] = 1;
+    CAPTURE(word);
+    CHECK(code(other, 1) == "damaged_metadata");
+  }
 }
 
 }  // namespace

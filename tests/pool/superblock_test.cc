@@ -85,6 +85,9 @@ void check_torn(const Two& two, int copy, const Bytes& torn) {
   REQUIRE(equal(choice.image, is_new ? two.new_image : two.old_image));
   const bool both = copy == 0 ? two.is(torn, 0, two.before) : two.is(torn, 1, two.after);
   REQUIRE(choice.both_equal == both);
+  using Other = SuperblockChoice::Other;
+  const bool whole = two.is(torn, copy, two.before) || two.is(torn, copy, two.after);
+  REQUIRE(choice.other == (!whole ? Other::torn : both ? Other::vouches : Other::older));
 }
 
 TEST_CASE("a superblock copy torn at any word leaves the other one") {
@@ -129,6 +132,25 @@ TEST_CASE("of two intact copies the newer is current, and B when they are equal"
   CHECK(equal(choose(b_new).image, two.new_image));
 }
 
+// What it describes may take the place of what is damaged.
+TEST_CASE("a copy vouches for the metadata of no other checkpoint") {
+  using Other = SuperblockChoice::Other;
+  const Two two;
+  const auto other = [&two](auto edit) {
+    Bytes file = two.before;
+    Superblock superblock;
+    std::memcpy(&superblock, file.data(), sizeof superblock);
+    ++superblock.number;
+    edit(superblock);
+    std::memcpy(file.data(), &superblock, sizeof superblock);
+    test::seal_superblock(file.data());
+    return choose(file).other;
+  };
+  CHECK(other([](Superblock& s) { ++s.generation; }) == Other::vouches);  // it was opened
+  CHECK(other([](Superblock& s) { ++s.checkpoint_number; }) == Other::older);
+  CHECK(other([](Superblock& s) { ++s.floor; }) == Other::older);
+}
+
 TEST_CASE("what is not a pool is told from what is damaged") {
   const Two two;
   CHECK(code_of([] { return choose(nullptr, 0); }) == "not_a_pool");
@@ -155,10 +177,22 @@ TEST_CASE("what is not a pool is told from what is damaged") {
   CHECK(damage->facts().offset.has_value());
 }
 
+// So that nobody makes a new one in its place.
+TEST_CASE("a pool that has lost one superblock copy and whose other is damaged is a damaged pool") {
+  const Two two;
+  const int lost = GENERATE(0, 1);
+  Bytes file = two.before;
+  std::memset(file.data() + static_cast<std::uint64_t>(lost) * two.copy_bytes, 0, two.copy_bytes);
+  file[static_cast<std::uint64_t>(1 - lost) * two.copy_bytes + 100] ^= std::byte{1};
+  CHECK(code_of([&] { return choose(file); }) == "damaged_superblock");
+}
+
 TEST_CASE("a pool cut short anywhere is of wrong size or no pool") {
   const Two two;
   for (std::size_t length = 0; length < two.before.size(); length += length < 9000 ? 1 : 997) {
-    const std::string code = code_of([&] { return choose(two.before.data(), length); });
+    // What is behind the end is not there, and so is not looked at.
+    const Bytes file(two.before.begin(), two.before.begin() + static_cast<std::ptrdiff_t>(length));
+    const std::string code = code_of([&] { return choose(file); });
     const std::string wanted = length < 8 ? "not_a_pool" : "wrong_size";
     if (code != wanted) FAIL(length << " bytes: " << code);
   }
@@ -276,6 +310,22 @@ TEST_CASE("numbers that no writer has time to reach are refused in both copies")
       CHECK(code_of([&] { return choose(file); }) ==
             (beyond == 0 ? "no error" : "damaged_superblock"));
     }
+  }
+}
+
+TEST_CASE("numbers that begin at one are never zero") {
+  const Two two;
+  for (const std::size_t field : {offsetof(Superblock, number), offsetof(Superblock, generation),
+                                  sizeof(Superblock) + 2 * sizeof(base::Lsn)}) {  // a head
+    Bytes file = two.before;
+    for (const std::uint64_t copy : {std::uint64_t{0}, two.copy_bytes}) {
+      std::memset(file.data() + copy + field, 0, sizeof(std::uint64_t));
+      test::seal_superblock(file.data() + copy);
+    }
+    const auto error = error_of([&] { return choose(file); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::damaged_superblock);
+    CHECK(error->facts().offset == field);
   }
 }
 
