@@ -3,6 +3,7 @@
 
 #include <array>
 #include <csignal>
+#include <memory>
 #include <span>
 
 #include <sys/wait.h>
@@ -59,7 +60,10 @@ TEMPLATE_TEST_CASE("empty and reversed ranges are refused", "", SP3_OUR_RANGE_LO
     is_refused([&] { (void)lock->lock(begin, end); });
     is_refused([&] { (void)lock->lock_shared(begin, end); });
     is_refused([&] { (void)lock->try_lock_until(begin, end, BlockingRangeLock::Clock::now()); });
-    is_refused([&] { (void)lock->try_lock_all(owner, std::array{Range{1, 2}, range}); });
+    const std::array ranges{Range{1, 2}, range};
+    is_refused([&] { (void)lock->try_lock_all(owner, ranges); });
+    is_refused([&] { (void)lock->lock_all(owner, ranges); });
+    is_refused([&] { (void)lock->try_lock_all_until(owner, ranges, {}); });
   }
   CHECK(lock->holders().empty());
 }
@@ -107,6 +111,20 @@ TEMPLATE_TEST_CASE("a batch wants an empty handle for each range", "", SP3_OUR_R
   CHECK(is_free(*lock, 0, 10));
 }
 
+TEMPLATE_TEST_CASE(
+    "a shared batch whose ranges overlap is refused by what is held, and is no error", "",
+    SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeOwner owner(1);
+  RangeHandle held = lock->lock(10, 20);
+  const std::array ranges{Range{0, 8}, Range{5, 15}};
+  std::array<RangeHandle, 2> handles;
+  CHECK_FALSE(lock->try_lock_all(owner, ranges, handles, RangeMode::shared));
+  CHECK(lock->try_lock_all(owner, ranges, RangeMode::shared).empty());
+  CHECK(owner.held() == 0);
+  lock->unlock(held);
+}
+
 TEMPLATE_TEST_CASE("a lock in use is not closed, and not destroyed", "", SP3_OUR_RANGE_LOCKS) {
   auto lock = make_lock<TestType>();
   for (const Range& range : {Range{1, 2}, Range{0, kRangeMax}}) {
@@ -124,6 +142,12 @@ TEMPLATE_TEST_CASE("an owner that holds ranges is not destroyed", "", SP3_OUR_RA
   RangeHandle handle = lock->lock(*owner, 1, 2);
   CHECK(aborts([&] { owner.reset(); }));
   lock->unlock(handle);
+}
+
+TEST_CASE("a domain that has owners is not destroyed") {
+  auto domain = std::make_unique<RangeLockDomain>(4);
+  const RangeOwner owner(1, *domain);
+  CHECK(aborts([&] { domain.reset(); }));
 }
 
 TEMPLATE_TEST_CASE("an owner of another domain is refused", "", SP3_OUR_RANGE_LOCKS) {
@@ -210,6 +234,13 @@ TEST_CASE("sizes that cannot be are refused") {
   is_refused([] { RangeLockDomain(1 << 16); });
   is_refused([] { RangeLockDomain(std::size_t{1} << 40); });
   is_refused([] { RangeLockDomain(~std::size_t{0}); });
+  // The last that can be.
+  RangeLockDomain(32767);
+  SkiplistRangeLock({.max_height = 1});
+  SkiplistRangeLock({.max_height = 16});
+  GridRangeLock({.granule = 1});
+  GridRangeLock({.granule = std::uint64_t{1} << 30, .buckets = 64});
+  GridRangeLock({.nested_wait = std::chrono::nanoseconds(0)});
   RangeLockDomain domain(1);
   const RangeOwner only(1, domain);
   is_refused([&] { RangeOwner(2, domain); });

@@ -82,3 +82,30 @@ TEMPLATE_TEST_CASE("the first and the last deadlines that there are do what they
   waiter.join();
   CHECK(had);
 }
+
+// Only two who hold ranges can wait for each other.
+TEMPLATE_TEST_CASE("who holds nothing waits as long as it takes", "", SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>({.nested_wait = 1ms});
+  const bool is_batch = GENERATE(false, true);
+  RangeHandle held = lock->lock(0, 10);
+  std::atomic<bool> had{false};
+  std::thread waiter([&] {
+    RangeOwner owner(1);
+    if (is_batch) {
+      std::vector<RangeHandle> handles =
+          lock->lock_all(owner, std::array{Range{5, 6}, Range{7, 8}});
+      had = handles.size() == 2;
+      lock->unlock_all(handles);
+    } else {
+      RangeHandle handle = lock->lock(owner, 5, 6);
+      had = static_cast<bool>(handle);
+      lock->unlock(handle);
+    }
+  });
+  wait_until([&] { return !lock->waiters().empty(); });
+  std::this_thread::sleep_for(20ms);
+  CHECK(lock->waiters().size() == 1);
+  lock->unlock(held);
+  waiter.join();
+  CHECK(had);
+}

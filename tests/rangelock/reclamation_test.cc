@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -173,6 +174,76 @@ TEMPLATE_TEST_CASE("owners that come and go use the same nodes again", "", SP3_O
     INFO(ranges << " ranges");
     CHECK(domain.statistics().node_bytes == after_some);
   }
+}
+
+// Of less than a batch, and of more than one.
+TEST_CASE("what an owner leaves is used again, but by nobody while others may look at it") {
+  constexpr std::size_t kBatch = rangelock::NodeBatch::kMost;
+  const unsigned height = GENERATE(1U, 6U);
+  const std::size_t nodes = GENERATE(std::size_t{1}, kBatch + 5);
+  rangelock::Domain domain(3);
+  const auto reader = domain.admit(1);
+  const auto heir = domain.admit(2);
+  auto leaver = domain.admit(3);
+  const auto take = [height](rangelock::OwnerCore& owner) {
+    rangelock::Node* const node = owner.pool.allocate(height, owner.participant.era());
+    node->height = static_cast<std::uint8_t>(height);
+    return node;
+  };
+  std::set<rangelock::Node*> left;
+  while (left.size() < nodes) left.insert(take(*leaver));
+  std::size_t taken = 0;
+  {
+    const rangelock::Pin pin(*reader, rangelock::Pin::Keeps::all);
+    for (rangelock::Node* const node : left) leaver->pool.retire(node);
+    domain.dismiss(*leaver);
+    leaver.reset();
+    for (std::size_t i = 0; i < 3 * kBatch; ++i) taken += left.count(take(*heir));
+  }
+  CHECK(taken == 0);
+  for (std::size_t i = 0; i < 5 * kBatch; ++i) taken += left.count(take(*heir));
+  CHECK(taken == nodes);
+  domain.dismiss(*reader);
+  domain.dismiss(*heir);
+}
+
+TEST_CASE("of the free nodes that owners leave none is lost, however many each has") {
+  rangelock::Domain domain(1);
+  std::vector<rangelock::Node*> held;  // longer than their owners live
+  std::uint64_t after_some = 0;
+  for (std::size_t i = 0; i < 3'000; ++i) {
+    const auto owner = domain.admit(1);
+    std::vector<rangelock::Node*> taken(1 + 37 * i % 200);
+    for (rangelock::Node*& node : taken) {
+      node = owner->pool.allocate(1, 0);
+      node->height = 1;
+    }
+    for (rangelock::Node* const node : std::exchange(held, std::move(taken)))
+      owner->pool.free(node);
+    domain.dismiss(*owner);
+    if (i == 1'000) after_some = domain.node_bytes();
+  }
+  CHECK(domain.node_bytes() == after_some);
+}
+
+// Else all that is said here of memory that does not grow is said of nothing.
+TEMPLATE_TEST_CASE("a domain tells what it has taken for nodes, and how many owners there are", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  RangeLockDomain domain;
+  const auto lock = make_lock<TestType>({.domain = &domain});
+  CHECK(domain.statistics().node_bytes == 0);
+  CHECK(domain.statistics().owners == 0);
+  {
+    RangeOwner owner(1, domain);
+    std::vector<RangeHandle> handles;
+    for (std::uint64_t at = 0; at < 500; ++at) {  // wide ones
+      handles.push_back(lock->lock(owner, 1000 * at, 1000 * at + 900));
+    }
+    CHECK(domain.statistics().node_bytes >= 500 * rangelock::node_bytes(false));
+    CHECK(domain.statistics().owners == 1);
+    lock->unlock_all(handles);
+  }
+  CHECK(domain.statistics().owners == 0);
 }
 
 TEST_CASE("nodes that one owner makes and another retires go back to the first") {

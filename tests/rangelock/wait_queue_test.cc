@@ -60,6 +60,7 @@ TEST_CASE("a waiter that was passed over during its attempt tries again") {
   CHECK(two.elder.is_woken());
   CHECK_FALSE(two.waiter.is_woken());
   CHECK_FALSE(two.waiter.may_sleep_behind(kHeld));
+  CHECK(two.waiter.may_sleep_behind(kHeld));  // but not for ever
 }
 
 TEST_CASE("a waiter that was passed over is woken when the other has tried in vain") {

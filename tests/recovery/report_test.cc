@@ -1,4 +1,8 @@
 // What is told of a log: by recovery, by a check and by a listing.
+#include <map>
+#include <string>
+#include <utility>
+
 #include <catch2/catch.hpp>
 
 #include "recovery/inspect_log.h"
@@ -63,6 +67,48 @@ TEST_CASE("a report counts torn ends, dependencies and bytes") {
   CHECK(report.dependencies == 1);
   CHECK(report.bytes_replayed == replayed);
   CHECK(report.bytes_scanned == scanned);
+}
+
+TEST_CASE("each dropped record tells why it was dropped") {
+  SyntheticPool pool;
+  RecordBuilder builder;
+  add_make(pool, builder);
+  pool.append(0, builder, 10);
+  builder.reset();
+  builder.add_destroy(slot_of(pool));
+  builder.add_dependency(5, 7);
+  pool.append(0, builder, 11);  // its predecessor is missing
+  builder.reset();
+  builder.add_destroy(slot_of(pool));
+  pool.append(0, builder, 12);
+  const auto torn = pool.append(0, builder, 13);
+  pool.append(0, builder, 14);
+  pool.bytes[torn.offset] ^= std::byte{1};
+  builder.reset();
+  const std::vector<std::byte> object(48);
+  builder.add_image(pool.layout.slab_offset(kSlab + 1) + 128, object.data(), 48);
+  pool.append(1, builder, 20);  // in a slab of nothing
+  pool.append(1, builder, 21);
+  const auto lost = pool.append(1, builder, 22);
+  pool.append(1, builder, 23);
+  pool.bytes[lost.offset] ^= std::byte{1};
+  auto file = pool.open();
+  RecoveryOptions options;
+  options.accept_loss = true;
+  const auto report = recovery::recover(*file, options).report;
+  std::map<std::pair<unsigned, base::Lsn>, std::string> reasons;
+  for (const DroppedRecord& dropped : report.dropped_records) {
+    reasons[{dropped.session, dropped.lsn}] = dropped.reason;
+  }
+  CHECK(reasons == std::map<std::pair<unsigned, base::Lsn>, std::string>{
+                       {{0, 2}, "its predecessor, session 5 stamp 7, is missing or dropped"},
+                       {{0, 3}, "it follows record 2, which is dropped"},
+                       {{0, 5}, "it follows record 4, which is torn"},
+                       {{1, 1}, "it contradicts the slab it writes to"},
+                       {{1, 2}, "it follows record 1, which contradicts its slab"},
+                       {{1, 4}, "it follows record 1, which is damaged"}});
+  CHECK(report.replayed == 1);
+  CHECK(report.dropped == 6);
 }
 
 // Recovery may have dropped records whose stamps nobody shall get again.
