@@ -153,6 +153,14 @@ TEST_CASE("A destroyed array leaves no memory behind") {
         world.run([](Transaction& tx) { return Array<Entry>::create(tx, 200, Entry(1)); });
     world.run([&](Transaction& tx) { array.destroy(tx); });
   }
+  for (const std::uint64_t length : {0U, 1U, 128U, 129U}) {
+    world.run([&](Transaction& tx) { Array<Entry>::create(tx, length).destroy(tx); });
+  }
+  const auto drained = world.run([](Transaction& tx) { return Array<Entry>::create(tx, 300); });
+  while (!world.run([&](Transaction& tx) { return drained.drain(tx, 7); })) {
+  }
+  world.run([&](Transaction& tx) { drained.destroy(tx); });
+  CHECK(objects_left(world) == 0);
 }
 
 TEST_CASE("A destroyed array takes its directory with it") {

@@ -110,6 +110,12 @@ TEST_CASE("A destroyed B+ tree leaves no memory behind") {
   destroy_repeatedly<Narrow5>(500, 25);
 }
 
+TEST_CASE("Of a B+ tree whose keys were erased no object is left") {
+  count_what_is_left<Map>();
+  count_what_is_left<Narrow4>();
+  count_what_is_left<Narrow5>();
+}
+
 TEST_CASE("A new value for a present key leaves the B+ tree's leaf alone") {
   World world(tiny_shape());
   const Map map = world.run([](Transaction& tx) { return Map::create(tx); });

@@ -329,6 +329,13 @@ TEST_CASE("An array is only as long as it has chunks") {
   };
   CHECK(code_after(world, array, repeat, show) == kDamaged);
   CHECK(code_after(world, array, repeat, cache) == kDamaged);
+  // More than there is memory for, which is not asked for before the chunks were seen.
+  const auto lengthen = [&](Transaction& tx) {
+    auto& header = tx.write(array.header());
+    header.length = header.filled = std::uint64_t{1} << 50;
+    tx.write(header.root).offsets.fill(header.root.offset());
+  };
+  CHECK(code_after(world, array, lengthen, cache) == kDamaged);
   const auto cut = [&](Transaction& tx) { tx.write(tx.read(array.header()).root).offsets[1] = 0; };
   CHECK(code_after(world, array, cut, show) == kDamaged);
   CHECK(code_after(world, array, cut, [](Transaction& tx, const Container& c) {

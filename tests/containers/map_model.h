@@ -268,6 +268,41 @@ void destroy_repeatedly(std::uint64_t keys, unsigned times) {
   }
 }
 
+// Keys go one by one, from a map that shrinks and grows, and the rest with the map.
+template <class Map>
+void count_what_is_left() {
+  World world(tiny_shape());
+  MapSubject<Map> subject(Order::random, 1);
+  world.run([&](Transaction& tx) { subject.create(tx); });
+  world.run([&](Transaction& tx) { subject.open(tx); });
+  constexpr std::uint64_t keys = 400;
+  const auto for_keys = [&](std::uint64_t first, std::uint64_t step, auto&& act) {
+    for (std::uint64_t k = first; k < keys; k += step) {
+      world.run([&](Transaction& tx) { act(tx, k * 7919 % keys); });
+    }
+  };
+  const auto insert = [&](Transaction& tx, std::uint64_t key) {
+    subject.map().insert_or_assign(tx, key, Payload(key));
+  };
+  const auto erase = [&](Transaction& tx, std::uint64_t key) {
+    static_cast<void>(subject.map().erase(tx, key));
+  };
+  for_keys(0, 1, insert);
+  for_keys(0, 1, insert);  // in the place of what is there
+  for_keys(0, 3, erase);
+  for_keys(0, 2, insert);
+  for_keys(0, 1, erase);
+  for_keys(0, 2, insert);
+  while (!world.run([&](Transaction& tx) { return subject.map().drain(tx, 20); })) {
+  }
+  for_keys(0, 1, insert);
+  world.run([&](Transaction& tx) {
+    subject.map().destroy(tx);
+    tx.set_root("subject", Ptr<typename Map::Header>());
+  });
+  CHECK(objects_left(world) == 0);
+}
+
 // A visitor that returns false sees no more.
 template <class Map>
 void end_a_walk_early() {

@@ -107,6 +107,13 @@ class World {
   std::optional<Session> session_;
 };
 
+// The objects of a world that is closed by this, besides those that every pool has.
+inline std::uint64_t objects_left(World& world) {
+  world.close();
+  constexpr std::uint64_t kRoots = 1;  // their directory
+  return Pool::check(world.path()).objects - kRoots;
+}
+
 struct Abort : std::runtime_error {
   Abort() : std::runtime_error("the test aborts this transaction") {}
 };

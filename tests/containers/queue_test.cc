@@ -131,6 +131,7 @@ TEST_CASE("A queue that is filled and emptied leaves no memory behind") {
       queue.destroy(tx);
     });
   }
+  CHECK(objects_left(world) == 0);
 }
 
 TEST_CASE("Pushes and pops of one transaction see each other") {

@@ -47,6 +47,10 @@ TEST_CASE("A destroyed red-black tree leaves no memory behind") {
   destroy_repeatedly<Map>(1500, 25);
 }
 
+TEST_CASE("Of a red-black tree whose keys were erased no object is left") {
+  count_what_is_left<Map>();
+}
+
 TEST_CASE("Giving a key a new value changes no other node of a red-black tree") {
   World world(tiny_shape());
   const Map map = world.run([](Transaction& tx) { return Map::create(tx); });

@@ -131,6 +131,50 @@ void must_find(WorkloadKind kind, const std::string& words, F&& spoil) {
       violations, [&](const std::string& text) { return text.find(words) != std::string::npos; }));
 }
 
+// A history of two threads of which nothing is acknowledged, in two rounds: what was there between
+// them, and what is told of the second.
+struct Told {
+  Plan plan;
+  Dump before;
+  Dump after;
+
+  // The outcomes of the second round's transactions of that kind, thread by thread.
+  std::vector<Outcome*> all(Action action) {
+    std::vector<Outcome*> found;
+    for (unsigned thread = 0; thread < plan.threads; ++thread) {
+      for (Outcome& outcome : after.journals[thread].outcomes) {
+        if (outcome.sequence <= before.journals[thread].sequence) continue;
+        if (plan.step(thread, outcome.sequence).action == action) found.push_back(&outcome);
+      }
+    }
+    return found;
+  }
+};
+
+// Whether the oracle objects, with a sentence that contains `words`, to a true history that
+// `spoil(told)` has spoilt. That returns whether it found what it needs; else another is tried.
+template <class F>
+void must_find_in_some(WorkloadKind kind, const std::string& words, F&& spoil) {
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    const Plan plan{.workload = kind, .entries = 3, .threads = 2, .seed = seed};
+    Oracle oracle(plan, 16);
+    World world(plan);
+    for (unsigned i = 0; i < 20; ++i) world.transact(i % 2);
+    Told told{plan, world.dump(), {}};
+    REQUIRE(oracle.verify(told.before).empty());
+    for (unsigned i = 0; i < 20; ++i) world.transact(i % 2);
+    told.after = world.dump();
+    if (!spoil(told)) continue;
+    const std::vector<std::string> violations = oracle.verify(told.after);
+    CAPTURE(words, violations, seed);
+    CHECK(std::ranges::any_of(violations, [&](const std::string& text) {
+      return text.find(words) != std::string::npos;
+    }));
+    return;
+  }
+  FAIL("no history has what it takes");
+}
+
 }  // namespace
 
 TEST_CASE("The oracle accepts true histories, round after round") {
@@ -289,4 +333,139 @@ TEST_CASE("A journal that remembers something else than was acknowledged is foun
   must_find(WorkloadKind::bptree, "another outcome", [](Dump& dump) {
     for (Journal& journal : dump.journals) ++journal.outcomes.front().a;
   });
+  // Up to the last that was acknowledged.
+  must_find(WorkloadKind::sps, "another outcome", [](Dump& dump) {
+    auto& outcomes = dump.journals[1].outcomes;
+    ++outcomes[outcomes.size() - kWindow - 1].a;
+  });
+}
+
+TEST_CASE("A queue's values that were taken as no queue gives them are found") {
+  const auto taken = [](Told& told) {
+    std::vector<Outcome*> all = told.all(Action::dequeue);
+    std::erase_if(all, [](const Outcome* outcome) { return outcome->a == kNothing; });
+    return all;
+  };
+  const auto find = [&](const std::string& words, auto&& spoil) {
+    must_find_in_some(WorkloadKind::queue, words, spoil);
+  };
+  find("whose enqueue did not survive", [&](Told& told) {
+    const auto all = taken(told);
+    if (all.empty()) return false;
+    all[0]->a = make_tag(1, 1000);
+    return true;
+  });
+  find("was taken twice", [&](Told& told) {
+    const auto all = taken(told);
+    if (all.size() < 2) return false;
+    all[1]->a = all[0]->a;
+    return true;
+  });
+  // A value that was there from the beginning to the end.
+  find("met an empty queue", [&](Told& told) {
+    const auto all = taken(told);
+    const auto& old = told.before.queue;
+    if (all.empty() || old.empty() || told.after.queue.empty()) return false;
+    if (std::ranges::find(told.after.queue, old.back()) == told.after.queue.end()) return false;
+    all[0]->a = kNothing;
+    return true;
+  });
+  // The first of the old values has stayed, and the second was taken.
+  find("overtook an older value", [&](Told& told) {
+    const auto& old = told.before.queue;
+    auto& left = told.after.queue;
+    if (old.size() < 2 || left.empty() || left.front() != old[1]) return false;
+    for (Outcome* const outcome : taken(told)) {
+      if (outcome->a == old[0]) outcome->a = old[1];
+    }
+    left.front() = old[0];
+    return true;
+  });
+  // A new one was taken, and an old one has stayed.
+  find("overtook an older value", [&](Told& told) {
+    const auto& old = told.before.queue;
+    auto& left = told.after.queue;
+    if (old.empty() || left.empty() || std::ranges::find(old, left.front()) != old.end())
+      return false;
+    for (Outcome* const outcome : taken(told)) {
+      if (outcome->a == old.back()) outcome->a = left.front();
+    }
+    left.front() = old.back();
+    return true;
+  });
+  find("no longer at its front", [&](Told& told) {
+    const auto& old = told.before.queue;
+    auto& left = told.after.queue;
+    if (old.size() < 2 || left.size() < 2 || left[1] != old.back()) return false;
+    std::swap(left[0], left[1]);
+    return true;
+  });
+  // By one consumer, of one producer.
+  find("after a newer one", [&](Told& told) {
+    const auto all = taken(told);
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      const bool one_consumer = all[i]->sequence > all[i - 1]->sequence;
+      if (!one_consumer || thread_of(all[i]->a) != thread_of(all[i - 1]->a)) continue;
+      std::swap(all[i]->a, all[i - 1]->a);
+      return true;
+    }
+    return false;
+  });
+}
+
+TEST_CASE("A search that was shown what there was not, or not any more, is found") {
+  must_find_in_some(WorkloadKind::rbtree, "which no survivor wrote", [](Told& told) {
+    const auto searches = told.all(Action::search);
+    if (searches.empty()) return false;
+    searches[0]->a += 50;
+    return true;
+  });
+  // The version before the one that the same thread has just written.
+  must_find_in_some(WorkloadKind::rbtree, "No serial order", [](Told& told) {
+    for (unsigned thread = 0; thread < 2; ++thread) {
+      auto& outcomes = told.after.journals[thread].outcomes;
+      for (std::size_t i = 11; i < outcomes.size(); ++i) {
+        const Step write = told.plan.step(thread, outcomes[i - 1].sequence);
+        const Step search = told.plan.step(thread, outcomes[i].sequence);
+        if (write.action != Action::insert || search.action != Action::search) continue;
+        if (write.first != search.first) continue;
+        outcomes[i].a = outcomes[i - 1].a - 1;
+        return true;
+      }
+    }
+    return false;
+  });
+}
+
+TEST_CASE("A thread that skips one of its transactions is found") {
+  const Plan plan = plan_for(WorkloadKind::sps);
+  Oracle oracle(plan, kWindow);
+  World world(plan);
+  oracle.acknowledged(0, world.transact(0));
+  world.transact(0);
+  oracle.acknowledged(0, world.transact(0));
+  const auto violations = oracle.verify(world.dump());
+  REQUIRE_FALSE(violations.empty());
+  CHECK(violations.front() == "Thread 0 acknowledged 3 where 2 was next.");
+}
+
+TEST_CASE("As many survivors as can be under way are none too many") {
+  const Plan plan = plan_for(WorkloadKind::sps);
+  Oracle oracle(plan, kWindow);
+  World world(plan);
+  for (unsigned i = 0; i < kWindow; ++i) world.transact(0);
+  CHECK(oracle.verify(world.dump()).empty());
+  CHECK(oracle.unacknowledged_survivors() == kWindow);
+}
+
+TEST_CASE("A survivor that its journal does not remember is found") {
+  const Plan plan = plan_for(WorkloadKind::sps);
+  Oracle oracle(plan, kWindow);
+  World world(plan);
+  for (unsigned i = 0; i < 3; ++i) world.transact(0);
+  Dump dump = world.dump();
+  dump.journals[0].outcomes.erase(dump.journals[0].outcomes.begin() + 1);
+  const auto violations = oracle.verify(dump);
+  REQUIRE_FALSE(violations.empty());
+  CHECK(violations.front().find("its journal lacks 2") != std::string::npos);
 }
