@@ -34,13 +34,19 @@ find "$prefix" -name 'libsp3.*' -type f | while read -r library; do
 done
 
 echo "== another C++ is refused by name"
-(cd "$prefix/include" && find sp3 -name '*.h' -not -path '*/detail/*') | while read -r header; do
-  echo "#include <$header>" > "$work/old.cc"
-  "$cxx" -std=c++17 -fsyntax-only -I "$prefix/include" "$work/old.cc" 2> "$work/old.log" || true
-  grep -m 1 ' error: ' "$work/old.log" | grep -q "sp3 needs C++20" || {
+refused() {
+  local header=$1 reason=$2
+  shift 2
+  echo "#include <$header>" > "$work/refused.cc"
+  "$cxx" "$@" -fsyntax-only -I "$prefix/include" "$work/refused.cc" 2> "$work/refused.log" || true
+  grep -m 1 ' error: ' "$work/refused.log" | grep -q "$reason" || {
     echo "$header: include <sp3/detail/export.h>" >&2
     exit 1
   }
+}
+(cd "$prefix/include" && find sp3 -name '*.h' -not -path '*/detail/*') | while read -r header; do
+  refused "$header" "sp3 needs C++20" -std=c++17
+  refused "$header" "sp3 needs exceptions" -std=c++20 -fno-exceptions
 done
 
 echo "== no warning, neither from the headers nor for what they ask of a program"

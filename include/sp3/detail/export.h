@@ -9,5 +9,10 @@
 #if __cplusplus < 202002L
 #error "sp3 needs C++20"
 #endif
+// A conflict, a cancellation and every error leave a body by an exception. Code that is compiled
+// without them is passed through in silence: its destructors do not run.
+#ifndef __cpp_exceptions
+#error "sp3 needs exceptions"
+#endif
 
 #define SP3_API [[gnu::visibility("default")]]
