@@ -93,19 +93,24 @@ class Transaction {
     detail::tx_prefetch(core_, object.offset(), sizeof(T), true);
   }
 
-  // A new object, T{arguments...}, or T() without any, over zeroed memory, so that no argument may
-  // be narrowed. Free again unless the transaction commits. Padding of a T larger than 64 bytes
-  // reaches the file as the constructor leaves it. Where no slab is left, the transaction starts
-  // over after a checkpoint that frees empty ones, and again while there is more to come. Errors:
-  // pool_full if there are none, object_too_large, damaged_metadata and io_error as read(),
+  // A new object over zeroed memory: T() without arguments, a copy of a T, else T{arguments...}, so
+  // that none may be narrowed. Free again unless the transaction commits. Padding of a T larger than
+  // 64 bytes reaches the file as the constructor leaves it. Where no slab is left, the transaction
+  // starts over after a checkpoint that frees empty ones, and again while there is more to come.
+  // Errors: pool_full if there are none, object_too_large, damaged_metadata and io_error as read(),
   // unsupported with CommitPolicy::ideal, and what the constructor throws: then there is no object.
   template <Storable T, class... Arguments>
   Ptr<T> make(Arguments&&... arguments) {
     void* storage = nullptr;
     const std::uint64_t offset = detail::tx_make(core_, detail::type_info<T>, &storage);
+    constexpr bool is_default = sizeof...(Arguments) == 0 && std::is_default_constructible_v<T>;
+    constexpr bool is_copy =
+        sizeof...(Arguments) == 1 && (std::is_same_v<std::remove_cvref_t<Arguments>, T> && ...);
     try {
-      if constexpr (sizeof...(Arguments) == 0 && std::is_default_constructible_v<T>) {
-        ::new (storage) T();  // T{} may not call explicit constructors of members
+      if constexpr (is_default || is_copy) {
+        // T{} may not call explicit constructors of members, and T{value} is a list of one T where a
+        // T can be made of a list of them.
+        ::new (storage) T(std::forward<Arguments>(arguments)...);
       } else {
         ::new (storage) T{std::forward<Arguments>(arguments)...};
       }
