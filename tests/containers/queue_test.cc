@@ -176,6 +176,17 @@ TEST_CASE("A queue is drained by no more than is asked for, and destroyed with i
                   Error);
 }
 
+TEST_CASE("Pushes to a queue that is gone leave no nodes behind, whatever is caught") {
+  World world(tiny_shape());
+  const auto queue = world.run([](Transaction& tx) { return Queue<std::uint64_t>::create(tx); });
+  world.run([&](Transaction& tx) { queue.destroy(tx); });
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    world.run([&](Transaction& tx) { REQUIRE_THROWS_AS(queue.push(tx, i), Error); });
+  }
+  world.close();
+  REQUIRE(Pool::check(world.path()).objects == 1);  // the list of roots
+}
+
 TEST_CASE("A handle that a queue's header has left behind is reported") {
   World world(tiny_shape());
   using Numbers = Queue<std::uint64_t>;

@@ -71,8 +71,9 @@ class Queue {
 
   // Appends `value` at the end.
   void push(Transaction& tx, const T& value) const {
-    const Ptr<Node> node = tx.make<Node>(Ptr<Node>(), value);
+    // First what may not be there any more: who catches that leaves no node behind.
     Ptr<Node>& last = tx.write(last_).node;
+    const Ptr<Node> node = tx.make<Node>(Ptr<Node>(), value);
     if (last) {
       tx.write(last).next = node;
     } else {
