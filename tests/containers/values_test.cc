@@ -1,7 +1,9 @@
-// Keys and values that are more than numbers.
+// Keys and values that are more than numbers, and the numbers at both ends.
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
+#include <string>
 
 #include <sp3/containers/array.h>
 #include <sp3/containers/bp_tree.h>
@@ -37,6 +39,91 @@ void keep_copies(Transaction& tx, const Variant& value) {
   REQUIRE(map.find(tx, 1)->number == 8);
 }
 
+// An empty range shows nothing, wherever it is; nor does one that ends before it begins.
+template <class K, class Map>
+void use_ends_of_range() {
+  using Limits = std::numeric_limits<K>;
+  constexpr K least = Limits::lowest();
+  constexpr K greatest = Limits::max();
+  World world(tiny_shape());
+  world.run([&](Transaction& tx) {
+    const Map map = Map::create(tx);
+    for (const K key : {least, greatest, K{1}}) map.insert_or_assign(tx, key, 7);
+    unsigned shown = 0;
+    const auto count = [&](const K&, int) { ++shown; };
+    const auto in = [&](K from, K to) {
+      shown = 0;
+      map.range(tx, from, to, count);
+      return shown;
+    };
+    const auto in_down = [&](K from, K to) {
+      shown = 0;
+      map.range_down(tx, from, to, count);
+      return shown;
+    };
+    for (const K key : {least, K{1}, greatest}) {
+      REQUIRE(in(key, key) == 0);
+      REQUIRE(in_down(key, key) == 0);
+      REQUIRE(map.lower_bound(tx, key)->first == key);
+      REQUIRE(map.floor(tx, key)->first == key);
+    }
+    REQUIRE(in(greatest, least) == 0);
+    REQUIRE(in(K{1}, least) == 0);
+    REQUIRE(in_down(least, greatest) == 0);
+    REQUIRE(in_down(K{1}, greatest) == 0);
+    REQUIRE(in(least, greatest) == 2);
+    REQUIRE(in_down(greatest, least) == 2);
+    REQUIRE(map.erase(tx, least));
+    REQUIRE(map.erase(tx, greatest));
+    REQUIRE(map.first(tx)->first == K{1});
+    REQUIRE(map.last(tx)->first == K{1});
+  });
+}
+
+struct alignas(64) Aligned {
+  std::uint64_t number = 0;
+  friend bool operator==(const Aligned&, const Aligned&) = default;
+  friend bool operator<(const Aligned& a, const Aligned& b) { return a.number < b.number; }
+};
+struct AlignedHash {
+  std::uint64_t operator()(const Aligned& key) const { return mix_hash(key.number); }
+};
+
+template <class Map>
+void keep_alignment(World& world) {
+  const Map map = world.run([](Transaction& tx) {
+    const Map made = Map::create(tx);
+    for (std::uint64_t k = 0; k < 50; ++k) {
+      Aligned entry;
+      entry.number = k;
+      made.insert_or_assign(tx, entry, entry);
+    }
+    return made;
+  });
+  const auto look = [&](Transaction& tx) {
+    map.for_each(tx, [](const Aligned& key, const Aligned& value) {
+      REQUIRE(reinterpret_cast<std::uintptr_t>(&key) % alignof(Aligned) == 0);
+      REQUIRE(reinterpret_cast<std::uintptr_t>(&value) % alignof(Aligned) == 0);
+      REQUIRE(key == value);
+    });
+  };
+  world.run(look);
+  world.checkpoint();
+  world.run(look);
+}
+
+// What opening the container at the root "subject" as one of another type throws.
+template <class Container>
+std::string opened_as(World& world) {
+  try {
+    world.run(
+        [](Transaction& tx) { static_cast<void>(tx.root<typename Container::Header>("subject")); });
+  } catch (const Error& error) {
+    return to_string(error.code());
+  }
+  return "no error";
+}
+
 }  // namespace
 
 TEST_CASE("Containers hold copies of values, also of those that a list of their type can make") {
@@ -54,4 +141,76 @@ TEST_CASE("Containers hold copies of values, also of those that a list of their 
     queue.push(tx, value);
     REQUIRE(queue.pop(tx)->number == 7);
   });
+}
+
+TEST_CASE("Ordered maps take the least and the greatest keys, and ranges that are none") {
+  use_ends_of_range<std::int8_t, RbTree<std::int8_t, int>>();
+  use_ends_of_range<std::int8_t, BpTree<std::int8_t, int>>();
+  use_ends_of_range<std::int64_t, RbTree<std::int64_t, int>>();
+  use_ends_of_range<std::int64_t, BpTree<std::int64_t, int>>();
+  use_ends_of_range<double, RbTree<double, int>>();
+  use_ends_of_range<double, BpTree<double, int>>();
+}
+
+TEST_CASE("Keys and values of containers are aligned as their types ask") {
+  World world(default_shape());
+  keep_alignment<HashTable<Aligned, Aligned, AlignedHash>>(world);
+  keep_alignment<RbTree<Aligned, Aligned>>(world);
+  keep_alignment<BpTree<Aligned, Aligned>>(world);
+}
+
+TEST_CASE("A container is not opened as one of other template arguments, nor of another kind") {
+  World world(default_shape());
+  using Number = std::uint64_t;
+  using Table = HashTable<Number, Number>;
+  world.run([](Transaction& tx) { tx.set_root("subject", Table::create(tx).header()); });
+  REQUIRE(opened_as<Table>(world) == "no error");
+  REQUIRE(opened_as<HashTable<Number, std::int64_t>>(world) == "wrong_type");
+  REQUIRE(opened_as<HashTable<std::int64_t, Number>>(world) == "wrong_type");
+  REQUIRE(opened_as<RbTree<Number, Number>>(world) == "wrong_type");
+  REQUIRE(opened_as<Queue<Number>>(world) == "wrong_type");
+  REQUIRE(opened_as<Array<Number>>(world) == "wrong_type");
+  using Tree = BpTree<Number, Number, 8>;
+  world.run([](Transaction& tx) { tx.set_root("subject", Tree::create(tx).header()); });
+  REQUIRE(opened_as<Tree>(world) == "no error");
+  REQUIRE(opened_as<BpTree<Number, Number, 9>>(world) == "wrong_type");
+  REQUIRE(opened_as<Table>(world) == "wrong_type");
+}
+
+TEST_CASE("Containers may hold containers, by handles without a cache or by headers") {
+  World world(default_shape());
+  using Inner = Queue<std::uint64_t>;
+  using ByHandle = HashTable<std::uint64_t, Inner>;
+  using ByHeader = RbTree<std::uint64_t, Ptr<Inner::Header>>;
+  world.run([](Transaction& tx) {
+    const auto by_handle = ByHandle::create(tx);
+    const auto by_header = ByHeader::create(tx);
+    for (std::uint64_t k = 0; k < 100; ++k) {
+      const Inner queue = Inner::create(tx);
+      queue.push(tx, k);
+      by_handle.insert_or_assign(tx, k, queue);
+      by_header.insert_or_assign(tx, k, queue.header());
+    }
+    tx.set_root("by handle", by_handle.header());
+    tx.set_root("by header", by_header.header());
+  });
+  world.reopen();
+  world.run([](Transaction& tx) {
+    const auto by_handle = ByHandle::open(tx, tx.root<ByHandle::Header>("by handle"));
+    const auto by_header = ByHeader::open(tx, tx.root<ByHeader::Header>("by header"));
+    for (std::uint64_t k = 0; k < 100; ++k) {
+      const Inner queue = by_handle.find(tx, k).value();
+      REQUIRE(Inner::open(tx, by_header.find(tx, k).value()).front(tx) == k);
+      queue.push(tx, k + 1);
+      REQUIRE(queue.pop(tx) == k);
+      REQUIRE(queue.pop(tx) == k + 1);
+      queue.destroy(tx);
+    }
+    by_handle.destroy(tx);
+    by_header.destroy(tx);
+    tx.set_root("by handle", Ptr<ByHandle::Header>());
+    tx.set_root("by header", Ptr<ByHeader::Header>());
+  });
+  world.close();
+  REQUIRE(Pool::check(world.path()).objects == 1);  // the list of roots
 }
