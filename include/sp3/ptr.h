@@ -6,7 +6,8 @@
 //
 // A Ptr to a destroyed object, to an object of another type or to no object at all is reported by
 // Transaction::read as a typed error. A Ptr whose slot was reused by a later object of the same
-// type is a dangling pointer: it reads that later object.
+// type is a dangling pointer: it reads that later object. So does a Ptr of one pool in a transaction
+// of another that has an object of the type at that offset, as pools of the same program often do.
 #pragma once
 
 #include <compare>

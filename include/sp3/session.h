@@ -7,6 +7,9 @@
 //   the session). Different sessions of a pool run in parallel.
 // Ownership: a session keeps its pool's core alive, but the pool can only be closed when all its
 //   sessions are.
+// Memory: what the largest transaction took in DRAM for lists of what it read and wrote, one to two
+//   hundred bytes for each object written, serves later ones until the session is closed. Whether a
+//   transaction is too large is found out when its body has returned.
 // Progress: a transaction is run again, after a random pause, if it conflicts with another, or if
 //   another session was opened while it ran in the only one. After Options::serial_after_aborts
 //   attempts it takes the serial gate: new attempts of others wait, at first for 50 ms at most,

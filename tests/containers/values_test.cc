@@ -39,6 +39,31 @@ void keep_copies(Transaction& tx, const Variant& value) {
   REQUIRE(map.find(tx, 1)->number == 8);
 }
 
+// Each walk adds one to every value, and shows every key once.
+template <class Map>
+void change_values_in_walks() {
+  World world(tiny_shape());
+  const Map map = world.run([](Transaction& tx) {
+    const Map made = Map::create(tx);
+    for (std::uint64_t k = 0; k < 500; ++k) made.insert_or_assign(tx, k, 0);
+    return made;
+  });
+  for (std::uint64_t walk = 1; walk < 4; ++walk) {
+    world.run([&](Transaction& tx) {
+      std::uint64_t shown = 0;
+      map.for_each(tx, [&](std::uint64_t key, std::uint64_t value) {
+        map.insert_or_assign(tx, key, value + 1);
+        ++shown;
+      });
+      REQUIRE(shown == 500);
+      REQUIRE(map.check_invariants(tx) == "");
+    });
+    world.run([&](Transaction& tx) {
+      map.for_each(tx, [&](std::uint64_t, std::uint64_t value) { REQUIRE(value == walk); });
+    });
+  }
+}
+
 // An empty range shows nothing, wherever it is; nor does one that ends before it begins.
 template <class K, class Map>
 void use_ends_of_range() {
@@ -150,6 +175,12 @@ TEST_CASE("Ordered maps take the least and the greatest keys, and ranges that ar
   use_ends_of_range<std::int64_t, BpTree<std::int64_t, int>>();
   use_ends_of_range<double, RbTree<double, int>>();
   use_ends_of_range<double, BpTree<double, int>>();
+}
+
+TEST_CASE("A visitor may give new values to the keys that it is shown") {
+  change_values_in_walks<HashTable<std::uint64_t, std::uint64_t>>();
+  change_values_in_walks<RbTree<std::uint64_t, std::uint64_t>>();
+  change_values_in_walks<BpTree<std::uint64_t, std::uint64_t>>();
 }
 
 TEST_CASE("Keys and values of containers are aligned as their types ask") {
