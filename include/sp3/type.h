@@ -16,8 +16,10 @@
 // as a key or value. A type of the program's that holds it by value needs a new version of its own.
 //
 // Types of the same name, size and alignment are taken for the same. The compiler spells types in
-// unnamed namespaces, and local ones of the same function, alike if they are called alike: give
-// those of which several may meet in a pool a tag.
+// unnamed namespaces, and local ones of the same function (clang: of all functions), alike if they
+// are called alike: give those of which several may meet in a pool a tag. A hash table's hash is part
+// of its types' names: declare it at namespace scope. GCC spells all structures without a name
+// alike, those that `using` gives one included: without a tag they are refused.
 //
 // What a container keeps are types of their own, whose default names contain those of its values:
 // such a program tags Queue<Account>::Node and the like too: the public member types of a
@@ -44,7 +46,12 @@ constexpr std::string_view spelled_name() {
 }
 // Whether the name so spelled holds that of a lambda.
 constexpr bool is_nameless(std::string_view spelled) {
-  return spelled.find("<lambda") != spelled.npos || spelled.find("(lambda") != spelled.npos;
+  return spelled.find("<lambda(") != spelled.npos || spelled.find("<lambda>") != spelled.npos ||
+         spelled.find("(lambda at ") != spelled.npos;
+}
+// Whether it holds a name that GCC gives to every structure, or enumeration, that has none.
+constexpr bool is_unnamed(std::string_view spelled) {
+  return spelled.find("<unnamed ") != spelled.npos;
 }
 
 // Trivially copyable, but what they refer to is elsewhere.
@@ -62,6 +69,8 @@ inline constexpr bool refers_elsewhere<std::initializer_list<T>> = true;
 
 template <class T>
 struct TypeTag {
+  static_assert(!detail::is_unnamed(detail::spelled_name<T>()),
+                "types without a name are spelled alike: one would be read as another");
   static constexpr std::string_view name = detail::spelled_name<T>();
   static constexpr std::uint32_t version = 1;
 };

@@ -62,6 +62,13 @@ using PoorMap = HashTable<std::uint64_t, Payload, PoorHash>;
 template <unsigned zeros>
 using LateMap = HashTable<std::uint64_t, Payload, LateHash<zeros>>;
 
+// Called like what has no name.
+struct lambda_tag {};
+template <class T>
+struct OfTag {};
+// To GCC without a name as well.
+using Alias = struct { int number; };
+
 }  // namespace
 
 TEST_CASE("A hash table agrees with its model over random operations") {
@@ -447,6 +454,28 @@ TEST_CASE("A hash table of another hash function is another type") {
   } catch (const Error& error) {
     REQUIRE(error.code() == ErrorCode::wrong_type);
   }
+}
+
+TEST_CASE("Names that types share are known for such, and no others") {
+  const auto lambda = [] {};
+  const auto make_local = [](int) {
+    struct Local {};
+    return Local();
+  };
+  REQUIRE(detail::is_nameless(detail::spelled_name<decltype(lambda)>()));
+#ifndef __clang__  // which leaves out where a local type is declared
+  REQUIRE(detail::is_nameless(detail::spelled_name<decltype(make_local(1))>()));
+#endif
+  REQUIRE_FALSE(detail::is_nameless(detail::spelled_name<OfTag<lambda_tag>>()));
+#ifndef __clang__  // which tells where the structure is in the source
+  struct {
+    int number;
+  } unnamed;
+  REQUIRE(detail::is_unnamed(detail::spelled_name<decltype(unnamed)>()));
+  REQUIRE(detail::is_unnamed(detail::spelled_name<Ptr<decltype(unnamed)>>()));
+  REQUIRE(detail::is_unnamed(detail::spelled_name<Alias>()));
+#endif
+  REQUIRE_FALSE(detail::is_unnamed(detail::spelled_name<OfTag<lambda_tag>>()));
 }
 
 TEST_CASE("The default hash of a key never changes") {

@@ -56,9 +56,10 @@ namespace sp3 {
 template <Storable K, Storable V, class Hash = DefaultHash<K>>
 requires std::equality_comparable<K>
 class HashTable {
-  static_assert(!detail::is_nameless(detail::spelled_name<Hash>()),
-                "lambdas, and what is declared inside them, are spelled alike: a table would open "
-                "with another hash");
+  static_assert(!detail::is_nameless(detail::spelled_name<Hash>()) &&
+                    !detail::is_unnamed(detail::spelled_name<Hash>()),
+                "lambdas, what is declared inside them, and structures without a name are spelled "
+                "alike: a table would open with another hash");
 
  public:
   static constexpr unsigned cell_bits = 7;
