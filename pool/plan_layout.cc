@@ -45,6 +45,10 @@ struct Refusal {
   throw Refusal{option, std::move(wanted), found};
 }
 
+std::string at_most(std::uint64_t bytes, std::uint64_t size) {
+  return fmt::format("at most {} in a pool of {} bytes", bytes, size);
+}
+
 // The largest number of slabs that fits in `room` bytes together with both directory copies.
 std::uint64_t slabs_in(std::uint64_t room, std::uint64_t slab_size) {
   // Rounding a directory copy up to a block costs at most two slabs against this bound.
@@ -60,6 +64,10 @@ void check_each_option(std::uint64_t size, const Geometry& geometry) {
   if (geometry.segment_size != 0 &&
       (geometry.segment_size < kMinSegmentSize || !is_power_of_two(geometry.segment_size))) {
     refuse("segment_size", fmt::format("a power of two of at least {}", kMinSegmentSize),
+           geometry.segment_size);
+  }
+  if (kMinSegments * std::uint64_t{geometry.segment_size} >= size) {
+    refuse("segment_size", at_most(std::bit_floor(size / (2 * kMinSegments)), size),
            geometry.segment_size);
   }
   if (geometry.slab_size != 0 &&
@@ -118,26 +126,32 @@ std::uint64_t choose_sessions(std::uint64_t segments, const Geometry& geometry) 
   return geometry.max_sessions + kOwnSessions;
 }
 
-// There is no room for a single slab: names the option that asked for too much.
+// There is no room for a single slab: names an option that asks for too much, and the most that it
+// can be while the others are as they are, or, if the log's size was left open, as they would be.
 [[noreturn]] void refuse_for_space(const Layout& layout, std::uint64_t slab_size,
                                    const Geometry& geometry) {
   const std::uint64_t rest = 2 * layout.superblock_bytes + 2 * directory_bytes(1);
   const std::uint64_t segment = std::max(geometry.segment_size, kMinSegmentSize);
   const std::uint64_t least_log = kMinSegments * segment;
-  const auto at_most = [&layout](std::uint64_t others, std::uint64_t parts) {
-    const std::uint64_t most = layout.size > others ? (layout.size - others) / parts : 0;
-    return fmt::format("at most {} in a pool of {} bytes", most, layout.size);
+  const std::uint64_t log = geometry.log_size == 0 ? layout.log_bytes : least_log;
+  const auto fits = [&](std::uint64_t log_bytes, std::uint64_t slab) {
+    return rest + log_bytes + slab <= layout.size;
   };
-  if (geometry.slab_size != 0 && rest + least_log + slab_size > layout.size) {
-    refuse("slab_size", at_most(rest + least_log, 1), geometry.slab_size);
+  if (geometry.slab_size != 0 && !fits(log, slab_size) && fits(log, kMinSlabSize)) {
+    refuse("slab_size",
+           at_most(std::bit_floor(layout.size - rest - log), layout.size) +
+               fmt::format(" with a log of {}", log),
+           geometry.slab_size);
   }
-  if (geometry.log_size != 0) refuse("log_size", at_most(rest + slab_size, 1), geometry.log_size);
-  if (layout.log_bytes == least_log && geometry.segment_size != 0) {
-    refuse("segment_size", at_most(rest + slab_size, kMinSegments), geometry.segment_size);
+  if (fits(least_log, slab_size)) {
+    SP3_ASSERT(geometry.log_size != 0);
+    refuse("log_size", at_most(layout.size - rest - slab_size, layout.size), geometry.log_size);
   }
-  // The smallest slabs fit beside the log that would be chosen, in a pool of any size.
-  SP3_ASSERT(geometry.slab_size != 0);
-  refuse("slab_size", at_most(rest + layout.log_bytes, 1), geometry.slab_size);
+  // The smallest slab and the smallest segments fit into a pool of any size.
+  SP3_ASSERT(geometry.segment_size != 0);
+  refuse("segment_size",
+         at_most(std::bit_floor((layout.size - rest - kMinSlabSize) / kMinSegments), layout.size),
+         geometry.segment_size);
 }
 
 void place(Layout& layout) {
