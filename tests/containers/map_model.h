@@ -40,7 +40,7 @@ template <class Map>
 class MapSubject {
  public:
   using Model = std::map<std::uint64_t, std::uint64_t>;
-  enum Kind : unsigned { insert, erase, find, scan };
+  enum Kind : unsigned { insert, erase, find, scan, insert_absent, change };
 
   // `cached`: by a handle that keeps what never changes, if the map has such.
   MapSubject(Order order, std::uint64_t keys, bool cached = false)
@@ -68,6 +68,10 @@ class MapSubject {
                                                : scan;
     operation.key = key(random, operation.kind);
     operation.value = random() >> 8;
+    if (operation.value % 3 == 0) {
+      if (operation.kind == insert) operation.kind = insert_absent;
+      if (operation.kind == find) operation.kind = change;
+    }
     return operation;
   }
 
@@ -81,6 +85,14 @@ class MapSubject {
       case find:
         if (const auto found = map_.find(tx, k)) return found->number;
         return std::nullopt;
+      case insert_absent:
+        return map_.insert(tx, k, Payload(operation.value)) ? 1 : 0;
+      case change:
+        if (Payload* const found = map_.write(tx, k)) {
+          *found = Payload(operation.value);
+          return 1;
+        }
+        return 0;
       default:
         return scan_from(tx, k);
     }
@@ -96,6 +108,14 @@ class MapSubject {
       case find:
         if (const auto found = model.find(k); found != model.end()) return found->second;
         return std::nullopt;
+      case insert_absent:
+        return model.emplace(k, operation.value).second ? 1 : 0;
+      case change:
+        if (const auto found = model.find(k); found != model.end()) {
+          found->second = operation.value;
+          return 1;
+        }
+        return 0;
       default:
         break;
     }
@@ -395,8 +415,13 @@ void run_two_writers(const Shape& shape, std::uint64_t keys, bool overlapping, u
       for (unsigned step = 0; step < steps; ++step) {
         Operation operation = mine.draw(random, step, steps);
         if (!overlapping) operation.key = operation.key * 2 + self;
-        session.run([&](Transaction& tx) { mine.apply(tx, operation); });
-        if (operation.kind == MapSubject<Map>::insert) last[self][operation.key] = operation.value;
+        const Observation seen =
+            session.run([&](Transaction& tx) { return mine.apply(tx, operation); });
+        const bool gave_value = operation.kind == MapSubject<Map>::insert ||
+                                ((operation.kind == MapSubject<Map>::insert_absent ||
+                                  operation.kind == MapSubject<Map>::change) &&
+                                 seen == 1);
+        if (gave_value) last[self][operation.key] = operation.value;
         if (operation.kind == MapSubject<Map>::erase) last[self][operation.key] = std::nullopt;
       }
     };

@@ -1,4 +1,5 @@
 // Keys and values that are more than numbers, and the numbers at both ends.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -37,6 +38,45 @@ void keep_copies(Transaction& tx, const Variant& value) {
   REQUIRE_FALSE(map.insert_or_assign(tx, 1, Variant(8)));
   REQUIRE(map.find(tx, 1)->listed == 0);
   REQUIRE(map.find(tx, 1)->number == 8);
+}
+
+struct Page {
+  std::array<std::uint64_t, 64> words{};
+};
+
+// A key that has a value keeps it when it is only inserted, which then writes nothing; and of a
+// value that changes in place the log has the words that do.
+template <class Map>
+void insert_and_change() {
+  World world(tiny_shape());
+  Session session = world.new_session();
+  const auto logged = [&](auto&& body) {
+    const std::uint64_t before = session.statistics().log_bytes;
+    session.run(body);
+    return session.statistics().log_bytes - before;
+  };
+  const Map map = session.run([](Transaction& tx) { return Map::create(tx); });
+  Page first;
+  first.words.fill(1);
+  Page second;
+  second.words.fill(2);
+  session.run([&](Transaction& tx) {
+    REQUIRE(map.write(tx, 7) == nullptr);
+    REQUIRE(map.insert(tx, 7, first));
+    REQUIRE_FALSE(map.insert(tx, 7, second));
+    REQUIRE(map.find(tx, 7)->words == first.words);
+  });
+  REQUIRE(logged([&](Transaction& tx) {
+            REQUIRE_FALSE(map.insert(tx, 7, second));
+            REQUIRE(map.write(tx, 8) == nullptr);
+          }) == 0);
+  REQUIRE(logged([&](Transaction& tx) { map.write(tx, 7)->words[5] = 3; }) < sizeof(Page) / 2);
+  first.words[5] = 3;
+  session.run([&](Transaction& tx) { REQUIRE(map.find(tx, 7)->words == first.words); });
+  REQUIRE(logged([&](Transaction& tx) { REQUIRE_FALSE(map.insert_or_assign(tx, 7, second)); }) >=
+          sizeof(Page));
+  session.run([&](Transaction& tx) { REQUIRE(map.find(tx, 7)->words == second.words); });
+  session.close();
 }
 
 // Each walk adds one to every value, and shows every key once.
@@ -175,6 +215,12 @@ TEST_CASE("Ordered maps take the least and the greatest keys, and ranges that ar
   use_ends_of_range<std::int64_t, BpTree<std::int64_t, int>>();
   use_ends_of_range<double, RbTree<double, int>>();
   use_ends_of_range<double, BpTree<double, int>>();
+}
+
+TEST_CASE("What is inserted leaves a present value alone, and values change in place") {
+  insert_and_change<HashTable<std::uint64_t, Page>>();
+  insert_and_change<RbTree<std::uint64_t, Page>>();
+  insert_and_change<BpTree<std::uint64_t, Page>>();
 }
 
 TEST_CASE("A visitor may give new values to the keys that it is shown") {

@@ -130,8 +130,23 @@ class BpTree {
     return holds(leaf, lower_position(leaf, key), key);
   }
 
+  // The value of `key`, to be changed in place until the transaction ends; null if there is none.
+  // As Transaction::write: of a value that changes little, little is logged.
+  [[nodiscard]] V* write(Transaction& tx, const K& key) const {
+    const Leaf& leaf = read_leaf(tx, descend(tx, key));
+    const unsigned position = lower_position(leaf, key);
+    return holds(leaf, position, key) ? &tx.write(leaf.values[position]) : nullptr;
+  }
+
+  // Makes `value` the value of `key`, if that has none yet. Returns whether the key is new.
+  bool insert(Transaction& tx, const K& key, const V& value) const {
+    return put<detail::Present::stays>(tx, key, value);
+  }
+
   // Makes `value` the value of `key`. Returns whether the key is new.
-  bool insert_or_assign(Transaction& tx, const K& key, const V& value) const;
+  bool insert_or_assign(Transaction& tx, const K& key, const V& value) const {
+    return put<detail::Present::is_replaced>(tx, key, value);
+  }
 
   // Removes `key`. Returns whether it was there.
   bool erase(Transaction& tx, const K& key) const;
@@ -433,6 +448,9 @@ class BpTree {
     };
   }
 
+  // Returns whether the key is new.
+  template <detail::Present present>
+  bool put(Transaction& tx, const K& key, const V& value) const;
   void split_leaf(Transaction& tx, Path& path, Ptr<Leaf> leaf, unsigned position, const K& key,
                   Ptr<V> value) const;
   void insert_child(Transaction& tx, Path& path, K key, std::uint64_t child) const;

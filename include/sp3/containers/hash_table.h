@@ -136,23 +136,22 @@ class HashTable {
     return lookup(tx, key) != nullptr;
   }
 
+  // The value of `key`, to be changed in place until the transaction ends; null if there is none.
+  // As Transaction::write: of a value that changes little, little is logged.
+  [[nodiscard]] V* write(Transaction& tx, const K& key) const {
+    const std::uint64_t hash = Hash{}(key);
+    const Match found = search<true>(tx, locate(tx, hash).bucket, hash, key);
+    return found.contents == nullptr ? nullptr : &tx.write(found.node).value;
+  }
+
+  // Makes `value` the value of `key`, if that has none yet. Returns whether the key is new.
+  bool insert(Transaction& tx, const K& key, const V& value) const {
+    return put<detail::Present::stays>(tx, key, value);
+  }
+
   // Makes `value` the value of `key`. Returns whether the key is new.
   bool insert_or_assign(Transaction& tx, const K& key, const V& value) const {
-    const std::uint64_t hash = Hash{}(key);
-    for (;;) {
-      const Match found = search<true>(tx, locate(tx, hash).bucket, hash, key);
-      if (found.contents != nullptr) {
-        replace_value(tx, found, value);
-        return false;
-      }
-      if (found.bucket) {
-        const Ptr<Node> node = tx.make<Node>(key, value);
-        auto& slots = tx.write(found.bucket).slots;
-        *std::ranges::find(slots, std::uint64_t{0}) = pack(node, hash);
-        return true;
-      }
-      make_room(tx, hash);
-    }
+    return put<detail::Present::is_replaced>(tx, key, value);
   }
 
   // Removes `key`. Returns whether it was there.
@@ -379,6 +378,26 @@ class HashTable {
       }
     }
     return contents.next;
+  }
+
+  // Returns whether the key is new.
+  template <detail::Present present>
+  bool put(Transaction& tx, const K& key, const V& value) const {
+    const std::uint64_t hash = Hash{}(key);
+    for (;;) {
+      const Match found = search<true>(tx, locate(tx, hash).bucket, hash, key);
+      if (found.contents != nullptr) {
+        if constexpr (present == detail::Present::is_replaced) replace_value(tx, found, value);
+        return false;
+      }
+      if (found.bucket) {
+        const Ptr<Node> node = tx.make<Node>(key, value);
+        auto& slots = tx.write(found.bucket).slots;
+        *std::ranges::find(slots, std::uint64_t{0}) = pack(node, hash);
+        return true;
+      }
+      make_room(tx, hash);
+    }
   }
 
   void make_room(Transaction& tx, std::uint64_t hash) const;

@@ -90,8 +90,22 @@ class RbTree {
     return static_cast<bool>(search(tx, key, [](Ptr<Node>, unsigned) {}).at);
   }
 
+  // The value of `key`, to be changed in place until the transaction ends; null if there is none.
+  // As Transaction::write: of a value that changes little, little is logged.
+  [[nodiscard]] V* write(Transaction& tx, const K& key) const {
+    const Found found = search(tx, key, [](Ptr<Node>, unsigned) {});
+    return found.at ? &tx.write(found.node->value) : nullptr;
+  }
+
+  // Makes `value` the value of `key`, if that has none yet. Returns whether the key is new.
+  bool insert(Transaction& tx, const K& key, const V& value) const {
+    return put<detail::Present::stays>(tx, key, value);
+  }
+
   // Makes `value` the value of `key`. Returns whether the key is new.
-  bool insert_or_assign(Transaction& tx, const K& key, const V& value) const;
+  bool insert_or_assign(Transaction& tx, const K& key, const V& value) const {
+    return put<detail::Present::is_replaced>(tx, key, value);
+  }
 
   // Removes `key`. Returns whether it was there.
   bool erase(Transaction& tx, const K& key) const;
@@ -287,6 +301,9 @@ class RbTree {
     }
   }
 
+  // Returns whether the key is new.
+  template <detail::Present present>
+  bool put(Transaction& tx, const K& key, const V& value) const;
   void repair_red(Transaction& tx, Path& path, Ptr<Node> node) const;
   void repair_black(Transaction& tx, Path& path, Ptr<Node> node) const;
   Ptr<Node> unlink(Transaction& tx, Path& path, Ptr<Node> node, bool& removed_red) const;

@@ -11,13 +11,16 @@ namespace sp3 {
 
 template <Storable K, Storable V, unsigned Fanout>
 requires detail::Ordered<K> && std::default_initializable<K>
-bool BpTree<K, V, Fanout>::insert_or_assign(Transaction& tx, const K& key, const V& value) const {
+template <detail::Present present>
+bool BpTree<K, V, Fanout>::put(Transaction& tx, const K& key, const V& value) const {
   Path path;
   const Ptr<Leaf> name = descend(tx, key, &path);
   const Leaf& leaf = read_leaf(tx, name);
   const unsigned position = lower_position(leaf, key);
   if (holds(leaf, position, key)) {
-    detail::put(tx, leaf.values[position], value);
+    if constexpr (present == detail::Present::is_replaced) {
+      detail::put(tx, leaf.values[position], value);
+    }
     return false;
   }
   const Ptr<V> object = tx.make<V>(value);

@@ -1,4 +1,4 @@
-// How the containers give an object a new value.
+// How the containers give an object, and a key, a new value.
 #pragma once
 
 #include <type_traits>
@@ -8,6 +8,9 @@
 #include <sp3/type.h>
 
 namespace sp3::detail {
+
+// What becomes of a key's value when it is to get another.
+enum class Present { stays, is_replaced };
 
 // Whether a new value is taken for new as a whole, so that the old one is neither read nor copied.
 // Of a larger one what has not changed stays out of the log: that is many lines.

@@ -11,12 +11,15 @@ namespace sp3 {
 
 template <Storable K, Storable V>
 requires detail::Ordered<K>
-bool RbTree<K, V>::insert_or_assign(Transaction& tx, const K& key, const V& value) const {
+template <detail::Present present>
+bool RbTree<K, V>::put(Transaction& tx, const K& key, const V& value) const {
   Path path;
   const Found found =
       search(tx, key, [&](Ptr<Node> at, unsigned side) { path.push(tx, at, side); });
   if (found.at) {
-    detail::put(tx, found.node->value, value);
+    if constexpr (present == detail::Present::is_replaced) {
+      detail::put(tx, found.node->value, value);
+    }
     return false;
   }
   const std::uint64_t red = path.size() == 0 ? 0 : 1;
