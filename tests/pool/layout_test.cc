@@ -221,50 +221,6 @@ TEST_CASE("random geometries are laid out soundly or refused") {
   CHECK(planned > 1000);
 }
 
-TEST_CASE("whoever does what refusals ask for has a pool in the end") {
-  std::mt19937_64 random(20261129);
-  const auto power = [&random](unsigned low, unsigned high) {
-    return std::uint64_t{1} << (low + random() % (high - low + 1));
-  };
-  const auto asked_for = [](const std::string& wanted) {
-    const auto segments = wanted.find(" segments, ");  // before it is how many
-    return std::stoull(
-        wanted.substr(wanted.find_first_of("0123456789", segments == wanted.npos ? 0 : segments)));
-  };
-  std::size_t followed = 0;
-  for (int i = 0; i < 20000; ++i) {
-    const std::uint64_t size = kMinPoolSize + random() % power(1, 40);
-    Geometry geometry;
-    if (random() % 2 != 0) geometry.log_size = random() % power(12, 44);
-    if (random() % 2 != 0) geometry.segment_size = static_cast<std::uint32_t>(power(11, 31));
-    if (random() % 2 != 0) geometry.slab_size = static_cast<std::uint32_t>(power(11, 31));
-    if (random() % 2 != 0)
-      geometry.max_sessions = static_cast<std::uint32_t>(random() % power(1, 16));
-    int refusals = 0;
-    while (const auto error = error_of([&] { return plan_layout(size, geometry); })) {
-      INFO("pool of " << size << ", " << error->what());
-      REQUIRE(++refusals <= 6);
-      const std::uint64_t value = asked_for(error->facts().wanted);
-      const auto told_of = [&](const char* option) {
-        return std::string_view(error->what()).find(option) != std::string_view::npos;
-      };
-      if (told_of("impossible log_size")) {
-        // "less than the pool"
-        geometry.log_size = value == size ? size - 1 : value;
-      } else if (told_of("impossible segment_size")) {
-        geometry.segment_size = static_cast<std::uint32_t>(value);
-      } else if (told_of("impossible slab_size")) {
-        geometry.slab_size = static_cast<std::uint32_t>(value);
-      } else {
-        REQUIRE(told_of("impossible max_sessions"));
-        geometry.max_sessions = static_cast<std::uint32_t>(value);
-      }
-      ++followed;
-    }
-  }
-  CHECK(followed > 1000);
-}
-
 TEST_CASE("a slab's bitmaps and slots fit into it and leave no room for another line of slots") {
   for (std::uint64_t slab = kMinSlabSize; slab <= (std::uint64_t{1} << 31); slab *= 2) {
     for (std::uint64_t slot = 8; slot <= slab - 128; slot = slot * 2 + 8) {
