@@ -342,12 +342,13 @@ void print_rows(std::FILE* out, const nlohmann::json& rows) {
     const auto ns = [&](const char* member) {
       return row.at(member).is_null() ? "-" : fmt::format("{:.0f}", number(member));
     };
+    const double thousands = number("throughput_tx_per_s") / 1000;
     print_to(
         out,
-        "{:<{}} {:>7} {:<10} {:>10.1f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10} {:>10} {:>10} "
+        "{:<{}} {:>7} {:<10} {:>10.{}f} {:>6.1f}% {:>9.4f} {:>9.3f} {:>9.2f} {:>10} {:>10} {:>10} "
         "{:>7}\n",
         name(row), width, row.at("threads").get<unsigned>(), row.at("system").get<std::string>(),
-        number("throughput_tx_per_s") / 1000, number("spread") * 100, number("abort_ratio"),
+        thousands, thousands < 10 ? 3 : 1, number("spread") * 100, number("abort_ratio"),
         number("fences_per_tx"), number("lines_per_tx"), ns("latency_p50_ns"), ns("latency_p99_ns"),
         ns("latency_max_ns"), ns("line_transfer_ns"));
   }

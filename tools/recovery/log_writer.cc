@@ -88,6 +88,9 @@ class Writer {
   static constexpr std::uint64_t kPatience = 1'000'000;  // transactions without a byte of log
 
   [[nodiscard]] std::string nothing_written(std::uint64_t operations) const {
+    if (operations == 0) {
+      return fmt::format("within {} ms the workload wrote nothing to the log", plan_.milliseconds);
+    }
     const std::uint64_t bytes = bytes_.load(std::memory_order_relaxed);
     const std::string before = bytes == 0 ? "" : fmt::format(", which has {} bytes", bytes);
     return fmt::format("{} transactions of this workload wrote nothing to the log{}", operations,
