@@ -143,6 +143,7 @@ TEST_CASE("the threads of a graph walk are gone when it is done") {
     const std::filesystem::directory_iterator tasks("/proc/self/task");
     return std::distance(begin(tasks), end(tasks));
   };
+  std::thread([] {}).join();  // ThreadSanitizer starts one of its own beside the first
   const auto before = threads();
   Executor executor(4);
   const std::vector<std::uint32_t> items(64, 7);
@@ -152,10 +153,10 @@ TEST_CASE("the threads of a graph walk are gone when it is done") {
   });
   CHECK(calls == 1064);
   // A thread is listed for a moment after it was joined.
-  for (int looks = 0; looks < 5000 && threads() != before; ++looks) {
+  for (int looks = 0; looks < 5000 && threads() > before; ++looks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  CHECK(threads() == before);
+  CHECK(threads() <= before);
 }
 
 TEST_CASE("parallel_feed visits every item of a graph after its predecessors") {
