@@ -24,7 +24,8 @@ inline int fork_generation() noexcept {
   return detail::forks.load(std::memory_order_relaxed);
 }
 
-struct Process {
+// Aligned as a word, or clang calls libatomic to exchange one.
+struct alignas(8) Process {
   pid_t id = 0;  // 0: none
   int forks = 0;
 
