@@ -11,6 +11,7 @@
 #include "pool/check.h"
 #include "recovery/inspect_log.h"
 #include "runtime/pool_core.h"
+#include "runtime/roots.h"
 #include "runtime/session_core.h"
 
 namespace sp3 {
@@ -98,6 +99,7 @@ CheckReport Pool::check(const std::filesystem::path& path) {
   const auto file = pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only);
   CheckReport report = pool::check(*file);
   recovery::check_log(*file, report);
+  runtime::check_roots(*file, report);
   return report;
 }
 

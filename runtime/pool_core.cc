@@ -161,16 +161,21 @@ void PoolCore::start() {
 void PoolCore::ensure_root() {
   const auto root = Ptr<RootNode>::from_offset(root_offset_);
   std::unique_ptr<SessionCore> session = open_session();
+  const auto refuse = [&](const char* why) {
+    throw Error(ErrorCode::damaged_metadata, why, {.path = file_->path(), .offset = root_offset_});
+  };
   const auto body = [&](Transaction& tx) {
     try {
       tx.read(root);
+      return;
     } catch (const Error& e) {
+      if (e.code() == ErrorCode::wrong_type) refuse(kForeignRoots);
       if (e.code() != ErrorCode::invalid_pointer && e.code() != ErrorCode::destroyed_object) throw;
-      // Slot 0 of slab 0, if nothing else was ever made in this pool.
-      if (tx.make<RootNode>() == root) return;
-      throw Error(ErrorCode::damaged_metadata, "the root directory is missing",
-                  {.path = file_->path(), .offset = root_offset_});
+      // A pool that was closed has had it in its slab ever since there was one.
+      if (e.code() == ErrorCode::destroyed_object && recovery_.was_clean) refuse(kMissingRoots);
     }
+    // Slot 0 of slab 0, if nothing else was ever made in this pool.
+    if (tx.make<RootNode>() != root) refuse(kMissingRoots);
   };
   session->run(detail::body_of(body), SessionCore::Durability::synchronous);
   session->close();

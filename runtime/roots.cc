@@ -12,6 +12,8 @@
 #include <sp3/detail/circle_check.h>
 #include <sp3/error.h>
 
+#include "base/damage_list.h"
+#include "pool/pool_file.h"
 #include "runtime/describe_type.h"
 #include "runtime/pool_core.h"
 #include "runtime/session_core.h"
@@ -38,6 +40,28 @@ void check_name(std::string_view name, const std::string& path) {
 }
 
 }  // namespace
+
+void check_roots(const pool::PoolFile& file, CheckReport& report) {
+  const int copy = file.current_copy();
+  const auto directory = pool::SlabDirectory::load_sound(
+      file.memory(), file.layout(), file.identity(), copy, [](std::uint32_t, const Damage&) {});
+  const pool::SlabRecord& record = directory.record(0);
+  if (record.type == 0) return;  // nothing was made yet, or its record is damaged
+  const auto& wanted = detail::type_info<RootNode>;
+  if (record.type != wanted.fingerprint || record.type_size != sizeof(RootNode)) {
+    base::add_damage(report, {file.layout().directory_offset[copy],
+                              fmt::format("{}: wanted {}, found {:#x} ({} bytes)", kForeignRoots,
+                                          describe_type(wanted), record.type, record.type_size)});
+    return;
+  }
+  // What a log has may make it yet.
+  if (!file.is_clean()) return;
+  std::vector<Damage> told_elsewhere;
+  const auto bitmap = directory.load_sound_bitmap(file.memory(), 0, copy, told_elsewhere);
+  if (bitmap && (bitmap->front() & 1) == 0) {
+    base::add_damage(report, {file.layout().slab_offset(0), kMissingRoots});
+  }
+}
 
 // Calls visit(previous, at, node) for each node that has a name, until it returns false.
 template <class F>

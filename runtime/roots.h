@@ -6,7 +6,12 @@
 #include <string_view>
 
 #include <sp3/ptr.h>
+#include <sp3/report.h>
 #include <sp3/type.h>
+
+namespace sp3::pool {
+class PoolFile;
+}
 
 namespace sp3::runtime {
 
@@ -18,6 +23,14 @@ struct RootNode {
   Ptr<RootNode> next;
 };
 static_assert(sizeof(RootNode) == 72);
+
+// What opening and checking a pool say of a root directory that cannot be.
+inline constexpr const char* kForeignRoots = "slab 0 is not the root directory's";
+inline constexpr const char* kMissingRoots = "the root directory is missing";
+
+// Adds to `report` what keeps a pool from being opened whose metadata is as it was sealed: slab 0
+// is of another type or, in a pool that was closed, has not the first node.
+void check_roots(const pool::PoolFile& file, CheckReport& report);
 
 }  // namespace sp3::runtime
 

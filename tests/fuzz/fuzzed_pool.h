@@ -34,6 +34,8 @@ class FuzzedPool {
 
   [[nodiscard]] const std::vector<char>& image() const { return image_; }
   [[nodiscard]] std::uint64_t size() const { return image_.size(); }
+  // Where examine() puts what it opens.
+  [[nodiscard]] std::filesystem::path path() const { return path_.path(); }
   // Where homes begin: behind superblocks, directory and log.
   [[nodiscard]] std::uint64_t slabs_offset() const { return slabs_offset_; }
   // Whether a flip at `offset` can change what an object reads: inside the slots of a slab.

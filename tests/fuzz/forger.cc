@@ -1,0 +1,264 @@
+#include "tests/fuzz/forger.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "base/crc32c.h"
+#include "log/format.h"
+#include "log/record_reader.h"
+#include "pool/format.h"
+
+namespace sp3::test {
+namespace {
+
+using Uuid = std::array<std::uint8_t, 16>;
+
+template <class T>
+T read(const std::vector<char>& bytes, std::uint64_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+template <class T>
+void write(std::vector<char>& bytes, std::uint64_t offset, const T& value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+const std::byte* at(const std::vector<char>& bytes, std::uint64_t offset) {
+  return reinterpret_cast<const std::byte*>(bytes.data()) + offset;
+}
+
+// What forged superblocks say; where they differ, the first.
+Uuid uuid_of(const std::vector<char>& bytes) { return read<pool::Superblock>(bytes, 0).uuid; }
+
+std::uint32_t slab_seed(const Uuid& uuid, std::uint64_t slab) {
+  const auto number = static_cast<std::uint32_t>(slab);
+  return base::crc32c(base::crc32c(0, uuid.data(), uuid.size()), &number, sizeof number);
+}
+
+std::uint32_t log_seed(const std::vector<char>& bytes, std::uint64_t run) {
+  const auto header = read<log::SegmentHeader>(bytes, run);
+  return log::seed(uuid_of(bytes), header.session, header.generation);
+}
+
+// As many bytes as a part's header says, if it can be so many.
+std::uint64_t sealed_length(std::uint64_t said, std::uint64_t least, std::uint64_t most,
+                            std::uint64_t otherwise) {
+  return said >= least && said <= most ? said : otherwise;
+}
+
+}  // namespace
+
+std::uint64_t Choices::take(unsigned bytes) {
+  std::uint64_t value = 0;
+  const std::size_t there = std::min<std::size_t>(bytes, bytes_.size());
+  std::memcpy(&value, bytes_.data(), there);
+  bytes_ = bytes_.subspan(there);
+  return value;
+}
+
+Forger::Forger(std::vector<char> image)
+    : image_(std::move(image)), layout_(pool::layout_of(read<pool::Superblock>(image_, 0), {})) {
+  for (const int copy : {0, 1}) {
+    parts(Kind::superblock)
+        .push_back({Kind::superblock, layout_.superblock_offset(copy),
+                    sizeof(pool::Superblock) + 8 * std::uint64_t{layout_.max_sessions}, 0});
+    find_slabs(copy);
+  }
+  find_records();
+}
+
+void Forger::find_slabs(int copy) {
+  for (std::uint32_t slab = 0; slab < layout_.slabs; ++slab) {
+    const std::uint64_t offset = layout_.directory_offset[copy] + slab * sizeof(pool::SlabRecord);
+    parts(Kind::slab_record).push_back({Kind::slab_record, offset, sizeof(pool::SlabRecord), slab});
+    const auto record = read<pool::SlabRecord>(image_, offset);
+    if (record.type == 0) continue;
+    const auto shape = pool::slab_shape(layout_.slab_size, record.slot_size);
+    const std::uint64_t begin = layout_.slab_offset(slab);
+    parts(Kind::bitmap)
+        .push_back({Kind::bitmap, begin + shape.bitmap(copy), shape.bitmap_bytes, slab});
+    for (std::uint32_t slot = 0; copy == 0 && slot < shape.slots; ++slot) {
+      parts(Kind::slot)
+          .push_back(
+              {Kind::slot, begin + shape.data + slot * record.slot_size, record.slot_size, slab});
+    }
+  }
+}
+
+void Forger::find_records() {
+  for (std::uint32_t segment = 0; segment < layout_.segments; ++segment) {
+    const std::uint64_t run = layout_.segment_offset(segment);
+    const auto header = read<log::SegmentHeader>(image_, run);
+    parts(Kind::segment).push_back({Kind::segment, run, sizeof header, segment});
+    if (header.magic != log::kSegmentMagic) continue;
+    const std::uint64_t end = run + std::uint64_t{header.segments} * layout_.segment_size;
+    std::uint64_t record = run + sizeof header;
+    while (const auto found =
+               log::read_record(at(image_, record), end - record, log_seed(image_, run))) {
+      parts(Kind::record).push_back({Kind::record, record, found->length(), run});
+      record += found->padded_length();
+      if (record >= end) break;
+    }
+  }
+}
+
+std::vector<char> Forger::forge(Choices& choices) const {
+  std::vector<char> bytes = image_;
+  Parts parts = parts_;
+  constexpr int kMostChanges = 24;
+  for (int i = 0; i < kMostChanges && !choices.is_empty(); ++i) {
+    switch (choices.below(8)) {
+      case 0:
+        copy_part(bytes, parts, choices);
+        break;
+      case 1:
+        append_record(bytes, parts, choices);
+        break;
+      default:
+        change_word(bytes, parts, choices);
+        break;
+    }
+  }
+  for (const auto& of_kind : parts) {
+    for (const Part& part : of_kind) seal(bytes, part);
+  }
+  return bytes;
+}
+
+void Forger::change_word(std::vector<char>& bytes, const Parts& parts, Choices& choices) const {
+  const auto& of_kind = parts[choices.below(kKinds)];
+  if (of_kind.empty()) return;
+  const Part& part = of_kind[choices.below(of_kind.size())];
+  const std::uint64_t width = std::uint64_t{2} << choices.below(3);
+  // Half of what is changed of a record is its header.
+  const std::uint64_t within =
+      part.kind == Kind::record && choices.below(2) == 0 ? sizeof(log::RecordHeader) : part.bytes;
+  if (within < width) return;
+  const std::uint64_t offset = part.offset + choices.below(within / width) * width;
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + offset, width);
+  const std::array<std::uint64_t, 16> telling = {0,
+                                                 1,
+                                                 2,
+                                                 3,
+                                                 8,
+                                                 0xFFFF,
+                                                 0x8000'0000,
+                                                 0xFFFF'FFFF,
+                                                 (1ULL << 62) - 1,
+                                                 1ULL << 62,
+                                                 ~0ULL,
+                                                 layout_.size,
+                                                 layout_.slabs_offset,
+                                                 layout_.slab_offset(1),
+                                                 layout_.segment_size,
+                                                 layout_.log_offset};
+  switch (choices.below(5)) {
+    case 0:
+      value = telling[choices.below(telling.size())];
+      break;
+    case 1:  // a little more or less
+      value += choices.take(1) - 128;
+      break;
+    case 2:
+      value ^= 1ULL << choices.below(64);
+      break;
+    case 3:
+      value = choices.take(static_cast<unsigned>(width));
+      break;
+    case 4: {  // what stands elsewhere
+      const auto& others = parts[choices.below(kKinds)];
+      if (others.empty()) return;
+      const Part& other = others[choices.below(others.size())];
+      value = read<std::uint64_t>(bytes, other.offset + choices.below(other.bytes / 8) * 8);
+      break;
+    }
+  }
+  std::memcpy(bytes.data() + offset, &value, width);
+}
+
+void Forger::copy_part(std::vector<char>& bytes, const Parts& parts, Choices& choices) {
+  const auto& of_kind = parts[choices.below(kKinds)];
+  if (of_kind.empty()) return;
+  const Part& from = of_kind[choices.below(of_kind.size())];
+  const Part& to = of_kind[choices.below(of_kind.size())];
+  std::memmove(bytes.data() + to.offset, bytes.data() + from.offset,
+               std::min(from.bytes, to.bytes));
+}
+
+// A log goes on with a record that stands elsewhere.
+void Forger::append_record(std::vector<char>& bytes, Parts& parts, Choices& choices) const {
+  auto& records = parts[static_cast<std::size_t>(Kind::record)];
+  if (records.empty()) return;
+  const Part from = records[choices.below(records.size())];
+  const Part of_run = records[choices.below(records.size())];
+  const auto last = std::ranges::max(
+      records, {}, [&](const Part& part) { return part.owner == of_run.owner ? part.offset : 0; });
+  const std::uint64_t offset = last.offset + base::round_up(last.bytes, log::kRecordAlignment);
+  const auto run = read<log::SegmentHeader>(image_, last.owner);
+  if (offset + from.bytes > last.owner + std::uint64_t{run.segments} * layout_.segment_size) return;
+  std::memmove(bytes.data() + offset, bytes.data() + from.offset, from.bytes);
+  auto header = read<log::RecordHeader>(bytes, offset);
+  const auto before = read<log::RecordHeader>(bytes, last.offset);
+  header.lsn = before.lsn + 1;
+  header.stamp = before.stamp + 1 + choices.below(16);
+  write(bytes, offset, header);
+  records.push_back({Kind::record, offset, from.bytes, last.owner});
+}
+
+void Forger::seal(std::vector<char>& bytes, const Part& part) const {
+  switch (part.kind) {
+    case Kind::superblock: {
+      auto superblock = read<pool::Superblock>(bytes, part.offset);
+      superblock.crc = 0;
+      write(bytes, part.offset, superblock);
+      const std::uint64_t length = sealed_length(superblock.copy_bytes, sizeof superblock,
+                                                 bytes.size() - part.offset, part.bytes);
+      superblock.crc = base::crc32c(0, at(bytes, part.offset), length);
+      write(bytes, part.offset, superblock);
+      return;
+    }
+    case Kind::slab_record:
+      return seal_slab(bytes, part);
+    case Kind::segment: {
+      auto header = read<log::SegmentHeader>(bytes, part.offset);
+      if (header.magic != log::kSegmentMagic) return;
+      header.crc = log::checksum(header, log_seed(bytes, part.offset),
+                                 static_cast<std::uint32_t>(part.owner));
+      write(bytes, part.offset, header);
+      return;
+    }
+    case Kind::record: {
+      auto header = read<log::RecordHeader>(bytes, part.offset);
+      const std::uint64_t length =
+          sealed_length(header.length, sizeof header, bytes.size() - part.offset, part.bytes);
+      header.crc = log::checksum_record(at(bytes, part.offset), static_cast<std::uint32_t>(length),
+                                        log_seed(bytes, part.owner));
+      write(bytes, part.offset, header);
+      return;
+    }
+    case Kind::bitmap:  // with its slab's record
+    case Kind::slot:
+      return;
+  }
+}
+
+void Forger::seal_slab(std::vector<char>& bytes, const Part& part) const {
+  auto record = read<pool::SlabRecord>(bytes, part.offset);
+  const std::uint32_t seed = slab_seed(uuid_of(bytes), part.owner);
+  if (record.live != 0 && record.slot_size != 0 && record.slot_size <= layout_.slab_size) {
+    const int copy = part.offset >= layout_.directory_offset[1] ? 1 : 0;
+    const auto shape = pool::slab_shape(layout_.slab_size, record.slot_size);
+    const std::uint64_t slab = layout_.slab_offset(static_cast<std::uint32_t>(part.owner));
+    record.bitmap_crc =
+        base::crc32c(seed, at(bytes, slab + shape.bitmap(copy)), shape.bitmap_bytes);
+  }
+  record.crc = 0;
+  record.crc = base::crc32c(seed, &record, sizeof record);
+  write(bytes, part.offset, record);
+}
+
+}  // namespace sp3::test

@@ -1,0 +1,96 @@
+// Pools that were made up: all checksums hold, and what they seal is not what sp3 writes. They are
+// refused by a typed error, or open, and then work, close and open again.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "pool/pool_file.h"
+#include "tests/fuzz/forged_pool.h"
+
+namespace sp3::test {
+namespace {
+
+std::string hexadecimal(const std::vector<std::uint8_t>& bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    text += "0123456789abcdef"[byte / 16];
+    text += "0123456789abcdef"[byte % 16];
+  }
+  return text;
+}
+
+void forge_all(std::uint64_t forgeries, std::uint64_t seed) {
+  const ForgedPools pools;
+  Random random(seed);
+  std::uint64_t opened = 0;
+  std::uint64_t by_checksum = 0;
+  for (std::uint64_t i = 0; i < forgeries; ++i) {
+    std::vector<std::uint8_t> bytes(5 + random.below(random.below(4) == 0 ? 120 : 24));
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    const ForgedPools::Result result = pools.try_out(bytes);
+    opened += result.opened ? 1 : 0;
+    by_checksum += result.refusal.find("checksum") != std::string::npos ? 1 : 0;
+    if (!result.fault.empty()) FAIL_CHECK(hexadecimal(bytes) << ": " << result.fault);
+  }
+  INFO(forgeries << " forgeries: " << opened << " opened, " << by_checksum
+                 << " refused by a checksum");
+  CHECK(opened > forgeries / 10);
+  CHECK(opened < forgeries * 9 / 10);
+  // A copy's forged length may put the other out of place, and little else.
+  CHECK(by_checksum < forgeries / 10);
+}
+
+}  // namespace
+
+TEST_CASE("a forger that changes nothing leaves a pool as it is") {
+  for (const auto state :
+       {FuzzedPool::State::clean, FuzzedPool::State::crashed, FuzzedPool::State::mixed}) {
+    const FuzzedPool pool(state, 5);
+    Choices none({});
+    CHECK(Forger(pool.image()).forge(none) == pool.image());
+  }
+}
+
+TEST_CASE("a pool whose first slab is not the root directory's is damaged, and does not open") {
+  struct Change {
+    const char* told;
+    void (*make)(pool::SlabRecord& record, pool::Bitmap& bitmap);
+  };
+  for (const Change& change :
+       {Change{"slab 0 is not the root directory's",
+               [](pool::SlabRecord&record, pool::Bitmap&) { ++record.type; }},
+        Change{"the root directory is missing",
+               [](pool::SlabRecord&, pool::Bitmap&bitmap) { bitmap[0] &= ~std::uint64_t{1}; }}}) {
+    TempPath path;
+    Pool::create(path.path(), kTinyPool, FuzzedPool::options()).close();
+    REQUIRE(Pool::check(path.path()).sound());
+    {
+      const auto file = pool::PoolFile::open(path.path(), FuzzedPool::options(),
+                                             pool::PoolFile::Access::read_write);
+      pool::SlabDirectory directory = file->directory();
+      pool::SlabRecord record = directory.record(0);
+      pool::Bitmap bitmap = directory.load_bitmap(file->memory(), 0, file->current_copy());
+      change.make(record, bitmap);
+      emu::FlushCounts counts;
+      for (const int copy : {0, 1}) {
+        directory.store(file->memory(), copy, 0, record, bitmap, counts);
+      }
+    }
+    const CheckReport report = Pool::check(path.path());
+    REQUIRE(report.damage.size() == 1);
+    CHECK_THAT(report.damage.front().what, Catch::StartsWith(change.told));
+    const auto error = error_of([&] { return Pool::open(path.path(), FuzzedPool::options()); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::damaged_metadata);
+    CHECK_THAT(error->what(), Catch::StartsWith(change.told));
+    CHECK(error->facts().offset.has_value());
+  }
+}
+
+TEST_CASE("made-up pools whose checksums hold are refused, or work") { forge_all(4'000, 1); }
+
+TEST_CASE("made-up pools whose checksums hold, at length", "[.full]") { forge_all(200'000, 2); }
+
+}  // namespace sp3::test
