@@ -68,6 +68,26 @@ TEMPLATE_TEST_CASE("empty and reversed ranges are refused", "", SP3_OUR_RANGE_LO
   CHECK(lock->holders().empty());
 }
 
+// Else an error of the caller's would show when others are out of the way, or be a deadlock.
+TEMPLATE_TEST_CASE("a batch that cannot be is refused before anything is waited for", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  const auto lock = make_lock<TestType>();
+  RangeOwner owner(1);
+  RangeHandle held = lock->lock(0, 10);
+  const auto at_once = BlockingRangeLock::Clock::now();
+  for (const Range& bad : {Range{70, 70}, Range{70, 60}, Range{kRangeMax, kRangeMax}}) {
+    const std::array ranges{Range{5, 15}, bad};
+    CHECK(code_of([&] { (void)lock->try_lock_all(owner, ranges); }) == ErrorCode::invalid_range);
+    CHECK(code_of([&] { (void)lock->try_lock_all_until(owner, ranges, at_once); }) ==
+          ErrorCode::invalid_range);
+  }
+  const std::array overlapping{Range{5, 15}, Range{70, 80}, Range{79, 90}};
+  CHECK(code_of([&] { (void)lock->try_lock_all_until(owner, overlapping, at_once); }) ==
+        ErrorCode::invalid_range);
+  CHECK(owner.counters().contended == 0);
+  lock->unlock(held);
+}
+
 TEMPLATE_TEST_CASE("a handle is good for one unlock, of its own lock", "", SP3_OUR_RANGE_LOCKS) {
   const auto lock = make_lock<TestType>();
   const auto other = make_lock<TestType>();
@@ -164,6 +184,8 @@ TEMPLATE_TEST_CASE("an owner of another domain is refused", "", SP3_OUR_RANGE_LO
   is_refused([&] { (void)lock->try_lock_all(stranger, ranges); });
   is_refused([&] { (void)lock->lock_all(stranger, ranges); });
   is_refused([&] { (void)lock->try_lock_all_until(stranger, ranges, at_once); });
+  is_refused([&] { (void)lock->try_lock_all(stranger, {}); });
+  is_refused([&] { (void)lock->try_lock_all(stranger, {}, {}); });
   CHECK(stranger.held() == 0);
   CHECK(lock->holders().empty());
   RangeOwner owner(1, domain);

@@ -2,17 +2,30 @@
 // allocation functions of the whole program.
 #include <array>
 #include <new>
+#include <semaphore>
 #include <span>
+#include <thread>
+#include <utility>
 #include <vector>
+
+#include <pthread.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include "tests/rangelock/stop.h"
 #include "tests/rangelock/support.h"
+#include "tests/support/errors.h"
 #include "tests/support/failing_allocations.h"
 
+// Once, when the thread asks for aligned memory next.
+static thread_local void (*when_i_ask)() = nullptr;
+
 bool sp3::test::is_refused(std::size_t /*bytes*/) { return has_run_out(); }
-bool sp3::test::is_refused_aligned(std::size_t /*bytes*/) { return has_run_out(); }
+bool sp3::test::is_refused_aligned(std::size_t /*bytes*/) {
+  if (when_i_ask != nullptr) std::exchange(when_i_ask, nullptr)();
+  return has_run_out();
+}
 
 using namespace sp3;
 using namespace sp3::tests;
@@ -179,3 +192,56 @@ TEMPLATE_TEST_CASE("whatever allocation fails, nothing stays locked, and the loc
     CHECK(allocations > 20);
   }
 }
+
+// Neither for nodes, nor for batches to note them in.
+TEST_CASE("an owner that comes when another has gone needs memory for itself alone") {
+  RangeLockDomain domain;
+  RangeOwner stays(1, domain);
+  SkiplistRangeLock lock({.domain = &domain});
+  lock.unlock(lock.lock(stays, 0, 10));
+  const auto come_and_go = [&] {
+    constexpr long kMany = 1000;
+    allocations_left = kMany;
+    {
+      RangeOwner owner(2, domain);
+      lock.unlock(lock.lock(owner, 20, 30));
+    }
+    return kMany - std::exchange(allocations_left, kPlenty);
+  };
+  come_and_go();
+  for (int i = 0; i < 100; ++i) REQUIRE(come_and_go() <= 1);
+}
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // which hang themselves
+// For the child it is held for ever.
+TEST_CASE("a thread ends in a child made by fork though another held its domain's mutex") {
+  static std::binary_semaphore holds{0}, resumed{0};
+  static pthread_key_t last;
+  int code = -1;
+  RangeOwner::this_thread();  // its key comes before the last
+  REQUIRE(::pthread_key_create(&last, [](void*) { ::_exit(3); }) == 0);
+  std::thread parent([&code] {
+    RangeOwner::this_thread();
+    std::thread other([] {
+      when_i_ask = [] {
+        holds.release();
+        resumed.acquire();
+      };
+      const RangeOwner owner(1);
+    });
+    holds.acquire();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::pthread_setspecific(last, &last);
+      other.detach();
+      return;
+    }
+    code = test::wait_for(child, 20);
+    resumed.release();
+    other.join();
+  });
+  parent.join();
+  CHECK(code == 3);
+  ::pthread_key_delete(last);
+}
+#endif

@@ -13,6 +13,7 @@
 #include "rangelock/hook.h"
 #include "rangelock/node_batch.h"
 #include "tests/rangelock/bare_list.h"
+#include "tests/rangelock/stop.h"
 #include "tests/rangelock/support.h"
 
 using namespace sp3;
@@ -174,6 +175,27 @@ TEMPLATE_TEST_CASE("owners that come and go use the same nodes again", "", SP3_O
     INFO(ranges << " ranges");
     CHECK(domain.statistics().node_bytes == after_some);
   }
+}
+
+// Another takes a part of the range when its node is about to be linked, in a list that has had no
+// such meeting yet.
+TEMPLATE_TEST_CASE("whoever is too late for a range keeps no node for it", "",
+                   SP3_OUR_RANGE_LOCKS) {
+  const Stop stop(rangelock::Hook::before_sleep);
+  RangeLockDomain domain;
+  RangeOwner late(1, domain);
+  RangeOwner early(2, domain);
+  std::uint64_t after_some = 0;
+  for (unsigned i = 0; i < 2'000; ++i) {
+    const auto lock = make_lock<TestType>({.domain = &domain});
+    RangeHandle taken;
+    Stop::when_i_get_to(rangelock::Hook::before_link,
+                        [&] { taken = lock->lock(early, 10'000, 20'000); });
+    REQUIRE_FALSE(lock->try_lock(late, 10'500, 30'000));
+    lock->unlock(taken);
+    if (i == 500) after_some = domain.statistics().node_bytes;
+  }
+  CHECK(domain.statistics().node_bytes == after_some);
 }
 
 // Of less than a batch, and of more than one.

@@ -260,6 +260,26 @@ TEST_CASE("what another has unlinked is not retired by its unlocker as well") {
   check_nodes(lock);
 }
 
+TEST_CASE("whoever is too late to link a range from a signpost keeps no node for it") {
+  SkiplistRangeLock lock;
+  meet_and_plant(lock);
+  const Stop stop(Hook::before_sleep);
+  RangeOwner late(1);
+  RangeOwner early(2);
+  constexpr unsigned kTimes = 2'000;
+  std::uint64_t after_some = 0;
+  for (unsigned i = 0; i < kTimes; ++i) {
+    RangeHandle taken;
+    Stop::when_i_get_to(Hook::before_link,
+                        [&] { taken = lock.lock(early, kAddress, kAddress + 1); });
+    REQUIRE_FALSE(lock.try_lock(late, kAddress, kAddress + 1));
+    lock.unlock(taken);
+    if (i == kTimes / 4) after_some = RangeLockDomain::process().statistics().node_bytes;
+  }
+  CHECK(Stop::count(Hook::not_linked_nearby) >= kTimes);
+  CHECK(RangeLockDomain::process().statistics().node_bytes == after_some);
+}
+
 TEST_CASE("acquisitions that meet at one place get no signposts, however often") {
   SkiplistRangeLock lock;
   const Stop stop(Hook::before_link);
