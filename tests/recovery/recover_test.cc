@@ -244,6 +244,12 @@ TEST_CASE("a write that contradicts its slab is damage and nothing is written") 
   }
   SECTION("an image between slots") { builder.add_image(slot + 8, object.data(), 48); }
   SECTION("an image of another size") { builder.add_image(slot, object.data(), 40); }
+  SECTION("a change behind the object's end") {
+    std::vector<std::byte> larger(64);
+    const std::vector<std::byte> before = larger;
+    larger.back() = std::byte{1};
+    builder.add_update(slot, before.data(), larger.data(), 64);
+  }
   SECTION("a destroy behind the last slot") {
     builder.add_destroy(slot + std::uint64_t{shape.slots} * 48);
   }
@@ -422,7 +428,8 @@ TEST_CASE("who makes a second class in a slab ends alone, and all its records ar
   CheckReport check;
   recovery::check_log(*file, check);
   CHECK(check.records == 6);
-  CHECK(check.damage.size() == 1);
+  REQUIRE(check.damage.size() == 1);
+  CHECK_THAT(check.damage[0].what, Catch::EndsWith("a make of a second class in one slab"));
   std::uint64_t dropped = 0;
   const auto summary = recovery::list_log(*file, [&](const recovery::LoggedRecord& record) {
     if (record.state == recovery::RecordState::dropped) dropped += record.session == 4 ? 1 : 100;
@@ -489,10 +496,13 @@ TEST_CASE("a failing disk is reported and recovery may be repeated") {
   for (std::uint64_t countdown = 1; countdown <= 6; ++countdown) {
     Crashed crashed(12);
     auto file = crashed.pool.reopen();
+    const auto before = read_file(crashed.pool.path().path());
     emu::inject_io_error(EIO, countdown);
     CHECK(code_of([&] { return recovery::recover(*file, recovery_options(strategy, 1)); }) ==
           "io_error");
     emu::inject_io_error(0, 0);
+    // Not before the log that was found is durable is anything stored.
+    if (countdown == 1) CHECK((read_file(crashed.pool.path().path()) == before));
     file = nullptr;
     file = crashed.pool.reopen();
     (void)recovery::recover(*file, {});
@@ -512,6 +522,24 @@ TEST_CASE("a disk that fails while homes are made durable is reported though it 
   auto file = crashed.pool.reopen();
   CHECK(code_of([&] { return recovery::recover(*file, options); }) == "io_error");
   emu::inject_io_error(0, 0);
+}
+
+// From the scan to the end of replay along the DAG, which has fences of its own, and no longer.
+TEST_CASE(
+    "a disk that fails while values are stored past caches is reported though it works again") {
+  Crashed crashed(12);
+  const std::size_t logs = crashed.pool.scan().sessions.size();
+  RecoveryOptions options = recovery_options(RecoveryStrategy::dag, 1);
+  auto file = crashed.pool.reopen();
+  for (std::size_t countdown = 1; countdown <= logs + 2; ++countdown) {
+    INFO("of " << logs << " logs, fence " << countdown);
+    options.progress = [&](const Progress& progress) {
+      if (std::string_view(progress.phase) == "cut") emu::inject_io_error(EIO, countdown);
+      if (std::string_view(progress.phase) == "replay") emu::inject_io_error(0, 0);
+    };
+    CHECK(code_of([&] { return recovery::recover(*file, options); }) == "io_error");
+    emu::inject_io_error(0, 0);
+  }
 }
 
 TEST_CASE("the log can be listed and checked without changing a byte") {

@@ -69,6 +69,22 @@ TEST_CASE("a report counts torn ends, dependencies and bytes") {
   CHECK(report.bytes_scanned == scanned);
 }
 
+TEST_CASE("a report counts no watermark, nor a session that has nothing else") {
+  SyntheticPool pool;
+  RecordBuilder builder;
+  add_make(pool, builder);
+  pool.append(0, builder, 10);
+  pool.append_watermark(0, 20, 1, 0);
+  pool.append_watermark(2, 30, 0, 1);
+  auto file = pool.open();
+  const auto report = recovery::recover(*file, {}).report;
+  CHECK(report.sessions == 1);
+  CHECK(report.records == 1);
+  CHECK(report.replayed == 1);
+  CHECK(report.dropped == 0);
+  CHECK(report.dropped_records.empty());
+}
+
 TEST_CASE("each dropped record tells why it was dropped") {
   SyntheticPool pool;
   RecordBuilder builder;
