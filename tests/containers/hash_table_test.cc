@@ -153,6 +153,50 @@ TEST_CASE("A chain of equal hashes is split whole when another hash comes, drain
   CHECK(objects_left(world) == 0);
 }
 
+// Of two hashes that share a chain each half needs fewer buckets than both did.
+TEST_CASE("A long chain that is split keeps no bucket that it does not need") {
+  using CoarseMap = HashTable<std::uint64_t, Payload, CoarseHash>;
+  constexpr std::uint64_t kBucket = CoarseMap::slots_per_bucket;
+  World world(tiny_shape());
+  const CoarseMap map = world.run([](Transaction& tx) { return CoarseMap::create(tx); });
+  const auto change = [&](std::uint64_t first, std::uint64_t count, bool insert) {
+    for (std::uint64_t key = first; key < first + count; ++key) {
+      world.run([&](Transaction& tx) {
+        REQUIRE((insert ? map.insert(tx, key, Payload(key)) : map.erase(tx, key)));
+      });
+    }
+  };
+  change(0, 4 * kBucket, true);
+  change(0, kBucket - 1, false);  // nearly all of each of two buckets
+  change(kBucket, kBucket - 1, false);
+  constexpr std::uint64_t kOthers = 2 * (kBucket - 1);
+  change(100, kOthers, true);  // of the other hash, in their places
+  change(100 + kOthers, 1, true);
+  world.run([&](Transaction& tx) {
+    REQUIRE(map.check_invariants(tx) == "");
+    REQUIRE(map.size(tx) == 4 * kBucket + 1);
+    map.destroy(tx);
+  });
+  CHECK(objects_left(world) == 0);
+}
+
+TEST_CASE("Draining a small hash table takes no more than it was asked for, and all in the end") {
+  const std::uint64_t keys = 100;
+  constexpr std::uint64_t kLimit = 5;
+  World world(tiny_shape());
+  const auto drain = [&](const auto& map) {
+    const auto size = [&] { return world.run([&](Transaction& tx) { return map.size(tx); }); };
+    for (std::uint64_t left = keys; left > 0;) {
+      const bool all = world.run([&](Transaction& tx) { return map.drain(tx, kLimit); });
+      const std::uint64_t before = std::exchange(left, size());
+      REQUIRE(before - left < kLimit + Map::slots_per_bucket);
+      REQUIRE((!all || left == 0));
+    }
+  };
+  drain(filled_map<Map>(world, keys));
+  drain(filled_map<PoorMap>(world, keys));  // one chain
+}
+
 // At each of 62 bits all keys are on one side. If the chain were made anew there, once for each bit
 // in one transaction, it would not find room.
 TEST_CASE("A long chain of equal hashes is split at the last bit in a pool of its size") {
@@ -297,11 +341,17 @@ TEST_CASE("A handle that a hash table's header has left behind is reported") {
 
 TEST_CASE("A visitor of a hash table can end the walk") {
   World world(default_shape());
-  const Map map = filled_map<Map>(world, 200);
+  const std::uint64_t keys = GENERATE(200U, 3000U);  // with directories below the first
+  const Map map = world.run([](Transaction& tx) { return Map::create(tx); });
+  for (std::uint64_t k = 0; k < keys; ++k) {
+    world.run([&](Transaction& tx) { map.insert_or_assign(tx, k, Payload(k)); });
+  }
   world.run([&](Transaction& tx) {
-    unsigned seen = 0;
-    map.for_each(tx, [&](std::uint64_t, const Payload&) { return ++seen < 3; });
-    CHECK(seen == 3);
+    for (const std::uint64_t most : {std::uint64_t{1}, std::uint64_t{3}, keys / 2, keys - 1}) {
+      std::uint64_t seen = 0;
+      map.for_each(tx, [&](std::uint64_t, const Payload&) { return ++seen < most; });
+      CHECK(seen == most);
+    }
   });
 }
 
