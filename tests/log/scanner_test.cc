@@ -545,4 +545,32 @@ TEST_CASE("arbitrary bytes in the log region are scanned without harm") {
   }
 }
 
+// What lies behind the last record may be left from before: its stamp says so.
+TEST_CASE("a log ends torn where its next record was begun, and clean where older bytes lie") {
+  constexpr Stamp kFloor = 15;
+  const bool has_record = GENERATE(true, false);
+  const bool at_block = GENERATE(false, true);
+  const Stamp newest = has_record ? 20 : kFloor;
+  const auto end_with = [&](Lsn lsn, Stamp stamp) {
+    SyntheticPool pool;
+    pool.superblock.fixed.floor = kFloor;
+    pool.start_run(1, 0, 2);
+    if (has_record) pool.append_simple(1, newest);
+    if (at_block) pool.skip_to_block(1);
+    const SyntheticPool::Writer& writer = pool.writer(1);
+    log::RecordHeader header;
+    header.lsn = writer.next_lsn + lsn;
+    header.stamp = stamp;
+    std::memcpy(pool.bytes.data() + writer.position, &header, sizeof header);
+    const auto scan = pool.scan();
+    REQUIRE(scan.damage.empty());
+    REQUIRE(scan.sessions.size() == 1);
+    return scan.sessions[0].end;
+  };
+  CHECK(end_with(0, newest + 1) == PrefixEnd::torn);
+  CHECK(end_with(0, newest) == PrefixEnd::clean);
+  CHECK(end_with(0, newest - 1) == PrefixEnd::clean);
+  CHECK(end_with(1, newest + 1) == PrefixEnd::clean);
+}
+
 }  // namespace sp3::test

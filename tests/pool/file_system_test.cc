@@ -28,6 +28,7 @@ struct Lacks {
   int kept_names = 0;     // and RENAME_NOREPLACE
   int locks = 0;          // and flock
   std::function<void()> before_lock{};
+  int locks_first = 0;  // that come before that one
   int interrupted_opens = 0;
   std::size_t most_bytes_read = ~std::size_t{0};
   int interrupted_reads = 0;
@@ -136,6 +137,27 @@ TEST_CASE("a file that loses its name before it is locked is not the one that is
   CHECK(code_of([&] {
           return PoolFile::open(path, small_options(), PoolFile::Access::read_write);
         }) == "not_found");
+}
+
+// It shares their lock for an instant, to find out that they are only that. Two who kept it would
+// keep each other out for ever.
+TEST_CASE("who waits for those that look at a pool leaves its lock to others meanwhile") {
+  const TempDirectory directory;
+  const auto path = directory.path() / "pool";
+  PoolFile::create(path, kSmall, small_options());
+  Descriptor reader = open_regular_file(path, false);
+  lock_file(reader.get(), false, path.string());
+  bool had = false;
+  const auto meanwhile = [&] {
+    reader = Descriptor();
+    const Descriptor other = open_regular_file(path, true);
+    had = ::flock(other.get(), LOCK_EX | LOCK_NB) == 0;
+  };
+  // Alone, shared, and again.
+  const WithLacks no_lock({.before_lock = meanwhile, .locks_first = 2});
+  const Descriptor opened = open_locked(path, true);
+  CHECK(had);
+  CHECK(opened.get() >= 0);
 }
 
 TEST_CASE("an opening that is interrupted is begun again") {
@@ -254,7 +276,9 @@ int open(const char* name, int flags, ...) {
 }
 
 int flock(int file, int operation) noexcept {
-  if (const auto first = std::exchange(sp3::pool::lacks.before_lock, nullptr)) first();
+  if (operation != LOCK_UN && sp3::pool::lacks.locks_first-- == 0) {
+    if (const auto act = std::exchange(sp3::pool::lacks.before_lock, nullptr)) act();
+  }
   if (sp3::pool::lacks.locks != 0) {
     errno = sp3::pool::lacks.locks;
     return -1;
