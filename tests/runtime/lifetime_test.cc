@@ -542,6 +542,9 @@ TEST_CASE("a pool that was abandoned is recovered, one that was closed is not") 
       CHECK(Pool::check(path.path()).sound());
       pool = Pool::open(path.path(), options);
       CHECK(pool.recovery_report().was_clean);
+      CHECK(pool.recovery_report().checkpoint_floor == pool.info().checkpoint_floor);
+      CHECK(pool.recovery_report().checkpoint_floor > 0);
+      CHECK(pool.recovery_report().largest_stamp >= pool.info().checkpoint_floor);
       CHECK(pool.info().generation == generation + 1);
     }
   }
