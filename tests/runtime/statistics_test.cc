@@ -64,6 +64,21 @@ TEST_CASE("what a session flushes of its own records while it waits is its own")
   }
 }
 
+TEST_CASE("what is flushed for a ticket, by whoever waits for it, is among what was helped") {
+  for (const auto memory : {MemoryKind::emulated, MemoryKind::file}) {
+    Cells p(quiet_options(memory));
+    auto ticket = p.session.run_async([&](Transaction& tx) { ++tx.write(p.cells[0]).value; });
+    const SessionStatistics before = p.pool.statistics().sessions;
+    ticket.wait();
+    const SessionStatistics after = p.pool.statistics().sessions;
+    CHECK(after.helped_lines > before.helped_lines);
+    CHECK(after.helped_fences == before.helped_fences + 1);
+    CHECK(after.lines == before.lines);
+    CHECK(after.fences == before.fences);
+    CHECK(p.pool.statistics().flusher_fences == 0);
+  }
+}
+
 TEST_CASE("the bytes of watermarks are among those of all sessions") {
   const auto log_bytes = [](std::uint32_t watermark_ms) {
     Options options = quiet_options();
@@ -178,6 +193,9 @@ TEST_CASE("what comes to nothing leaves neither memory nor slots taken") {
       tx.cancel();
     }),
                     Cancelled);
+    Session other = p.pool.session();
+    other.run([](Transaction& tx) { tx.destroy(tx.make<Large>()); });  // which changes nothing
+    other.close();
     const auto doomed = p.session.run([&](Transaction& tx) {
       tx.destroy(tx.make<Large>());  // beside one that stays
       return tx.make<Large>();
