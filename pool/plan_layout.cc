@@ -67,7 +67,7 @@ void check_each_option(std::uint64_t size, const Geometry& geometry) {
            geometry.segment_size);
   }
   if (kMinSegments * std::uint64_t{geometry.segment_size} >= size) {
-    refuse("segment_size", at_most(std::bit_floor(size / (2 * kMinSegments)), size),
+    refuse("segment_size", at_most(std::bit_floor(size / kMinSegments / 2), size),
            geometry.segment_size);
   }
   if (geometry.slab_size != 0 &&

@@ -59,7 +59,7 @@ constexpr std::uint64_t keys = 1000;
 template <class Map>
 Map even_keys(World& world) {
   return world.run([](Transaction& tx) {
-    const Map map = Map::create(tx);
+    Map map = Map::create(tx);
     for (std::uint64_t k = 0; k < keys; ++k) map.insert_or_assign(tx, 2 * k, k);
     return map;
   });
@@ -179,7 +179,7 @@ TEST_CASE(
   use_keys(two, even_keys<HashTable<std::uint64_t, std::uint64_t>>(two));
 
   const ByBucket map = two.run([](Transaction& tx) {
-    const ByBucket made = ByBucket::create(tx);
+    ByBucket made = ByBucket::create(tx);
     for (std::uint64_t b = 0; b < 256; ++b) {
       for (std::uint64_t k = 0; k < 10; ++k) made.insert_or_assign(tx, in_bucket(b, k), k);
     }

@@ -84,7 +84,7 @@ template <class Map>
 void change_values_in_walks() {
   World world(tiny_shape());
   const Map map = world.run([](Transaction& tx) {
-    const Map made = Map::create(tx);
+    Map made = Map::create(tx);
     for (std::uint64_t k = 0; k < 500; ++k) made.insert_or_assign(tx, k, 0);
     return made;
   });
@@ -157,7 +157,7 @@ struct AlignedHash {
 template <class Map>
 void keep_alignment(World& world) {
   const Map map = world.run([](Transaction& tx) {
-    const Map made = Map::create(tx);
+    Map made = Map::create(tx);
     for (std::uint64_t k = 0; k < 50; ++k) {
       Aligned entry;
       entry.number = k;

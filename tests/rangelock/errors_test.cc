@@ -257,12 +257,12 @@ TEST_CASE("sizes that cannot be are refused") {
   is_refused([] { RangeLockDomain(std::size_t{1} << 40); });
   is_refused([] { RangeLockDomain(~std::size_t{0}); });
   // The last that can be.
-  RangeLockDomain(32767);
-  SkiplistRangeLock({.max_height = 1});
-  SkiplistRangeLock({.max_height = 16});
-  GridRangeLock({.granule = 1});
-  GridRangeLock({.granule = std::uint64_t{1} << 30, .buckets = 64});
-  GridRangeLock({.nested_wait = std::chrono::nanoseconds(0)});
+  static_cast<void>(RangeLockDomain(32767));
+  static_cast<void>(SkiplistRangeLock({.max_height = 1}));
+  static_cast<void>(SkiplistRangeLock({.max_height = 16}));
+  static_cast<void>(GridRangeLock({.granule = 1}));
+  static_cast<void>(GridRangeLock({.granule = std::uint64_t{1} << 30, .buckets = 64}));
+  static_cast<void>(GridRangeLock({.nested_wait = std::chrono::nanoseconds(0)}));
   RangeLockDomain domain(1);
   const RangeOwner only(1, domain);
   is_refused([&] { RangeOwner(2, domain); });
