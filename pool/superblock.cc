@@ -290,7 +290,8 @@ SuperblockChoice read_superblocks(const std::byte* prefix, std::uint64_t prefix_
   const int current = a_intact && a_newer ? 0 : 1;
   SuperblockCopy& chosen = current == 0 ? a : b;
   const SuperblockCopy& other = current == 0 ? b : a;
-  require_known(other.verdict == Verdict::unknown_version ? other : chosen, path);
+  if (other.verdict == Verdict::unknown_version) require_known(other, path);
+  require_known(chosen, path);
   if (a_intact && b_intact) require_one_pool(a, b, path);
   require_size(chosen, file_size, path);
 

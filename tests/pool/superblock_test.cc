@@ -254,6 +254,15 @@ TEST_CASE("another version and unknown incompatible features are refused and nam
   Bytes flipped = two.before;
   flipped[offsetof(Superblock, version)] ^= std::byte{4};
   CHECK(equal(choose(flipped).image, two.old_image));
+  // Nor what that one says of features.
+  for (const std::uint64_t damaged : {std::uint64_t{0}, two.copy_bytes}) {
+    Bytes unknown = edited([](Superblock& s) { s.incompat = 0x50; }, false);
+    unknown[damaged + offsetof(Superblock, version)] ^= std::byte{4};
+    const auto refused = error_of([&] { return choose(unknown); });
+    REQUIRE(refused);
+    CHECK(refused->code() == ErrorCode::wrong_version);
+    CHECK_THAT(refused->what(), Catch::Contains("0x50"));
+  }
 }
 
 TEST_CASE("sealed nonsense in one copy leaves the other, in both is damage") {
