@@ -119,7 +119,8 @@ CheckReport check(const PoolFile& file) {
   check_superblocks(file, report);
   DamagedRecords damaged(file.layout().slabs);
   const SlabDirectory current = check_slabs(file, file.current_copy(), report, damaged, true);
-  if (report.clean && file.copies_equal()) {
+  // As opening wants it, which goes on with both.
+  if (report.clean && file.both_vouch()) {
     const int copy = 1 - file.current_copy();
     const SlabDirectory other = check_slabs(file, copy, report, damaged, false);
     current.find_differences(other, copy, [&](std::uint32_t slab, Damage damage) {
