@@ -8,6 +8,7 @@
 #include "log/format.h"
 #include "log/record_reader.h"
 #include "pool/format.h"
+#include "tests/support/seals.h"
 
 namespace sp3::test {
 namespace {
@@ -33,20 +34,9 @@ const std::byte* at(const std::vector<char>& bytes, std::uint64_t offset) {
 // What forged superblocks say; where they differ, the first.
 Uuid uuid_of(const std::vector<char>& bytes) { return read<pool::Superblock>(bytes, 0).uuid; }
 
-std::uint32_t slab_seed(const Uuid& uuid, std::uint64_t slab) {
-  const auto number = static_cast<std::uint32_t>(slab);
-  return base::crc32c(base::crc32c(0, uuid.data(), uuid.size()), &number, sizeof number);
-}
-
 std::uint32_t log_seed(const std::vector<char>& bytes, std::uint64_t run) {
   const auto header = read<log::SegmentHeader>(bytes, run);
   return log::seed(uuid_of(bytes), header.session, header.generation);
-}
-
-// As many bytes as a part's header says, if it can be so many.
-std::uint64_t sealed_length(std::uint64_t said, std::uint64_t least, std::uint64_t most,
-                            std::uint64_t otherwise) {
-  return said >= least && said <= most ? said : otherwise;
 }
 
 }  // namespace
@@ -211,16 +201,12 @@ void Forger::append_record(std::vector<char>& bytes, Parts& parts, Choices& choi
 
 void Forger::seal(std::vector<char>& bytes, const Part& part) const {
   switch (part.kind) {
-    case Kind::superblock: {
-      auto superblock = read<pool::Superblock>(bytes, part.offset);
-      superblock.crc = 0;
-      write(bytes, part.offset, superblock);
-      const std::uint64_t length = sealed_length(superblock.copy_bytes, sizeof superblock,
-                                                 bytes.size() - part.offset, part.bytes);
-      superblock.crc = base::crc32c(0, at(bytes, part.offset), length);
-      write(bytes, part.offset, superblock);
+    case Kind::superblock:
+      // One of more bytes than there are is refused for that.
+      if (read<pool::Superblock>(bytes, part.offset).copy_bytes <= bytes.size() - part.offset) {
+        seal_superblock(reinterpret_cast<std::byte*>(bytes.data()) + part.offset);
+      }
       return;
-    }
     case Kind::slab_record:
       return seal_slab(bytes, part);
     case Kind::segment: {
@@ -233,10 +219,9 @@ void Forger::seal(std::vector<char>& bytes, const Part& part) const {
     }
     case Kind::record: {
       auto header = read<log::RecordHeader>(bytes, part.offset);
-      const std::uint64_t length =
-          sealed_length(header.length, sizeof header, bytes.size() - part.offset, part.bytes);
-      header.crc = log::checksum_record(at(bytes, part.offset), static_cast<std::uint32_t>(length),
-                                        log_seed(bytes, part.owner));
+      if (header.length < sizeof header || header.length > bytes.size() - part.offset) return;
+      header.crc =
+          log::checksum_record(at(bytes, part.offset), header.length, log_seed(bytes, part.owner));
       write(bytes, part.offset, header);
       return;
     }
@@ -248,7 +233,7 @@ void Forger::seal(std::vector<char>& bytes, const Part& part) const {
 
 void Forger::seal_slab(std::vector<char>& bytes, const Part& part) const {
   auto record = read<pool::SlabRecord>(bytes, part.offset);
-  const std::uint32_t seed = slab_seed(uuid_of(bytes), part.owner);
+  const std::uint32_t seed = slab_seed(uuid_of(bytes), static_cast<std::uint32_t>(part.owner));
   if (record.live != 0 && record.slot_size != 0 && record.slot_size <= layout_.slab_size) {
     const int copy = part.offset >= layout_.directory_offset[1] ? 1 : 0;
     const auto shape = pool::slab_shape(layout_.slab_size, record.slot_size);

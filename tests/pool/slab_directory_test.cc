@@ -53,9 +53,7 @@ class Fixture {
   void seal(std::uint32_t slab, int copy, SlabRecord record) {
     record.crc = 0;
     const auto uuid = pool_->identity().uuid;
-    std::uint32_t crc = base::crc32c(0, uuid.data(), uuid.size());
-    crc = base::crc32c(crc, &slab, sizeof slab);
-    record.crc = base::crc32c(crc, &record, sizeof record);
+    record.crc = base::crc32c(test::slab_seed(uuid, slab), &record, sizeof record);
     memory().store(layout().directory_offset[copy] + slab * sizeof record, &record, sizeof record);
   }
   emu::FlushCounts counts;
@@ -247,8 +245,7 @@ TEST_CASE("a sealed bitmap that contradicts its record is damage") {
       std::memcpy(&superblock, fixture.view(), sizeof superblock);
       return superblock.uuid;
     }();
-    std::uint32_t seed = base::crc32c(0, uuid.data(), uuid.size());
-    seed = base::crc32c(seed, &slab, sizeof slab);
+    const std::uint32_t seed = test::slab_seed(uuid, slab);
     record.live = live;
     record.bitmap_crc = base::crc32c(seed, bitmap.data(), shape.bitmap_bytes);
     fixture.seal(4, 0, record);

@@ -18,10 +18,10 @@
 
 #include <sp3/error.h>
 
-#include "base/crc32c.h"
 #include "pool/check.h"
 #include "pool/pool_file.h"
 #include "tests/support/errors.h"
+#include "tests/support/seals.h"
 #include "tests/support/temp_path.h"
 
 namespace sp3::test {
@@ -97,16 +97,6 @@ class TempDirectory {
  private:
   TempPath temp_{"directory"};
 };
-
-// Recomputes the checksum of the superblock copy at `at`, as docs/DATA_LAYOUT.md describes it.
-inline void seal_superblock(std::byte* at) {
-  pool::Superblock superblock;
-  std::memcpy(&superblock, at, sizeof superblock);
-  std::uint32_t crc = 0;
-  std::memcpy(at + offsetof(pool::Superblock, crc), &crc, sizeof crc);
-  crc = base::crc32c(0, at, superblock.copy_bytes);
-  std::memcpy(at + offsetof(pool::Superblock, crc), &crc, sizeof crc);
-}
 
 // Changes both superblock copies of a pool file and seals them again.
 inline void edit_superblocks(const TempPath& at,
