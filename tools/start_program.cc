@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/signals.h"
+
 namespace sp3::tools {
 
 namespace {
@@ -39,21 +41,63 @@ class CommandLine {
   std::vector<char*> pointers_;  // into words_, and the null at the end
 };
 
-// Never returns, unless with an error.
+sigset_t all_signals() noexcept {
+  sigset_t all;
+  sigfillset(&all);
+  return all;
+}
+
+// As fork(); the child begins with all signals blocked.
+pid_t fork_blocked() noexcept {
+  const sigset_t all = all_signals();
+  sigset_t before;
+  ::pthread_sigmask(SIG_BLOCK, &all, &before);
+  const pid_t child = ::fork();
+  const int error = errno;
+  if (child != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return child;
+}
+
+// 0 or errno. What the group that it leaves was sent since the fork was not for this process, and is
+// forgotten.
+int leave_group() noexcept {
+  if (::setpgid(0, 0) != 0) return errno;
+  const sigset_t all = all_signals();
+  constexpr timespec kNow{};
+  while (::sigtimedwait(&all, nullptr, &kNow) > 0) {
+  }
+  return 0;
+}
+
+// What came meanwhile is delivered, and does what it would do to the program: our handlers are not
+// there.
+void unblock_signals() noexcept {
+  struct sigaction by_default {};
+  by_default.sa_handler = SIG_DFL;
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (!base::is_ignored(signal)) ::sigaction(signal, &by_default, nullptr);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+}
+
+// Never returns, unless with an error. All signals are blocked.
 int become(const char* program, char* const* argv,
            const std::vector<std::pair<int, int>>& descriptors, ProcessGroup group,
            pid_t parent) noexcept {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (group == ProcessGroup::its_own) {
+    if (const int error = leave_group(); error != 0) return error;
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);     // after the group's signals were forgotten
   if (::getppid() != parent) ::_exit(1);  // it died before the line above
-  if (group == ProcessGroup::its_own && ::setpgid(0, 0) != 0) return errno;
   for (const auto& [ours, theirs] : descriptors) {
     // Onto itself it would keep close-on-exec.
     const int done = ours == theirs ? ::fcntl(ours, F_SETFD, 0) : ::dup2(ours, theirs);
     if (done < 0) return errno;
   }
-  sigset_t none;
-  sigemptyset(&none);
-  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  unblock_signals();
   ::execv(program, argv);
   return errno;
 }
@@ -83,7 +127,7 @@ pid_t start_program(const std::string& program, const std::vector<std::string>& 
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "pipe2");
   const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
+  const pid_t child = fork_blocked();
   if (child == 0) {
     // Out of the way of the numbers that are asked for.
     const int tell = ::fcntl(ends[1], F_DUPFD_CLOEXEC, 64);

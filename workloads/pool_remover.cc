@@ -4,6 +4,7 @@
 #include "workloads/pool_remover.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <mutex>
 #include <system_error>
@@ -11,11 +12,23 @@
 #include <utility>
 #include <vector>
 
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "base/signals.h"
 
 namespace sp3::workloads {
 
 namespace {
+
+// By their numbers: Debian 12 declares the functions in a header that is not for C++.
+pool::Descriptor process_descriptor(pid_t process) noexcept {
+  return pool::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+}
+void kill_process(int descriptor) noexcept {
+  ::syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, nullptr, 0);
+}
 
 class Registry {
  public:
@@ -32,6 +45,16 @@ class Registry {
   void forget(const std::filesystem::path& path) {
     const std::lock_guard lock(mutex_);
     paths_.erase(std::ranges::find(paths_, path));
+  }
+  pool::Descriptor start_maker(const std::function<pid_t()>& start) {
+    const std::lock_guard lock(mutex_);
+    pool::Descriptor process = process_descriptor(start());
+    if (process.get() >= 0) makers_.push_back(process.get());
+    return process;
+  }
+  void forget_maker(int process) {
+    const std::lock_guard lock(mutex_);
+    makers_.erase(std::ranges::find(makers_, process));
   }
 
  private:
@@ -60,6 +83,7 @@ class Registry {
     }
     // Kept locked: a pool that comes now would stay.
     mutex_.lock();
+    kill_makers();
     // The other threads go on: they may make a file anew, or add one to a directory that is being
     // emptied.
     for (int attempt = 0; attempt < 100 && remove_some(); ++attempt) {
@@ -70,6 +94,15 @@ class Registry {
     sigaddset(&only, signal);
     ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
     ::raise(signal);
+  }
+
+  void kill_makers() const {
+    for (const int process : makers_) kill_process(process);
+    for (const int process : makers_) {
+      pollfd ended{process, POLLIN, 0};
+      while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
+      }
+    }
   }
 
   // Whether anything was there.
@@ -84,6 +117,7 @@ class Registry {
 
   std::mutex mutex_;
   std::vector<std::filesystem::path> paths_;
+  std::vector<int> makers_;  // pidfds
 };
 
 }  // namespace
@@ -109,6 +143,13 @@ void PoolRemover::keep() noexcept {
   if (path_.empty()) return;
   Registry::instance().forget(path_);
   path_.clear();
+}
+
+PoolMaker::PoolMaker(const std::function<pid_t()>& start)
+    : process_(Registry::instance().start_maker(start)) {}
+
+PoolMaker::~PoolMaker() {
+  if (process_.get() >= 0) Registry::instance().forget_maker(process_.get());
 }
 
 }  // namespace sp3::workloads

@@ -1,9 +1,14 @@
-// PoolRemover: the pool of a benchmark goes when the benchmark ends, however it ends.
+// PoolRemover: the pool of a benchmark goes when the benchmark ends, however it ends. PoolMaker: so
+// does one that a child process makes.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 
 #include <sp3/error.h>
+#include <sys/types.h>
+
+#include "pool/file_system.h"
 
 namespace sp3::workloads {
 
@@ -43,6 +48,23 @@ class PoolRemover {
 
  private:
   std::filesystem::path path_;
+};
+
+// A child process that makes what a PoolRemover names. Where a signal has that removed, this child
+// is killed before, or it might make it afterwards, until it learns that we are gone. (That is left
+// undone where no descriptor can be had for it.)
+// Thread safety: any thread.
+class PoolMaker {
+ public:
+  // `start` starts it and returns its number; no signal removes anything meanwhile.
+  // Errors: those of `start`.
+  explicit PoolMaker(const std::function<pid_t()>& start);
+  ~PoolMaker();
+  PoolMaker(const PoolMaker&) = delete;
+  PoolMaker& operator=(const PoolMaker&) = delete;
+
+ private:
+  pool::Descriptor process_;  // means this child even when its number is another's
 };
 
 }  // namespace sp3::workloads

@@ -85,6 +85,26 @@ class CrashTest(CommandTest):
             self.assertEqual(self.end_while_it_has_a_pool(
                 signal.SIGINT, "crash-test", "--rounds", "10000", send=interrupt), [])
 
+    def test_an_interrupt_ends_a_victim_that_would_make_its_pool(self):
+        """Stopped before it has, it would make it when nobody removes it any more."""
+        for _ in range(10):
+            with subprocess.Popen([self.SP3, "crash-test", "--rounds", "1", "--path", "."],
+                                  stdout=subprocess.DEVNULL, cwd=self.directory.name) as process:
+                try:
+                    victim = None
+                    while process.poll() is None and victim is None:
+                        victim = next(children(process.pid, "--mode=0", 1), None)
+                    os.kill(victim, signal.SIGSTOP)
+                    process.send_signal(signal.SIGINT)
+                    self.assertEqual(process.wait(timeout=60), -signal.SIGINT)
+                    self.assertIn(process_state(victim), (None, "Z"))
+                finally:
+                    process.kill()
+                    if victim is not None:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(victim, signal.SIGKILL)
+            self.assertEqual(os.listdir(self.directory.name), [])
+
     def test_a_pool_that_cannot_be_made_is_no_violation(self):
         said = self.sp3("crash-test", "--rounds", "1", "--memory", "dax", "--path", ".", code=ERROR)
         self.assertIn("not on persistent memory", said.stderr)

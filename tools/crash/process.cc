@@ -27,7 +27,13 @@ constexpr int kVictimFd = 3;
 
 }  // namespace
 
-VictimProcess::VictimProcess(VictimOptions options) : buffer_(1 << 16) {
+VictimProcess::VictimProcess(const VictimOptions& options)
+    : buffer_(1 << 16), maker_([&] { return start(options); }) {
+  // Room for what is acknowledged while this process is not running; smaller also works.
+  static_cast<void>(::fcntl(pipe_.get(), F_SETPIPE_SZ, 1 << 20));
+}
+
+pid_t VictimProcess::start(VictimOptions options) {
   options.fd = kVictimFd;
   // Interrupted from the terminal with us, it would be dead, which is a violation, before our pools
   // are gone.
@@ -35,8 +41,7 @@ VictimProcess::VictimProcess(VictimOptions options) : buffer_(1 << 16) {
       start_telling(kThisProgram, options.arguments(), kVictimFd, {}, ProcessGroup::its_own);
   pid_ = victim.pid;
   pipe_ = std::move(victim.pipe);
-  // Room for what is acknowledged while this process is not running; smaller also works.
-  static_cast<void>(::fcntl(pipe_.get(), F_SETPIPE_SZ, 1 << 20));
+  return pid_;
 }
 
 VictimProcess::~VictimProcess() {

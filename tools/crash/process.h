@@ -10,6 +10,7 @@
 #include "pool/file_system.h"
 #include "tools/crash/protocol.h"
 #include "tools/crash/victim.h"
+#include "workloads/pool_remover.h"
 
 namespace sp3::tools::crash {
 
@@ -18,7 +19,7 @@ class VictimProcess {
   using Clock = std::chrono::steady_clock;
 
   // Throws std::system_error if it cannot be started.
-  explicit VictimProcess(VictimOptions options);
+  explicit VictimProcess(const VictimOptions& options);
   // Kills it if it still lives.
   ~VictimProcess();
   VictimProcess(const VictimProcess&) = delete;
@@ -36,11 +37,14 @@ class VictimProcess {
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
  private:
+  pid_t start(VictimOptions options);
+
   pid_t pid_ = -1;
   pool::Descriptor pipe_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
+  workloads::PoolMaker maker_;  // last: what it starts is kept in those before
 };
 
 }  // namespace sp3::tools::crash

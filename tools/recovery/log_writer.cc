@@ -24,6 +24,7 @@
 #include "tools/progress_bar.h"
 #include "tools/start_program.h"
 #include "tools/telling_program.h"
+#include "workloads/pool_remover.h"
 #include "workloads/zipf.h"
 
 namespace sp3::tools::recovery_bench {
@@ -247,9 +248,12 @@ WrittenLog write_log(const std::vector<std::string>& arguments) {
   constexpr int kDescriptor = 3;
   std::vector<std::string> all = arguments;
   all.insert(all.end(), {"--descriptor", fmt::to_string(kDescriptor)});
-  // Interrupted from the terminal with us, it would be a failure to tell of.
-  const TellingProgram child =
-      start_telling(kThisProgram, all, kDescriptor, {}, ProcessGroup::its_own);
+  TellingProgram child;
+  const workloads::PoolMaker maker([&] {
+    // Interrupted from the terminal with us, it would be a failure to tell of.
+    child = start_telling(kThisProgram, all, kDescriptor, {}, ProcessGroup::its_own);
+    return child.pid;
+  });
   Report report;
   const bool told = read_whole(child.pipe.get(), report);
   const int status = wait_for(child.pid);
