@@ -118,6 +118,7 @@ void use_ranges(Two& two, const Map& map) {
   REQUIRE_FALSE(two.conflict(up(100, 300), insert(1501)));
   REQUIRE_FALSE(two.conflict(down(300, 100), erase(1600)));
   REQUIRE(two.conflict([&](Transaction& tx) { return map.lower_bound(tx, 401); }, insert(401)));
+  REQUIRE(two.conflict([&](Transaction& tx) { return map.upper_bound(tx, 404); }, insert(405)));
   REQUIRE(two.conflict([&](Transaction& tx) { return map.floor(tx, 413); }, insert(413)));
   REQUIRE(two.conflict([&](Transaction& tx) { return map.first(tx); }, erase(0)));
   REQUIRE(two.conflict([&](Transaction& tx) { return map.last(tx); }, insert(2 * keys)));

@@ -152,7 +152,7 @@ void operate_on_ordered(Transaction& tx, Random& random) {
   const auto map = open_target<Map>(tx);
   if (random.chance(50)) return operate_on_map(tx, random, map);
   const Number key = random.below(kKeys * 3);
-  switch (random.below(6)) {
+  switch (random.below(7)) {
     case 0:
       return static_cast<void>(map.lower_bound(tx, key));
     case 1:
@@ -163,6 +163,8 @@ void operate_on_ordered(Transaction& tx, Random& random) {
       return map.range(tx, key, [](Number, Number) {});
     case 4:
       return map.range_down(tx, key, [](Number, Number) {});
+    case 5:
+      return static_cast<void>(map.upper_bound(tx, key));
     default:
       return map.for_each_down(tx, [](Number, Number) {});
   }

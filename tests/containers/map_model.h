@@ -127,6 +127,7 @@ class MapSubject {
       const auto least = model.lower_bound(k);
       if (least != model.end()) sum += least->first * 7 + least->second;
       const auto above = model.upper_bound(k);
+      if (above != model.end()) sum += above->first * 19 + above->second;
       for (auto it = above; it != model.begin() && std::prev(it)->first + scan_width > k; --it) {
         sum = sum * 31 + std::prev(it)->first + std::prev(it)->second;
       }
@@ -187,6 +188,8 @@ class MapSubject {
       });
       const auto least = map_.lower_bound(tx, from);
       if (least) sum += least->first * 7 + least->second.number;
+      const auto above = map_.upper_bound(tx, from);
+      if (above) sum += above->first * 19 + above->second.number;
       const auto add = [&](const std::uint64_t& key, const Payload& value) {
         sum = sum * 31 + key + value.number;
       };
@@ -338,6 +341,9 @@ void end_a_walk_early() {
     REQUIRE(keys == std::vector<std::uint64_t>{12, 14, 16});
     REQUIRE(map.lower_bound(tx, 98)->first == 98);
     REQUIRE_FALSE(map.lower_bound(tx, 99));
+    REQUIRE(map.upper_bound(tx, 96)->first == 98);
+    REQUIRE(map.upper_bound(tx, 97)->first == 98);
+    REQUIRE_FALSE(map.upper_bound(tx, 98));
     keys.clear();
     map.range_down(tx, 11, 0, [&](std::uint64_t key, const Payload&) {
       keys.push_back(key);
@@ -360,6 +366,7 @@ void look_beyond_the_ends() {
     REQUIRE_FALSE(map.first(tx));
     REQUIRE_FALSE(map.last(tx));
     REQUIRE_FALSE(map.floor(tx, 7));
+    REQUIRE_FALSE(map.upper_bound(tx, 7));
     map.for_each_down(tx, unexpected);
     map.range_down(tx, 7, unexpected);
     for (std::uint64_t k = 1; k <= 200; ++k) map.insert_or_assign(tx, 10 * k, Payload(k));
@@ -369,6 +376,8 @@ void look_beyond_the_ends() {
     for (std::uint64_t k = 1; k <= 200; ++k) {
       REQUIRE(map.floor(tx, 10 * k)->first == 10 * k);
       REQUIRE(map.floor(tx, 10 * k + 9)->first == 10 * k);
+      REQUIRE(map.upper_bound(tx, 10 * k - 1)->first == 10 * k);
+      if (k < 200) REQUIRE(map.upper_bound(tx, 10 * k)->second.number == k + 1);
     }
     map.range_down(tx, 9, unexpected);
   });

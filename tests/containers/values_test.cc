@@ -132,6 +132,9 @@ void use_ends_of_range() {
       REQUIRE(map.lower_bound(tx, key)->first == key);
       REQUIRE(map.floor(tx, key)->first == key);
     }
+    REQUIRE(map.upper_bound(tx, least)->first == K{1});
+    REQUIRE(map.upper_bound(tx, K{1})->first == greatest);
+    REQUIRE_FALSE(map.upper_bound(tx, greatest));
     REQUIRE(in(greatest, least) == 0);
     REQUIRE(in(K{1}, least) == 0);
     REQUIRE(in_down(least, greatest) == 0);

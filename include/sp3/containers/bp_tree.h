@@ -158,6 +158,15 @@ class BpTree {
     return result;
   }
 
+  // The entry with the least key that is greater than `key`.
+  [[nodiscard]] std::optional<Entry> upper_bound(Transaction& tx, const K& key) const {
+    std::optional<Entry> result;
+    const auto take = take_one(tx, result);
+    walk(tx, descend(tx, key), &key,
+         [&](const K& found, Ptr<V> value) { return !(key < found) || take(found, value); });
+    return result;
+  }
+
   // The entry with the greatest key that is not greater than `key`.
   [[nodiscard]] std::optional<Entry> floor(Transaction& tx, const K& key) const {
     std::optional<Entry> result;

@@ -115,6 +115,14 @@ class RbTree {
     return nearest<left>(tx, &key);
   }
 
+  // The entry with the least key that is greater than `key`.
+  [[nodiscard]] std::optional<Entry> upper_bound(Transaction& tx, const K& key) const {
+    std::optional<Entry> result;
+    const auto take = take_one(tx, result);
+    walk<left>(tx, &key, [&](const Node& node) { return !(key < node.key) || take(node); });
+    return result;
+  }
+
   // The entry with the greatest key that is not greater than `key`.
   [[nodiscard]] std::optional<Entry> floor(Transaction& tx, const K& key) const {
     return nearest<right>(tx, &key);
@@ -359,11 +367,16 @@ class RbTree {
   template <unsigned Near>
   std::optional<Entry> nearest(Transaction& tx, const K* from) const {
     std::optional<Entry> result;
-    walk<Near>(tx, from, [&](const Node& node) {
+    walk<Near>(tx, from, take_one(tx, result));
+    return result;
+  }
+
+  // A visitor that keeps the first entry it is shown.
+  static auto take_one(Transaction& tx, std::optional<Entry>& result) {
+    return [&](const Node& node) {
       result.emplace(node.key, tx.read(node.value));
       return false;
-    });
-    return result;
+    };
   }
 
   Ptr<Header> header_;
