@@ -447,6 +447,13 @@ TEST_CASE("Damage to a hash table is reported") {
                                 tx.write(first).next = overflow;
                               }),
                Catch::Contains("The overflow bucket") && Catch::Contains("is empty"));
+  // A name of the first directory as it would stand in a cell, which is none.
+  REQUIRE_THAT(reported_after(world, map,
+                              [&](Transaction& tx) {
+                                tx.write(map.header()).root =
+                                    Ptr<Map::Directory>::from_offset(root(tx).offset() | 1);
+                              }),
+               Catch::Contains("A pointer is wrong: ") && Catch::Contains("where none starts"));
 }
 
 TEST_CASE("Two threads change different keys of a hash table") {

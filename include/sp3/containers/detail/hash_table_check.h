@@ -115,6 +115,8 @@ const {
       return "The header names the root " + std::to_string(tx.read(header_).root.offset()) +
              ", the handle " + std::to_string(root_.offset()) + ".";
     }
+    // As a name, without what a cell says besides: throws if there is no such directory.
+    static_cast<void>(tx.read(root_));
     Check check{tx, {}};
     return check.directory(root_level(), 0);
   });
