@@ -58,6 +58,7 @@ Forger::Forger(std::vector<char> image)
     find_slabs(copy);
   }
   find_records();
+  find_objects();
 }
 
 void Forger::find_slabs(int copy) {
@@ -92,6 +93,31 @@ void Forger::find_records() {
       record += found->padded_length();
       if (record >= end) break;
     }
+  }
+}
+
+// By either directory: the older one of a pool that was not closed lacks what came last. The first
+// slab has the roots, by which a container is found.
+void Forger::find_objects() {
+  for (std::uint32_t slab = 1; slab < layout_.slabs; ++slab) {
+    const std::uint64_t begin = layout_.slab_offset(slab);
+    std::vector<Part> objects;
+    for (const int copy : {0, 1}) {
+      const auto record = read<pool::SlabRecord>(
+          image_, layout_.directory_offset[copy] + slab * sizeof(pool::SlabRecord));
+      if (record.type == 0 || record.live == 0) continue;
+      const auto shape = pool::slab_shape(layout_.slab_size, record.slot_size);
+      for (std::uint32_t slot = 0; slot < shape.slots; ++slot) {
+        const Part object{Kind::slot, begin + shape.data + slot * record.slot_size,
+                          record.slot_size, slab};
+        const auto bits = read<std::uint8_t>(image_, begin + shape.bitmap(copy) + slot / 8);
+        const auto is_same = [&](const Part& other) { return other.offset == object.offset; };
+        if ((bits >> slot % 8 & 1) != 0 && std::ranges::none_of(objects, is_same)) {
+          objects.push_back(object);
+        }
+      }
+    }
+    if (!objects.empty()) objects_.push_back(std::move(objects));
   }
 }
 
@@ -197,6 +223,100 @@ void Forger::append_record(std::vector<char>& bytes, Parts& parts, Choices& choi
   header.stamp = before.stamp + 1 + choices.below(16);
   write(bytes, offset, header);
   records.push_back({Kind::record, offset, from.bytes, last.owner});
+}
+
+std::vector<char> Forger::forge_objects(Choices& choices) const {
+  std::vector<char> bytes = image_;
+  for (std::uint64_t changes = choices.below(8); changes > 0; --changes) {
+    change_object(bytes, choices);
+  }
+  return bytes;
+}
+
+// Of a slab first: there is one header, and many nodes.
+const Forger::Part& Forger::any_object(Choices& choices) const {
+  const auto& of_slab = objects_[choices.below(objects_.size())];
+  return of_slab[choices.below(of_slab.size())];
+}
+
+void Forger::change_object(std::vector<char>& bytes, Choices& choices) const {
+  constexpr std::uint64_t kFirstWords = 2;
+  const Part& object = any_object(choices);
+  const std::uint64_t how = choices.below(16);
+  if (how == 0) return remove_object(bytes, object);
+  if (how == 1) {  // one object takes the place of another
+    const Part& from = any_object(choices);
+    std::memmove(bytes.data() + object.offset, bytes.data() + from.offset,
+                 std::min(from.bytes, object.bytes));
+    return;
+  }
+  // The first words say what the others mean.
+  const std::uint64_t words = object.bytes / 8;
+  const std::uint64_t within = choices.below(how < 6 ? std::min(words, kFirstWords) : words) * 8;
+  const auto word = read<std::uint64_t>(bytes, object.offset + within);
+  const std::uint64_t other = other_word(bytes, word, within, choices);
+  // Cells in a row often hold the same.
+  const std::uint64_t repeats = choices.below(8) == 0 ? choices.take(1) : 1;
+  for (std::uint64_t i = 0; i < std::min(repeats, words - within / 8); ++i) {
+    write(bytes, object.offset + within + i * 8, other);
+  }
+}
+
+// In place of `word`, which is `within` bytes inside of its object.
+std::uint64_t Forger::other_word(const std::vector<char>& bytes, std::uint64_t word,
+                                 std::uint64_t within, Choices& choices) const {
+  constexpr unsigned kTagShift = 48;  // of a hash table's slots
+  const std::array<std::uint64_t, 8> telling = {
+      0, 1, 64, 65, std::uint64_t{1} << 50, (1ULL << 62) - 1, 1ULL << 63, ~0ULL};
+  switch (choices.below(10)) {
+    case 0:
+      return telling[choices.below(telling.size())];
+    case 1:  // a count, a depth, a colour
+      return choices.take(1);
+    case 2:  // a little more or less
+      return word + choices.take(1) - 128;
+    case 3:
+      return word ^ 1ULL << choices.below(64);
+    case 4:
+      return choices.take(8);
+    case 5: {  // what stands elsewhere
+      const Part& other = any_object(choices);
+      return read<std::uint64_t>(bytes, other.offset + choices.below(other.bytes / 8) * 8);
+    }
+    case 6: {  // what stands there in another
+      const Part& other = any_object(choices);
+      return within < other.bytes ? read<std::uint64_t>(bytes, other.offset + within) : 0;
+    }
+    case 7:  // a cell of a hash table, which says what it names
+      return any_object(choices).offset | (word & 3);
+    case 8:
+      return any_object(choices).offset | choices.below(4);
+    default:
+      return any_object(choices).offset | word >> kTagShift << kTagShift;
+  }
+}
+
+void Forger::remove_object(std::vector<char>& bytes, const Part& object) const {
+  for (const int copy : {0, 1}) {
+    const Part part{Kind::slab_record,
+                    layout_.directory_offset[copy] + object.owner * sizeof(pool::SlabRecord),
+                    sizeof(pool::SlabRecord), object.owner};
+    auto record = read<pool::SlabRecord>(bytes, part.offset);
+    if (record.type == 0 || record.live == 0) continue;
+    const auto shape = pool::slab_shape(layout_.slab_size, record.slot_size);
+    const std::uint64_t begin = layout_.slab_offset(static_cast<std::uint32_t>(object.owner));
+    const std::uint64_t slot = (object.offset - begin - shape.data) / record.slot_size;
+    const std::uint64_t at = begin + shape.bitmap(copy) + slot / 8;
+    auto bits = read<std::uint8_t>(bytes, at);
+    const auto bit = static_cast<std::uint8_t>(1U << slot % 8);
+    if ((bits & bit) == 0) continue;
+    bits = static_cast<std::uint8_t>(bits & ~bit);
+    write(bytes, at, bits);
+    --record.live;
+    if (record.live == 0) record.bitmap_crc = 0;
+    write(bytes, part.offset, record);
+    seal_slab(bytes, part);
+  }
 }
 
 void Forger::seal(std::vector<char>& bytes, const Part& part) const {

@@ -4,6 +4,7 @@
 // Thread safety: forge() by any thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -36,6 +37,25 @@ class Forger {
 
   // The pool with the changes that `choices` stands for.
   [[nodiscard]] std::vector<char> forge(Choices& choices) const;
+  // The same, of a few words of the objects at home, which lead to each other: of what a slab holds
+  // and of where it lies nothing changes, but that now and then an object is gone.
+  // REQUIRES: there are objects at home, besides the roots.
+  [[nodiscard]] std::vector<char> forge_objects(Choices& choices) const;
+  // Calls write(offset, bytes) for each object that is another in `to` than in `from`, which are
+  // this pool's files.
+  template <class F>
+  void for_each_changed(const std::vector<char>& from, const std::vector<char>& to,
+                        F&& write) const {
+    for (const auto& of_slab : objects_) {
+      for (const Part& object : of_slab) {
+        const auto bytes = std::span(to).subspan(object.offset, object.bytes);
+        if (!std::ranges::equal(bytes, std::span(from).subspan(object.offset, object.bytes))) {
+          write(object.offset, bytes);
+        }
+      }
+    }
+  }
+  [[nodiscard]] const std::vector<char>& image() const { return image_; }
 
  private:
   // What has a checksum, or is one of the homes, which have none.
@@ -53,6 +73,7 @@ class Forger {
 
   void find_slabs(int copy);
   void find_records();
+  void find_objects();
   [[nodiscard]] std::vector<Part>& parts(Kind kind) {
     return parts_[static_cast<std::size_t>(kind)];
   }
@@ -60,12 +81,18 @@ class Forger {
   void change_word(std::vector<char>& bytes, const Parts& parts, Choices& choices) const;
   static void copy_part(std::vector<char>& bytes, const Parts& parts, Choices& choices);
   void append_record(std::vector<char>& bytes, Parts& parts, Choices& choices) const;
+  [[nodiscard]] const Part& any_object(Choices& choices) const;
+  void change_object(std::vector<char>& bytes, Choices& choices) const;
+  [[nodiscard]] std::uint64_t other_word(const std::vector<char>& bytes, std::uint64_t word,
+                                         std::uint64_t within, Choices& choices) const;
+  void remove_object(std::vector<char>& bytes, const Part& object) const;
   void seal(std::vector<char>& bytes, const Part& part) const;
   void seal_slab(std::vector<char>& bytes, const Part& part) const;
 
   std::vector<char> image_;
   pool::Layout layout_;
   Parts parts_;
+  std::vector<std::vector<Part>> objects_;  // the slots in use of each slab that has such
 };
 
 }  // namespace sp3::test
