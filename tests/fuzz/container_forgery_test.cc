@@ -39,7 +39,7 @@ void forge_all(std::uint64_t forgeries, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("made-up containers only return or throw an error") { forge_all(2'000, 1); }
+TEST_CASE("made-up containers only return or throw an error") { forge_all(3'000, 1); }
 
 TEST_CASE("made-up containers only return or throw an error, at length", "[.full]") {
   forge_all(200'000, 2);

@@ -116,7 +116,11 @@ ForgedContainers::Result ForgedContainers::try_out(std::span<const std::uint8_t>
 void ForgedContainers::reopen(const Source& source, Choices& choices, Result& result) const {
   const Forger& forger = choices.below(2) == 0 ? source.closed : source.killed;
   write_bytes(path_.path(), forger.forge_objects(choices));
-  Pool pool = Pool::open(path_.path(), FuzzedPool::options());
+  Options options =
+      FuzzedPool::options(choices.below(2) == 0 ? RecoveryStrategy::stamp : RecoveryStrategy::dag);
+  // Under the other a lock that an error left behind would end the next transaction.
+  options.locks = choices.below(2) == 0 ? LockTiming::commit : LockTiming::encounter;
+  Pool pool = Pool::open(path_.path(), options);
   Session session = pool.session();
   use(session, *source.user, true, choices, result);
   session.close();

@@ -15,6 +15,10 @@ namespace {
 
 using Uuid = std::array<std::uint8_t, 16>;
 
+// What of a word of a container's may name an object: cells and slots of a hash table say
+// more in the others.
+constexpr std::uint64_t kOffsetBits = (std::uint64_t{1} << 48) - 8;
+
 template <class T>
 T read(const std::vector<char>& bytes, std::uint64_t offset) {
   T value;
@@ -227,7 +231,9 @@ void Forger::append_record(std::vector<char>& bytes, Parts& parts, Choices& choi
 
 std::vector<char> Forger::forge_objects(Choices& choices) const {
   std::vector<char> bytes = image_;
-  for (std::uint64_t changes = choices.below(8); changes > 0; --changes) {
+  // After few a container's own check may find nothing.
+  constexpr std::array<unsigned, 8> kChanges = {0, 1, 1, 1, 1, 2, 3, 6};
+  for (unsigned left = kChanges[choices.below(kChanges.size())]; left > 0; --left) {
     change_object(bytes, choices);
   }
   return bytes;
@@ -237,6 +243,19 @@ std::vector<char> Forger::forge_objects(Choices& choices) const {
 const Forger::Part& Forger::any_object(Choices& choices) const {
   const auto& of_slab = objects_[choices.below(objects_.size())];
   return of_slab[choices.below(of_slab.size())];
+}
+
+// Of the slab of the one that `word` names, if it names one.
+const Forger::Part& Forger::object_like(std::uint64_t word, Choices& choices) const {
+  for (const auto& of_slab : objects_) {
+    const std::uint64_t begin =
+        layout_.slab_offset(static_cast<std::uint32_t>(of_slab.front().owner));
+    const std::uint64_t offset = word & kOffsetBits;
+    if (offset >= begin && offset - begin < layout_.slab_size) {
+      return of_slab[choices.below(of_slab.size())];
+    }
+  }
+  return any_object(choices);
 }
 
 void Forger::change_object(std::vector<char>& bytes, Choices& choices) const {
@@ -265,10 +284,9 @@ void Forger::change_object(std::vector<char>& bytes, Choices& choices) const {
 // In place of `word`, which is `within` bytes inside of its object.
 std::uint64_t Forger::other_word(const std::vector<char>& bytes, std::uint64_t word,
                                  std::uint64_t within, Choices& choices) const {
-  constexpr unsigned kTagShift = 48;  // of a hash table's slots
   const std::array<std::uint64_t, 8> telling = {
       0, 1, 64, 65, std::uint64_t{1} << 50, (1ULL << 62) - 1, 1ULL << 63, ~0ULL};
-  switch (choices.below(10)) {
+  switch (choices.below(16)) {
     case 0:
       return telling[choices.below(telling.size())];
     case 1:  // a count, a depth, a colour
@@ -287,12 +305,14 @@ std::uint64_t Forger::other_word(const std::vector<char>& bytes, std::uint64_t w
       const Part& other = any_object(choices);
       return within < other.bytes ? read<std::uint64_t>(bytes, other.offset + within) : 0;
     }
-    case 7:  // a cell of a hash table, which says what it names
-      return any_object(choices).offset | (word & 3);
+    case 7:
     case 8:
       return any_object(choices).offset | choices.below(4);
-    default:
-      return any_object(choices).offset | word >> kTagShift << kTagShift;
+    case 9:
+    case 10:
+      return any_object(choices).offset | (word & ~kOffsetBits);
+    default:  // what leads to an object leads to another of its type
+      return object_like(word, choices).offset | (word & ~kOffsetBits);
   }
 }
 

@@ -82,6 +82,7 @@ class Forger {
   static void copy_part(std::vector<char>& bytes, const Parts& parts, Choices& choices);
   void append_record(std::vector<char>& bytes, Parts& parts, Choices& choices) const;
   [[nodiscard]] const Part& any_object(Choices& choices) const;
+  [[nodiscard]] const Part& object_like(std::uint64_t word, Choices& choices) const;
   void change_object(std::vector<char>& bytes, Choices& choices) const;
   [[nodiscard]] std::uint64_t other_word(const std::vector<char>& bytes, std::uint64_t word,
                                          std::uint64_t within, Choices& choices) const;
