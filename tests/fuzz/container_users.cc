@@ -1,6 +1,6 @@
 // Keys are numbers in a row but for a factor, so that a byte chooses one that is there, or one
-// beside. Some are floating-point numbers, of which damage makes such as no order knows. Whoever uses
-// a container opens it by its root: the handle holds what damage says.
+// beside. Some are floating-point numbers, of which damage makes such as no order knows. Whoever
+// uses a container opens it by its root: the handle holds what damage says.
 #include "tests/fuzz/container_users.h"
 
 #include <algorithm>
@@ -172,7 +172,7 @@ template <class Key, class Map>
 void use_order(Transaction& tx, Choices& choices, const Map& map) {
   const Number number = key_of(choices);
   const auto key = static_cast<Key>(number);
-  switch (choices.below(6)) {
+  switch (choices.below(7)) {
     case 0:
       return static_cast<void>(map.lower_bound(tx, key).has_value() ||
                                map.floor(tx, key).has_value());
@@ -185,6 +185,8 @@ void use_order(Transaction& tx, Choices& choices, const Map& map) {
                             visitor(choices));
     case 4:
       return map.range_down(tx, key, visitor(choices));
+    case 5:
+      return static_cast<void>(map.upper_bound(tx, key));
     default:
       return map.for_each_down(tx, visitor(choices));
   }
@@ -255,6 +257,10 @@ std::string order_disagreement(Transaction& tx, const Map& map,
       return "lower_bound is another";
     }
     const auto after = contents.upper_bound(key);
+    const auto next = map.upper_bound(tx, key);
+    if (next.has_value() != (after != contents.end()) || (next && next->first != after->first)) {
+      return "upper_bound is another";
+    }
     const auto below = map.floor(tx, key);
     if (below.has_value() != (after != contents.begin()) ||
         (below && below->first != std::prev(after)->first)) {
@@ -329,11 +335,6 @@ void use_ranged(Transaction& tx, Choices& choices, bool /*may_disturb*/) {
   }
 }
 
-std::string ranged_violation(Transaction& tx) {
-  const auto header = tx.root<RangedObject::Header>("target");
-  return header ? RangedObject::open(tx, header).check_invariants(tx) : "";
-}
-
 std::string ranged_disagreement(Transaction& tx) {
   const RangedObject object = ranged_object(tx);
   const Number size = std::min(object.size(tx), 2 * kBytes);
@@ -406,7 +407,8 @@ struct DoubleHash {
 };
 
 constexpr std::array kUsers = {
-    ContainerUser{"ranged object", build_ranged, use_ranged, ranged_violation, ranged_disagreement},
+    ContainerUser{"ranged object", build_ranged, use_ranged, violation<RangedObject>,
+                  ranged_disagreement},
     ContainerUser{"queue", build_queue, use_queue, violation<Queue<Value>>, queue_disagreement},
     ContainerUser{"array", build_array, use_array, violation<Array<Value>>, array_disagreement},
     map_user<RbTree<Number, Value>>("red-black tree"),

@@ -1,5 +1,6 @@
-// Objects at home have no checksum, so a forged pool opens. What then uses the container returns or throws an error; where the container's own
-// check finds nothing to object to, it only returns, and its answers go with each other.
+// Objects at home have no checksum, so a forged pool opens. What then uses the container returns or
+// throws an error; where the container's own check finds nothing to object to, it only returns, and
+// its answers go with each other.
 #include "tests/fuzz/forged_containers.h"
 
 #include <stdexcept>
@@ -51,17 +52,10 @@ bool is_expected(ErrorCode code, bool is_sound) {
   }
 }
 
-std::string violation_in(Session& session, const ContainerUser& user) {
+// What `ask`, one of a user's questions, answers in a transaction of its own.
+std::string answer_in(Session& session, std::string (*ask)(Transaction& tx)) {
   try {
-    return session.run([&](Transaction& tx) { return user.violation(tx); });
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-std::string disagreement_in(Session& session, const ContainerUser& user) {
-  try {
-    return session.run([&](Transaction& tx) { return user.disagreement(tx); });
+    return session.run(ask);
   } catch (const Error& error) {
     return error.what();
   }
@@ -152,8 +146,8 @@ void ForgedContainers::use(Session& session, const ContainerUser& user, bool may
                            Choices& choices, Result& result) {
   // Who looks first has what was found in DRAM; who does not meets it while it changes things.
   if (choices.below(2) == 0) {
-    result.is_sound = violation_in(session, user).empty();
-    if (result.is_sound) result.fault = disagreement_in(session, user);
+    result.is_sound = answer_in(session, user.violation).empty();
+    if (result.is_sound) result.fault = answer_in(session, user.disagreement);
   }
   constexpr int kMostTransactions = 16;
   for (int i = 0; i < kMostTransactions && !choices.is_empty() && result.fault.empty(); ++i) {
@@ -184,8 +178,8 @@ void ForgedContainers::use(Session& session, const ContainerUser& user, bool may
     }
   }
   if (!result.is_sound || !result.fault.empty()) return;
-  result.fault = violation_in(session, user);
-  if (result.fault.empty()) result.fault = disagreement_in(session, user);
+  result.fault = answer_in(session, user.violation);
+  if (result.fault.empty()) result.fault = answer_in(session, user.disagreement);
 }
 
 }  // namespace sp3::test
