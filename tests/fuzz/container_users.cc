@@ -47,7 +47,7 @@ Container open_or_make(Transaction& tx) {
       return Container::create(tx);
     }
   };
-  const Container made = make();
+  Container made = make();
   tx.set_root("target", made.header());
   return made;
 }
