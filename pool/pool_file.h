@@ -73,6 +73,11 @@ class PoolFile {
   }
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
 
+  // Slab 0 is for objects of this class alone, the nodes of the root directory, and the first of
+  // them is its slot 0. Unless somebody says so, and type is 0, it is a slab like the others.
+  void expect_roots(const ObjectClass& roots) noexcept { roots_ = roots; }
+  [[nodiscard]] const ObjectClass& roots() const noexcept { return roots_; }
+
   // What inspect() tells, as of opening. Reads the directory for the counts.
   // Errors: damaged_metadata.
   [[nodiscard]] PoolInfo info() const;
@@ -88,6 +93,7 @@ class PoolFile {
   std::string path_;
   Layout layout_;
   SuperblockChoice choice_;
+  ObjectClass roots_;
   std::unique_ptr<emu::Memory> memory_;
 };
 

@@ -27,7 +27,10 @@ void list(std::vector<DroppedRecord>& to, base::SessionId session, base::Lsn lsn
 
 Assessment::Assessment(pool::PoolFile& file, const pool::SlabDirectory& directory,
                        std::uint32_t shards, emu::Executor& executor)
-    : file_(file), shards_(shards), executor_(executor), plan_(file.layout(), directory) {}
+    : file_(file),
+      shards_(shards),
+      executor_(executor),
+      plan_(file.layout(), directory, file.roots()) {}
 
 log::LogSource Assessment::source() const { return log_source_of(file_); }
 

@@ -17,6 +17,7 @@
 #include "pool/limits.h"
 #include "recovery/durable.h"
 #include "recovery/log_source.h"
+#include "recovery/roots.h"
 
 namespace sp3::recovery {
 
@@ -275,6 +276,7 @@ pool::SuperblockImage start_generation(pool::PoolFile& file, const RecoveryOptio
     require_bitmaps(file, directory, options.accept_loss, what.unreadable, told);
   }
   require_slab_of_roots(file, directory);
+  require_roots(file, directory);
   if (damaged) what.mend = Mend::both;
   if (what.whole && file.shares_bitmaps()) what.mend = Mend::current;
   if (!told.damage.empty() && options.assessed) options.assessed(told);

@@ -26,6 +26,7 @@
 #include "recovery/durable.h"
 #include "recovery/finish.h"
 #include "recovery/replay.h"
+#include "recovery/roots.h"
 
 namespace sp3::recovery {
 
@@ -79,6 +80,7 @@ class Recovery {
 void Recovery::assess() {
   RecoveryReport& report = result_.report;
   const std::uint64_t start = emu::ticks();
+  require_roots(file_, directory_);
   assessment_.scan([this](const char* phase, std::uint64_t done, std::uint64_t total) {
     progress(phase, done, total);
   });

@@ -11,9 +11,11 @@
 
 namespace sp3::recovery {
 
-SlabPlan::SlabPlan(const pool::Layout& layout, const pool::SlabDirectory& directory)
+SlabPlan::SlabPlan(const pool::Layout& layout, const pool::SlabDirectory& directory,
+                   const pool::ObjectClass& roots)
     : layout_(layout),
       directory_(directory),
+      roots_(roots),
       slab_shift_(static_cast<std::uint32_t>(std::countr_zero(layout.slab_size))),
       pages_(
           static_cast<std::uint32_t>(std::max<std::uint64_t>(1, layout.slab_size / base::kPage))) {
@@ -60,7 +62,9 @@ SlabPlan::Verdict SlabPlan::check(const log::WriteView& write) const {
       if (prefix != slab.objects) {
         // Only a slab of which a checkpoint found every object gone is ever carved anew.
         const bool is_empty = directory_.record(number).live == 0;
-        const bool carves = is_empty && is_slot(slab_of_class(prefix), number, write.slot);
+        const bool is_taken = number == 0 && roots_.type != 0 && prefix != roots_;
+        const bool carves =
+            is_empty && !is_taken && is_slot(slab_of_class(prefix), number, write.slot);
         return carves ? Verdict::carves : Verdict::bad;
       }
       return is_slot(slab, number, write.slot) ? Verdict::good : Verdict::bad;

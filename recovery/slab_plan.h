@@ -24,7 +24,9 @@ namespace sp3::recovery {
 
 class SlabPlan {
  public:
-  SlabPlan(const pool::Layout& layout, const pool::SlabDirectory& directory);
+  // `roots`: the only class that slab 0 may get; of type 0: any.
+  SlabPlan(const pool::Layout& layout, const pool::SlabDirectory& directory,
+           const pool::ObjectClass& roots = {});
 
   enum class Verdict : std::uint8_t {
     good,
@@ -133,6 +135,7 @@ class SlabPlan {
 
   const pool::Layout& layout_;
   const pool::SlabDirectory& directory_;
+  const pool::ObjectClass roots_;
   std::uint32_t slab_shift_ = 0;
   std::uint32_t pages_ = 1;  // of a slab
   std::vector<Slab> slabs_;

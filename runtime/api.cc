@@ -97,6 +97,7 @@ PoolInfo Pool::inspect(const std::filesystem::path& path) {
 CheckReport Pool::check(const std::filesystem::path& path) {
   const base::NoCancellation whole;
   const auto file = pool::PoolFile::open(path, Options{}, pool::PoolFile::Access::read_only);
+  file->expect_roots(runtime::root_class());
   CheckReport report = pool::check(*file);
   recovery::check_log(*file, report);
   runtime::check_roots(*file, report);

@@ -71,6 +71,7 @@ std::shared_ptr<PoolCore> PoolCore::open(const std::filesystem::path& path,
                                          const Options& options) {
   check_options(options, path.string());
   auto file = pool::PoolFile::open(path, options, pool::PoolFile::Access::read_write);
+  file->expect_roots(root_class());
   RecoveryReport report;
   pool::SuperblockImage superblock;
   if (file->is_clean()) {
@@ -161,21 +162,17 @@ void PoolCore::start() {
 void PoolCore::ensure_root() {
   const auto root = Ptr<RootNode>::from_offset(root_offset_);
   std::unique_ptr<SessionCore> session = open_session();
-  const auto refuse = [&](const char* why) {
-    throw Error(ErrorCode::damaged_metadata, why, {.path = file_->path(), .offset = root_offset_});
-  };
   const auto body = [&](Transaction& tx) {
     try {
       tx.read(root);
       return;
     } catch (const Error& e) {
-      if (e.code() == ErrorCode::wrong_type) refuse(kForeignRoots);
       if (e.code() != ErrorCode::invalid_pointer && e.code() != ErrorCode::destroyed_object) throw;
-      // A pool that was closed has had it in its slab ever since there was one.
-      if (e.code() == ErrorCode::destroyed_object && recovery_.was_clean) refuse(kMissingRoots);
     }
     // Slot 0 of slab 0, if nothing else was ever made in this pool.
-    if (tx.make<RootNode>() != root) refuse(kMissingRoots);
+    if (tx.make<RootNode>() == root) return;
+    throw Error(ErrorCode::damaged_metadata, "the root directory is missing",
+                {.path = file_->path(), .offset = root_offset_});
   };
   session->run(detail::body_of(body), SessionCore::Durability::synchronous);
   session->close();

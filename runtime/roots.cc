@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,8 +14,7 @@
 #include <sp3/error.h>
 
 #include "base/damage_list.h"
-#include "pool/pool_file.h"
-#include "runtime/describe_type.h"
+#include "recovery/roots.h"
 #include "runtime/pool_core.h"
 #include "runtime/session_core.h"
 
@@ -41,25 +41,22 @@ void check_name(std::string_view name, const std::string& path) {
 
 }  // namespace
 
+pool::ObjectClass root_class() {
+  return {detail::type_info<RootNode>.fingerprint, sizeof(RootNode),
+          static_cast<std::uint32_t>(pool::slot_size_of(sizeof(RootNode)))};
+}
+
 void check_roots(const pool::PoolFile& file, CheckReport& report) {
-  const int copy = file.current_copy();
+  bool is_known = true;
   const auto directory = pool::SlabDirectory::load_sound(
-      file.memory(), file.layout(), file.identity(), copy, [](std::uint32_t, const Damage&) {});
-  const pool::SlabRecord& record = directory.record(0);
-  if (record.type == 0) return;  // nothing was made yet, or its record is damaged
-  const auto& wanted = detail::type_info<RootNode>;
-  if (record.type != wanted.fingerprint || record.type_size != sizeof(RootNode)) {
-    base::add_damage(report, {file.layout().directory_offset[copy],
-                              fmt::format("{}: wanted {}, found {:#x} ({} bytes)", kForeignRoots,
-                                          describe_type(wanted), record.type, record.type_size)});
-    return;
-  }
-  // What a log has may make it yet.
-  if (!file.is_clean()) return;
-  std::vector<Damage> told_elsewhere;
-  const auto bitmap = directory.load_sound_bitmap(file.memory(), 0, copy, told_elsewhere);
-  if (bitmap && (bitmap->front() & 1) == 0) {
-    base::add_damage(report, {file.layout().slab_offset(0), kMissingRoots});
+      file.memory(), file.layout(), file.identity(), file.current_copy(),
+      [&](std::uint32_t slab, const Damage& /*damage*/) { is_known = is_known && slab != 0; });
+  if (!is_known) return;
+  try {
+    auto damage = recovery::find_damaged_roots(file, directory);
+    if (damage) base::add_damage(report, std::move(*damage));
+  } catch (const Error&) {
+    // Its bitmap is damaged, which is told elsewhere, like a damaged record.
   }
 }
 

@@ -9,9 +9,7 @@
 #include <sp3/report.h>
 #include <sp3/type.h>
 
-namespace sp3::pool {
-class PoolFile;
-}
+#include "pool/pool_file.h"
 
 namespace sp3::runtime {
 
@@ -24,12 +22,12 @@ struct RootNode {
 };
 static_assert(sizeof(RootNode) == 72);
 
-// What opening and checking a pool say of a root directory that cannot be.
-inline constexpr const char* kForeignRoots = "slab 0 is not the root directory's";
-inline constexpr const char* kMissingRoots = "the root directory is missing";
+// For pool::PoolFile::expect_roots: whoever opens or judges a pool says it.
+pool::ObjectClass root_class();
 
 // Adds to `report` what keeps a pool from being opened whose metadata is as it was sealed: slab 0
-// is of another type or, in a pool that was closed, has not the first node.
+// is of another type or, in a pool that was closed, has not the first node. REQUIRES: the file
+// expects root_class().
 void check_roots(const pool::PoolFile& file, CheckReport& report);
 
 }  // namespace sp3::runtime

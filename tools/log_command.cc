@@ -11,6 +11,7 @@
 
 #include "pool/pool_file.h"
 #include "recovery/inspect_log.h"
+#include "runtime/roots.h"
 #include "tools/command.h"
 #include "tools/log_dot.h"
 
@@ -51,6 +52,7 @@ int run(const LogArguments& a) {
     throw UsageError(fmt::format("--dot: {} is the pool itself", a.dot));
   }
   const auto file = pool::PoolFile::open(a.path, Options{}, pool::PoolFile::Access::read_only);
+  file->expect_roots(runtime::root_class());
   if (!a.dot.empty()) {
     std::ostringstream graph;
     const recovery::LogSummary summary = write_dot(*file, graph);

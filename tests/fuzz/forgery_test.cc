@@ -70,6 +70,7 @@ TEST_CASE("a pool whose first slab is not the root directory's is damaged, and d
       directory.store(file->memory(), copy, 0, record, bitmap, counts);
     }
   }
+  const std::vector<char> forged = read_bytes(path.path());
   const CheckReport report = Pool::check(path.path());
   REQUIRE(report.damage.size() == 1);
   CHECK_THAT(report.damage.front().what, Catch::StartsWith(told));
@@ -78,6 +79,10 @@ TEST_CASE("a pool whose first slab is not the root directory's is damaged, and d
   CHECK(error->code() == ErrorCode::damaged_metadata);
   CHECK_THAT(error->what(), Catch::StartsWith(told));
   CHECK(error->facts().offset.has_value());
+  // It stays so: what is refused was not written to.
+  CHECK((read_bytes(path.path()) == forged));
+  CHECK(code_of([&] { return Pool::open(path.path(), FuzzedPool::options()); }) ==
+        "damaged_metadata");
 }
 
 TEST_CASE("made-up pools that were once taken badly are not any more") {

@@ -358,10 +358,12 @@ TEST_CASE(
     emu::FlushCounts counts;
     for (const int copy : {0, 1}) directory.store(file->memory(), copy, 0, {}, {}, counts);
   }
+  const auto bytes = read_bytes(path.path());
   for (int time = 0; time < 2; ++time) {
     const auto error = error_of([&] { return Pool::open(path.path(), options); });
     REQUIRE(error);
     CHECK(error->code() == ErrorCode::damaged_metadata);
+    CHECK((read_bytes(path.path()) == bytes));
     CHECK_THAT(error->what(), Catch::Contains("the root directory is missing"));
     CHECK(error->facts().path == path.string());
     CHECK(error->facts().offset == begin);
