@@ -126,8 +126,15 @@ bool lacks_command(const CLI::App& app) {
   return named.empty() ? app.get_require_subcommand_min() > 0 : lacks_command(*named.back());
 }
 
+// What a file or the command line holds is quoted, and may have line ends.
+std::string one_line(std::string text) {
+  const auto breaks = [](unsigned char c) { return c < ' ' || c == 0x7F; };
+  std::ranges::replace_if(text, breaks, '?');
+  return text;
+}
+
 int fail(int code, const char* what) {
-  print_to(stderr, "sp3: {}\n", what);
+  print_to(stderr, "sp3: {}\n", one_line(what));
   return code;
 }
 
@@ -180,7 +187,7 @@ int run_app(CLI::App& app, int argc, char** argv, int& exit_code) noexcept {
   // removes on its way out. What we start inherits that: it is refused too, rather than killed.
   std::signal(SIGXFSZ, SIG_IGN);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return fmt::format("sp3: {} (see --help)\n", message_of(error));
+    return fmt::format("sp3: {} (see --help)\n", one_line(message_of(error)));
   });
   try {
     refuse_impossible_values(app);

@@ -7,6 +7,8 @@ import tempfile
 import time
 import unittest
 
+from json_mutations import mutations
+
 OK, FOUND, USAGE, ERROR = 0, 1, 2, 3
 
 BENCH_FIELDS = {
@@ -103,6 +105,24 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(len(lines), 1, lines)
         self.assertTrue(lines[0].startswith("sp3: "), lines)
         return lines[0]
+
+    def assert_taken_or_refused(self, document, count, file, *arguments):
+        """Of so many changed documents in that file, some are taken and the others refused."""
+        path = os.path.join(self.directory.name, file)
+        codes = set()
+        for number, text in enumerate(mutations(document, count, seed=1)):
+            with open(path, "wb") as out:
+                out.write(text)
+            with self.subTest(number=number, text=text[:2000]):
+                result = subprocess.run([self.SP3, *arguments], capture_output=True, text=True,
+                                        errors="replace", timeout=240, check=False,
+                                        cwd=self.directory.name)
+                self.assertIn(result.returncode, (OK, USAGE), result.stderr)
+                codes.add(result.returncode)
+                if result.returncode == USAGE:
+                    self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                    self.assertRegex(result.stderr, f"^sp3: .*{file}")
+        self.assertEqual(codes, {OK, USAGE})
 
     def noted_by_child(self, process, note):
         """The process id that a child of `process` writes into the file `note`, as a line."""

@@ -33,6 +33,12 @@ class ComputationTest(report_rows.ReadingTest):
             with self.assertRaisesRegex(self.results.BadInput, "results.json"):
                 self.load(content)
 
+    def test_a_durability_that_nobody_knows_is_refused(self):
+        # The aims of fences are those of its kind: it ended the report with a traceback.
+        for durability in ("eventual", ["sync"], None):
+            with self.assertRaisesRegex(self.results.BadInput, "durability: wanted sync or async"):
+                self.load([row("sp3", "sps", 1, 10.0, durability=durability)])
+
     def test_a_comparison_of_another_version_is_refused(self):
         for version in (2, "1", None, "\ud800"):
             with self.assertRaisesRegex(self.results.BadInput, "results.json: version: wanted 1"):

@@ -18,6 +18,7 @@ from command_line import ERROR, FOUND, USAGE, CommandTest, main
 
 CAMPAIGN_COUNTS = ("first_seed", "next_seed", "seeds", "images", "recoveries", "nested", "killed",
                    "programs", "continued", "failed_disks", "structures")
+COSTS = os.path.join(os.path.dirname(__file__), "..", "..", "tools", "sim", "costs.json")
 # Loses what was acknowledged, so a few seeds are enough to find it.
 MUTANT = "no_fence_own_record"
 
@@ -125,6 +126,45 @@ class SimTest(CommandTest):
         for factor, said in (("fence=1e30", "cost fence times 1e+30: wanted 0 to 4 million"),
                              ("fences=2", "--cost: wanted one of ")):
             self.assertIn(said, self.complaint("sim", "--cost", factor, code=USAGE))
+
+    def test_changed_files_of_costs_are_taken_or_refused(self):
+        with open(COSTS, encoding="utf-8") as file:
+            known = json.load(file)
+        self.assert_taken_or_refused(
+            {"costs_ns": known["costs_ns"], "machine": known["machine"]}, 20, "costs.json", "sim",
+            "--workload", "sps", "--system", "sp3", "--cores", "1", "--operations", "20",
+            "--entries", "50", "--costs", "costs.json")  # fmt: skip
+        self.assert_taken_or_refused(self.measurements(known), 15, "micro.json", "sim",
+                                     "--calibrate", "micro.json")
+
+    def measurements(self, known):
+        """As `sp3 micro --calibrate --json` writes those that these costs were made of."""
+        return [{"micro": name, "value": ns, "machine": known["machine"]}
+                for name, ns in known["measured_ns"].items()]
+
+    def test_what_no_costs_can_be_made_of_is_refused_by_the_files_name(self):
+        with open(COSTS, encoding="utf-8") as file:
+            measured = self.measurements(json.load(file))
+        path = os.path.join(self.directory.name, "micro.json")
+        for change, said in ((lambda row: row.update(micro="fences"), "nobody measured wake"),
+                             (lambda row: row.update(value=1e18), "at most 4 million ns, found 1e+18"),
+                             (lambda row: row.pop("value"), "'value'")):
+            changed = [dict(row) for row in measured]
+            change(next(row for row in changed if row["micro"] == "wake"))
+            with open(path, "w", encoding="utf-8") as out:
+                json.dump(changed, out)
+            with self.subTest(said=said):
+                told = self.complaint("sim", "--calibrate", path, code=USAGE)
+                self.assertIn(f"--calibrate: {path}: ", told)
+                self.assertIn(said, told)
+
+    def test_an_error_is_one_line_whatever_it_quotes(self):
+        path = os.path.join(self.directory.name, "costs.json")
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump({"costs_ns": {"fen\nce\r\t": 1}}, out)
+        self.assertIn("found 'fen?ce??'", self.complaint("sim", "--costs", path, code=USAGE))
+        self.assertIn("found 'a?b'", self.complaint("sim", "--cost", "a\nb=1", code=USAGE))
+        self.complaint("sim", "--cores", "1\n2", code=USAGE)
 
     def test_a_path_means_something_to_native_runs_only(self):
         for mode in ([], ["--sensitivity"]):

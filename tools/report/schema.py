@@ -63,6 +63,7 @@ THREADS = (f"1 to {MOST_THREADS}", lambda value: is_count(value) and value <= MO
 WHOLE = ("a whole number from 0 to 2^64", lambda value: is_whole(value) and value >= 0)
 FLAG = ("true or false", lambda value: isinstance(value, bool))
 MODEL = ("line, fence or yield", lambda value: value in ("line", "fence", "yield"))
+DURABILITY = ("sync or async", lambda value: value in ("sync", "async"))
 MACHINE = ("an object of texts, numbers and lists of texts", is_machine)
 PROBES = (
     "an object of texts",
@@ -109,12 +110,13 @@ KINDS = [
     Kind(
         "throughput_tx_per_s",
         "rows",
-        each("system workload memory durability", TEXT)
+        each("system workload memory", TEXT)
         | each("latency_ns zipf insert_ratio fill throughput_tx_per_s spread fences_per_tx "
                "lines_per_tx aborts abort_ratio", AMOUNT)
         | each("entries entry_size", COUNT)
         | each("threads", THREADS)
-        | each("latency_model", MODEL),
+        | each("latency_model", MODEL)
+        | each("durability", DURABILITY),
         each("latency_line_ns latency_p50_ns latency_p99_ns latency_p999_ns flush_cost_ns", AMOUNT)
         | each("commits writing_commits warmup_seconds", AMOUNT)
         | each("line_transfers_ns", DISTANCES)

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -31,12 +32,16 @@ constexpr unsigned kNearestMiB = *std::begin(kChaseMiB);
 constexpr unsigned kFarthestMiB = *std::rbegin(kChaseMiB);
 
 std::uint32_t to_cost(double ns) {
-  return static_cast<std::uint32_t>(std::llround(std::max(0.0, ns) * 1000));
+  const double ps = std::max(0.0, ns) * 1000;
+  if (!(ps <= std::numeric_limits<std::uint32_t>::max())) {
+    throw UsageError(fmt::format("wanted what takes at most 4 million ns, found {}", ns));
+  }
+  return static_cast<std::uint32_t>(std::llround(ps));
 }
 
 double at(const Measured& measured, const std::string& name) {
   const auto found = measured.find(name);
-  if (found == measured.end()) throw UsageError("--calibrate: nobody measured " + name);
+  if (found == measured.end()) throw UsageError("nobody measured " + name);
   return found->second;
 }
 
@@ -177,7 +182,11 @@ int run_calibration(const SimArguments& a) {
         fmt::format("--calibrate: {}: wanted the output of sp3 micro --calibrate --json, found: {}",
                     a.calibrate, error.what()));
   }
-  costs.costs = costs_from(measured);
+  try {
+    costs.costs = costs_from(measured);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("--calibrate: {}: {}", a.calibrate, error.what()));
+  }
   const Measured simulated = simulate(costs.costs, FlushInstruction::automatic);
   std::FILE* const out = a.json == "-" ? stderr : stdout;
   print_to(out, "{:<12} {:>10} {:>10}\n", "", "native ns", "simulated");

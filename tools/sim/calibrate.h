@@ -16,7 +16,8 @@ using Measured = std::map<std::string, double>;  // by name of the microbenchmar
 // Of the rows of `sp3 micro --calibrate --json`. Throws nlohmann::json::exception.
 Measured measured_in(const nlohmann::json& rows);
 
-// `flush`: what was measured with. Throws UsageError if something was not measured.
+// `flush`: what was measured with. Throws UsageError if something was not measured, or takes
+// longer than a cost can be.
 emu::sim::Costs costs_from(const Measured& measured,
                            FlushInstruction flush = FlushInstruction::automatic);
 
