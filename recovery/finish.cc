@@ -191,11 +191,6 @@ void require_bitmaps(const pool::PoolFile& file, const pool::SlabDirectory& dire
   }
 }
 
-// Without the root directory there is no pool: while nothing is written.
-void require_slab_of_roots(const pool::PoolFile& file, const pool::SlabDirectory& directory) {
-  if (directory.record(0).type != 0) (void)file.bitmap(directory, 0);
-}
-
 // A later log than the superblocks': what was acknowledged in it is given up, or else it is an
 // error.
 log::Newest look_for_later_log(const pool::PoolFile& file, bool accept_loss,
@@ -275,7 +270,6 @@ pool::SuperblockImage start_generation(pool::PoolFile& file, const RecoveryOptio
   if (what.whole || damaged) {
     require_bitmaps(file, directory, options.accept_loss, what.unreadable, told);
   }
-  require_slab_of_roots(file, directory);
   require_roots(file, directory);
   if (damaged) what.mend = Mend::both;
   if (what.whole && file.shares_bitmaps()) what.mend = Mend::current;

@@ -21,9 +21,8 @@ bool is_any_in_use(const pool::SlabDirectory& directory) {
 std::optional<Damage> find_damaged_roots(const pool::PoolFile& file,
                                          const pool::SlabDirectory& directory) {
   const pool::ObjectClass& roots = file.roots();
-  if (roots.type == 0) return std::nullopt;
   const pool::SlabRecord& record = directory.record(0);
-  if (record.type != 0 && pool::class_of(record) != roots) {
+  if (roots.type != 0 && record.type != 0 && pool::class_of(record) != roots) {
     return Damage{file.layout().directory_offset[file.current_copy()],
                   fmt::format("slab 0 is not the root directory's: wanted type {:#x} ({} bytes), "
                               "found {:#x} ({} bytes)",
@@ -32,7 +31,7 @@ std::optional<Damage> find_damaged_roots(const pool::PoolFile& file,
   if (!file.is_clean()) return std::nullopt;
   const bool is_missing =
       record.type == 0 ? is_any_in_use(directory) : (file.bitmap(directory, 0).front() & 1) == 0;
-  if (!is_missing) return std::nullopt;
+  if (roots.type == 0 || !is_missing) return std::nullopt;
   const pool::Layout& layout = file.layout();
   return Damage{layout.slab_offset(0) + pool::slab_shape(layout.slab_size, roots.slot_size).data,
                 "the root directory is missing"};

@@ -39,7 +39,7 @@ class RecoveredPools {
  private:
   // What one way to open a pool comes to.
   struct Outcome;
-  // One slab with what it holds, or why nothing is known about it.
+  // What the slabs hold, as far as it can be read.
   struct Contents;
 
   struct Source {

@@ -49,7 +49,7 @@ class LeftoversTest(CommandTest):
             said = self.sp3("lockbench", "--instructions", "--lock", "grid", "--held", "0", code=code,
                             env=os.environ | where)
             self.assertEqual(said.stderr == "", code == OK)
-        self.assertIn("ended with 3:\nout of memory", said.stderr)
+        self.assertIn("ended with 3: out of memory; Collected", said.stderr)
 
     ROWS = ("lockbench", "--lock", "grid", "--workload", "W1", "--pairs", "20", "--repeat", "1", "--json")
 

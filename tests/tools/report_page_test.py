@@ -299,16 +299,25 @@ class PageTest(unittest.TestCase):
             self.assertRegex(said, "^report: .*(wanted some text, found nothing|--paint).*\n$")
         self.assertEqual([path.name for path in self.folder.iterdir()], ["results.json"])
 
-    def test_an_interrupt_ends_it_without_a_word(self):
+    def test_a_signal_ends_it_without_a_word(self):
+        """Also while numpy is imported, which makes an ImportError of what is raised meanwhile."""
         (self.folder / "results.json").write_text(json.dumps(some_rows()))
-        with subprocess.Popen([PYTHON, "-B", REPORT, "results.json"], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, cwd=self.folder) as process:  # fmt: skip
-            while process.poll() is None and not (self.folder / "report").exists():
-                time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
-            said = process.communicate(timeout=240)
-        self.assertEqual((said, process.returncode), ((b"", b""), -signal.SIGINT))
-        self.assertFalse((self.folder / "report" / "index.html").exists())
+        for number, later in ((signal.SIGINT, 0), (signal.SIGINT, 0.04), (signal.SIGINT, 0.08),
+                              (signal.SIGINT, 0.12), (signal.SIGTERM, 0.2), (signal.SIGHUP, 0.3)):
+            with self.subTest(number=number, later=later), subprocess.Popen(
+                    [PYTHON, "-B", REPORT, "results.json"], stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, cwd=self.folder) as process:  # fmt: skip
+                while process.poll() is None and not (self.folder / "report").exists():
+                    time.sleep(0.01)
+                time.sleep(later)
+                process.send_signal(number)
+                said = process.communicate(timeout=240)
+                self.assertEqual((said, process.returncode), ((b"", b""), -number))
+            left = [path.name for path in (self.folder / "report").iterdir()]
+            self.assertFalse([name for name in left if not name.endswith(".png")])
+            for name in left:
+                (self.folder / "report" / name).unlink()
+            (self.folder / "report").rmdir()
 
     @unittest.skipUnless(is_installed("python3-matplotlib"), "./dev would install it")
     def test_dev_takes_paths_as_its_caller_means_them(self):

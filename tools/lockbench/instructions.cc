@@ -45,6 +45,13 @@ Ended run_valgrind(const std::vector<std::string>& arguments) {
   return {wait_for(valgrind.pid), std::move(text)};
 }
 
+std::string in_one_line(std::string_view said) {
+  while (said.ends_with('\n')) said.remove_suffix(1);
+  std::string line;
+  for (const char c : said) line += c == '\n' ? "; " : std::string(1, c);
+  return line;
+}
+
 double instructions_per_pair(const LockRun& run) {
   const std::uint64_t pairs = run.lock == "list" && run.held > 1024 ? kPairsOfList : kPairs;
   std::vector<std::string> arguments = {"--tool=callgrind",
@@ -79,13 +86,13 @@ double instructions_per_pair(const LockRun& run) {
     return std::numeric_limits<double>::quiet_NaN();
   }
   if (status != 0) {
-    throw std::runtime_error(fmt::format("'sp3 lockbench --lock {}' under valgrind {}:\n{}",
-                                         run.lock, how_it_ended(status), text));
+    throw std::runtime_error(fmt::format("'sp3 lockbench --lock {}' under valgrind {}: {}",
+                                         run.lock, how_it_ended(status), in_one_line(text)));
   }
   constexpr std::string_view kLabel = "Collected :";
   const std::size_t label = text.find(kLabel);
   if (label == std::string::npos) {
-    throw std::runtime_error("valgrind printed no instruction count:\n" + text);
+    throw std::runtime_error("valgrind printed no instruction count: " + in_one_line(text));
   }
   return std::stod(text.substr(label + kLabel.size())) / static_cast<double>(pairs);
 }

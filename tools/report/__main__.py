@@ -15,6 +15,24 @@ DEBIANS_PYTHON = "/usr/bin/python3"
 if __name__ == "__main__" and sys.executable != DEBIANS_PYTHON and os.access(DEBIANS_PYTHON, os.X_OK):
     os.execv(DEBIANS_PYTHON, [DEBIANS_PYTHON, "-B", *sys.argv])
 
+# Files that are being written.
+UNFINISHED = set()
+
+
+def end_without_a_word(number, _frame):
+    """As a signal ends the other commands. Not by an exception: numpy, if it is being imported, makes
+    another one of it."""
+    for path in UNFINISHED:
+        path.unlink(missing_ok=True)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+
+
+if __name__ == "__main__":
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) != signal.SIG_IGN:
+            signal.signal(ending, end_without_a_word)
+
 # OpenBLAS has nothing to compute here, and where it gets no threads numpy cannot be imported.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # What the caller's own programs draw on may not be known to this matplotlib.
@@ -100,11 +118,13 @@ def replace(path, content):
     left of a page would pass for another's."""
     path = pathlib.Path(os.path.realpath(path))  # a link stays one
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    UNFINISHED.add(fresh)
     try:
         fresh.write_bytes(content)
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
+        UNFINISHED.remove(fresh)
 
 
 def write_report(results, directory, title):
@@ -215,9 +235,6 @@ def run(arguments):
             code = end.code
         sys.stdout.flush()
         return code
-    except KeyboardInterrupt:  # as it ends the other commands: without a word
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.raise_signal(signal.SIGINT)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest may go at the end
         print("report: standard output could not be written", file=sys.stderr)
