@@ -49,6 +49,11 @@ bool SlabPlan::is_slot(const Slab& slab, std::uint32_t number, std::uint64_t slo
   return in_data % slot_size == 0 && in_data / slot_size < slab.slots;
 }
 
+bool SlabPlan::is_first_root(const Slab& slab, std::uint32_t number,
+                             std::uint64_t slot) const noexcept {
+  return roots_.type != 0 && number == 0 && slot == layout_.slab_offset(0) + slab.data;
+}
+
 SlabPlan::Verdict SlabPlan::check(const log::WriteView& write) const {
   if (!layout_.in_slabs(write.slot)) return Verdict::bad;
   const std::uint32_t number = slab_of(write.slot);
@@ -76,7 +81,8 @@ SlabPlan::Verdict SlabPlan::check(const log::WriteView& write) const {
       if (!is_slot(slab, number, write.slot)) return Verdict::bad;
       return log::delta_fits(write.payload, size8) ? Verdict::good : Verdict::bad;
     case log::WriteKind::destroy:
-      return is_slot(slab, number, write.slot) ? Verdict::good : Verdict::bad;
+      if (!is_slot(slab, number, write.slot)) return Verdict::bad;
+      return is_first_root(slab, number, write.slot) ? Verdict::bad : Verdict::good;
     case log::WriteKind::range:
       break;
   }

@@ -24,7 +24,7 @@ namespace sp3::recovery {
 
 class SlabPlan {
  public:
-  // `roots`: the only class that slab 0 may get; of type 0: any.
+  // `roots`: the only class that slab 0 may get, whose first object nobody destroys; of type 0: any.
   SlabPlan(const pool::Layout& layout, const pool::SlabDirectory& directory,
            const pool::ObjectClass& roots = {});
 
@@ -128,6 +128,9 @@ class SlabPlan {
     return static_cast<std::uint32_t>((slot - layout_.slabs_offset) >> slab_shift_);
   }
   [[nodiscard]] bool is_slot(const Slab& slab, std::uint32_t number, std::uint64_t slot) const;
+  // Whether the slot, of that slab, is that of the root directory's first node.
+  [[nodiscard]] bool is_first_root(const Slab& slab, std::uint32_t number,
+                                   std::uint64_t slot) const noexcept;
   Bit bit_of(std::uint64_t slot) {
     const Place place = place_of(slot);
     return {&bitmaps_[place.slab][place.index / 64], std::uint64_t{1} << (place.index % 64)};

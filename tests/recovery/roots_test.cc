@@ -21,11 +21,11 @@ std::uint64_t slot_of(const SyntheticPool& pool, std::uint32_t slab,
          pool::slab_shape(pool.layout.slab_size, objects.slot_size).data;
 }
 
-void make(SyntheticPool& pool, base::SessionId session, std::uint32_t slab,
+void make(SyntheticPool& pool, base::SessionId session, std::uint64_t slot,
           const pool::ObjectClass& objects, base::Stamp stamp) {
   const std::vector<std::byte> object(objects.slot_size, std::byte{9});
   RecordBuilder builder;
-  builder.add_make(slot_of(pool, slab, objects), objects, object.data(), objects.slot_size);
+  builder.add_make(slot, objects, object.data(), objects.slot_size);
   pool.append(session, builder, stamp);
 }
 
@@ -33,8 +33,8 @@ void make(SyntheticPool& pool, base::SessionId session, std::uint32_t slab,
 
 TEST_CASE("a log that gives the root directory's slab to other objects is damaged") {
   SyntheticPool pool;
-  make(pool, 0, 1, kOthers, 10);
-  make(pool, 1, 0, kOthers, 20);
+  make(pool, 0, slot_of(pool, 1, kOthers), kOthers, 10);
+  make(pool, 1, slot_of(pool, 0, kOthers), kOthers, 20);
   auto file = pool.open();
   file->expect_roots(kRoots);
   const auto before = read_file(pool.path().path());
@@ -53,10 +53,26 @@ TEST_CASE("a log that gives the root directory's slab to other objects is damage
 
 TEST_CASE("a log makes the root directory in its slab") {
   SyntheticPool pool;
-  make(pool, 0, 0, kRoots, 10);
+  make(pool, 0, slot_of(pool, 0, kRoots), kRoots, 10);
   auto file = pool.open();
   file->expect_roots(kRoots);
   CHECK(recovery::recover(*file, {}).report.replayed == 1);
+}
+
+TEST_CASE("a log that destroys the root directory's first node is damaged, and no other's is") {
+  const bool is_first = GENERATE(true, false);
+  SyntheticPool pool;
+  const std::uint64_t first = slot_of(pool, 0, kRoots);
+  const std::uint64_t second = first + kRoots.slot_size;
+  make(pool, 0, first, kRoots, 10);
+  make(pool, 0, second, kRoots, 20);
+  RecordBuilder builder;
+  builder.add_destroy(is_first ? first : second);
+  pool.append(0, builder, 30);
+  auto file = pool.open();
+  file->expect_roots(kRoots);
+  const std::string code = code_of([&] { return recovery::recover(*file, {}); });
+  CHECK(code == (is_first ? "damaged_log" : "no error"));
 }
 
 TEST_CASE("a crashed pool whose first slab is another's is refused as it was") {
