@@ -9,25 +9,21 @@
 
 #include "pool/pool_file.h"
 #include "tests/fuzz/forged_pool.h"
+#include "tests/fuzz/forgeries.h"
 
 namespace sp3::test {
 namespace {
 
 void forge_all(std::uint64_t forgeries, std::uint64_t seed) {
   const ForgedPools pools;
-  Random random(seed);
   std::uint64_t opened = 0;
   std::uint64_t by_checksum = 0;
-  for (std::uint64_t i = 0; i < forgeries; ++i) {
-    std::vector<std::uint8_t> bytes(5 + random.below(random.below(4) == 0 ? 120 : 24));
-    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  forge_at_random(forgeries, seed, {24, 120}, [&](const auto& bytes) {
     const ForgedPools::Result result = pools.try_out(bytes);
     opened += result.opened ? 1 : 0;
     by_checksum += result.refusal.find("checksum") != std::string::npos ? 1 : 0;
-    if (!result.fault.empty()) {
-      FAIL_CHECK(fmt::format("{:02x}: {}", fmt::join(bytes, ""), result.fault));
-    }
-  }
+    return result;
+  });
   INFO(forgeries << " forgeries: " << opened << " opened, " << by_checksum
                  << " refused by a checksum");
   CHECK(opened > forgeries / 10);

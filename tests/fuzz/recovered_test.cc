@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include "tests/fuzz/forgeries.h"
 #include "tests/fuzz/recovered_pool.h"
 
 namespace sp3::test {
@@ -29,17 +30,12 @@ struct Tally {
 
 void forge_all(std::uint64_t forgeries, std::uint64_t seed) {
   const RecoveredPools pools;
-  Random random(seed);
   Tally tally;
-  for (std::uint64_t i = 0; i < forgeries; ++i) {
-    std::vector<std::uint8_t> bytes(5 + random.below(random.below(4) == 0 ? 120 : 24));
-    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  forge_at_random(forgeries, seed, {24, 120}, [&](const auto& bytes) {
     const RecoveredPools::Result result = pools.try_out(bytes);
     tally.add(result);
-    if (!result.fault.empty()) {
-      FAIL_CHECK(fmt::format("{:02x}: {}", fmt::join(bytes, ""), result.fault));
-    }
-  }
+    return result;
+  });
   INFO(forgeries << " forgeries: " << tally.opened << " opened, " << tally.salvaged << " salvaged, "
                  << tally.replayed << " replayed");
   CHECK(tally.opened > forgeries / 10);
