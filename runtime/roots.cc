@@ -15,6 +15,7 @@
 
 #include "base/damage_list.h"
 #include "recovery/roots.h"
+#include "runtime/describe_type.h"
 #include "runtime/pool_core.h"
 #include "runtime/session_core.h"
 

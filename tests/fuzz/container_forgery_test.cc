@@ -16,7 +16,7 @@ void forge_all(std::uint64_t forgeries, std::uint64_t seed) {
   std::uint64_t returned = 0;
   std::uint64_t refused = 0;
   forge_at_random(forgeries, seed, {60, 200}, [&](const auto& bytes) {
-    const ForgedContainers::Result result = containers.try_out(bytes);
+    ForgedContainers::Result result = containers.try_out(bytes);
     sound += result.is_sound ? 1 : 0;
     returned += result.returned;
     refused += result.refused;

@@ -19,7 +19,7 @@ void forge_all(std::uint64_t forgeries, std::uint64_t seed) {
   std::uint64_t opened = 0;
   std::uint64_t by_checksum = 0;
   forge_at_random(forgeries, seed, {24, 120}, [&](const auto& bytes) {
-    const ForgedPools::Result result = pools.try_out(bytes);
+    ForgedPools::Result result = pools.try_out(bytes);
     opened += result.opened ? 1 : 0;
     by_checksum += result.refusal.find("checksum") != std::string::npos ? 1 : 0;
     return result;

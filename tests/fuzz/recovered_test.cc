@@ -32,7 +32,7 @@ void forge_all(std::uint64_t forgeries, std::uint64_t seed) {
   const RecoveredPools pools;
   Tally tally;
   forge_at_random(forgeries, seed, {24, 120}, [&](const auto& bytes) {
-    const RecoveredPools::Result result = pools.try_out(bytes);
+    RecoveredPools::Result result = pools.try_out(bytes);
     tally.add(result);
     return result;
   });
