@@ -187,6 +187,33 @@ TEST_CASE("a range that found no slot is found by one that lies in two buckets")
   }
 }
 
+// A count that is not taken back costs no range: only a search of the lists, ever after.
+TEST_CASE("narrow ranges search the lists only while a wide one is held") {
+  const auto lock = make_lock<GridRangeLock>();
+  RangeOwner owner(1);
+  std::vector<RangeHandle> handles;
+  // The last one finds no slot, so the lists are not empty from here on.
+  for (std::uint64_t at = 0; at <= kSlots; ++at) {
+    handles.push_back(lock->lock(owner, at, at + 1));
+  }
+  const Stop stop(rangelock::Hook::gap_found);
+  const auto searches = [&] {
+    const std::uint64_t before = Stop::count(rangelock::Hook::gap_found);
+    CHECK(is_free(*lock, 320, 321));
+    return Stop::count(rangelock::Hook::gap_found) - before;
+  };
+  CHECK(searches() == 0);
+  RangeHandle wide = lock->lock(owner, 1000, 5000);
+  CHECK(searches() != 0);
+  lock->unlock(wide);
+  CHECK(searches() == 0);
+  // One that is refused by a narrow range is counted for a while, too.
+  handles.push_back(lock->lock(owner, 400, 401));
+  CHECK_FALSE(is_free(*lock, 330, 5000));
+  CHECK(searches() == 0);
+  lock->unlock_all(handles);
+}
+
 TEST_CASE("who runs out of memory inside a bucket leaves it") {
   const Stop stop(rangelock::Hook::before_refill);  // stops nobody, since nobody is armed
   for (const std::uint64_t end : {5U, 20U}) {       // in one bucket, and in two
