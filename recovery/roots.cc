@@ -18,6 +18,10 @@ bool is_any_in_use(const pool::SlabDirectory& directory) {
 
 }  // namespace
 
+std::uint64_t offset_of_first_root(const pool::Layout& layout, const pool::ObjectClass& roots) {
+  return layout.slab_offset(0) + pool::slab_shape(layout.slab_size, roots.slot_size).data;
+}
+
 std::optional<Damage> find_damaged_roots(const pool::PoolFile& file,
                                          const pool::SlabDirectory& directory) {
   const pool::ObjectClass& roots = file.roots();
@@ -32,9 +36,7 @@ std::optional<Damage> find_damaged_roots(const pool::PoolFile& file,
   const bool is_missing =
       record.type == 0 ? is_any_in_use(directory) : (file.bitmap(directory, 0).front() & 1) == 0;
   if (roots.type == 0 || !is_missing) return std::nullopt;
-  const pool::Layout& layout = file.layout();
-  return Damage{layout.slab_offset(0) + pool::slab_shape(layout.slab_size, roots.slot_size).data,
-                "the root directory is missing"};
+  return Damage{offset_of_first_root(file.layout(), roots), kMissingRoots};
 }
 
 void require_roots(const pool::PoolFile& file, const pool::SlabDirectory& directory) {

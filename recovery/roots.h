@@ -1,6 +1,7 @@
 // What slab 0 has to be, in a pool whose root directory is looked at (pool::PoolFile::roots).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include <sp3/report.h>
@@ -8,6 +9,11 @@
 #include "pool/pool_file.h"
 
 namespace sp3::recovery {
+
+inline constexpr const char* kMissingRoots = "the root directory is missing";
+
+// Where the first node of a root directory of that class is: slot 0 of slab 0.
+std::uint64_t offset_of_first_root(const pool::Layout& layout, const pool::ObjectClass& roots);
 
 // What keeps a pool with that directory from being opened, or nothing: slab 0 is of another class,
 // or in a pool that was closed the first node of the root directory is missing, which it has had

@@ -8,6 +8,7 @@
 #include <sp3/error.h>
 
 #include "base/align.h"
+#include "recovery/roots.h"
 
 namespace sp3::recovery {
 
@@ -16,6 +17,7 @@ SlabPlan::SlabPlan(const pool::Layout& layout, const pool::SlabDirectory& direct
     : layout_(layout),
       directory_(directory),
       roots_(roots),
+      first_root_(roots.type == 0 ? 0 : offset_of_first_root(layout, roots)),
       slab_shift_(static_cast<std::uint32_t>(std::countr_zero(layout.slab_size))),
       pages_(
           static_cast<std::uint32_t>(std::max<std::uint64_t>(1, layout.slab_size / base::kPage))) {
@@ -49,11 +51,6 @@ bool SlabPlan::is_slot(const Slab& slab, std::uint32_t number, std::uint64_t slo
   return in_data % slot_size == 0 && in_data / slot_size < slab.slots;
 }
 
-bool SlabPlan::is_first_root(const Slab& slab, std::uint32_t number,
-                             std::uint64_t slot) const noexcept {
-  return roots_.type != 0 && number == 0 && slot == layout_.slab_offset(0) + slab.data;
-}
-
 SlabPlan::Verdict SlabPlan::check(const log::WriteView& write) const {
   if (!layout_.in_slabs(write.slot)) return Verdict::bad;
   const std::uint32_t number = slab_of(write.slot);
@@ -81,8 +78,8 @@ SlabPlan::Verdict SlabPlan::check(const log::WriteView& write) const {
       if (!is_slot(slab, number, write.slot)) return Verdict::bad;
       return log::delta_fits(write.payload, size8) ? Verdict::good : Verdict::bad;
     case log::WriteKind::destroy:
-      if (!is_slot(slab, number, write.slot)) return Verdict::bad;
-      return is_first_root(slab, number, write.slot) ? Verdict::bad : Verdict::good;
+      if (write.slot == first_root_) return Verdict::bad;
+      return is_slot(slab, number, write.slot) ? Verdict::good : Verdict::bad;
     case log::WriteKind::range:
       break;
   }

@@ -128,9 +128,6 @@ class SlabPlan {
     return static_cast<std::uint32_t>((slot - layout_.slabs_offset) >> slab_shift_);
   }
   [[nodiscard]] bool is_slot(const Slab& slab, std::uint32_t number, std::uint64_t slot) const;
-  // Whether the slot, of that slab, is that of the root directory's first node.
-  [[nodiscard]] bool is_first_root(const Slab& slab, std::uint32_t number,
-                                   std::uint64_t slot) const noexcept;
   Bit bit_of(std::uint64_t slot) {
     const Place place = place_of(slot);
     return {&bitmaps_[place.slab][place.index / 64], std::uint64_t{1} << (place.index % 64)};
@@ -139,6 +136,7 @@ class SlabPlan {
   const pool::Layout& layout_;
   const pool::SlabDirectory& directory_;
   const pool::ObjectClass roots_;
+  const std::uint64_t first_root_;  // 0: there need be none
   std::uint32_t slab_shift_ = 0;
   std::uint32_t pages_ = 1;  // of a slab
   std::vector<Slab> slabs_;

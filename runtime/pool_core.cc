@@ -16,6 +16,7 @@
 #include "pool/file_system.h"
 #include "recovery/finish.h"
 #include "recovery/recover.h"
+#include "recovery/roots.h"
 #include "runtime/checkpoint.h"
 #include "runtime/flusher.h"
 #include "runtime/option_limits.h"
@@ -110,9 +111,7 @@ PoolCore::PoolCore(std::shared_ptr<pool::PoolFile> file, const Options& options,
       superblock_(std::move(superblock)),
       shared_(layout().max_sessions),
       session_open_(layout().max_sessions, false) {
-  const pool::SlabShape shape = pool::slab_shape(
-      layout().slab_size, static_cast<std::uint32_t>(pool::slot_size_of(sizeof(RootNode))));
-  root_offset_ = layout().slab_offset(0) + shape.data;
+  root_offset_ = recovery::offset_of_first_root(layout(), root_class());
   for (std::size_t guest = 0; guest < kGuests; ++guest) epochs_.admit(kFirstGuest + guest);
 }
 
@@ -171,7 +170,7 @@ void PoolCore::ensure_root() {
     }
     // Slot 0 of slab 0, if nothing else was ever made in this pool.
     if (tx.make<RootNode>() == root) return;
-    throw Error(ErrorCode::damaged_metadata, "the root directory is missing",
+    throw Error(ErrorCode::damaged_metadata, recovery::kMissingRoots,
                 {.path = file_->path(), .offset = root_offset_});
   };
   session->run(detail::body_of(body), SessionCore::Durability::synchronous);

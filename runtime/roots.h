@@ -9,7 +9,11 @@
 #include <sp3/report.h>
 #include <sp3/type.h>
 
-#include "pool/pool_file.h"
+#include "pool/format.h"
+
+namespace sp3::pool {
+class PoolFile;
+}
 
 namespace sp3::runtime {
 

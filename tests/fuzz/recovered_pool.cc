@@ -153,7 +153,7 @@ RecoveredPools::RecoveredPools() {
 }
 
 const std::vector<char>& RecoveredPools::image(std::size_t source) const {
-  return sources_[source].image;
+  return sources_[source].image();
 }
 
 RecoveredPools::Outcome RecoveredPools::open(const std::vector<char>& image,
@@ -285,8 +285,8 @@ RecoveredPools::Result RecoveredPools::recover(const std::vector<char>& image) c
 
 RecoveredPools::Result RecoveredPools::try_out(std::span<const std::uint8_t> bytes) const {
   Choices choices(bytes);
-  const Source& source = sources_[choices.below(sources_.size())];
-  return recover(source.forger.forge(choices));
+  const Forger& forger = sources_[choices.below(sources_.size())];
+  return recover(forger.forge(choices));
 }
 
 }  // namespace sp3::test

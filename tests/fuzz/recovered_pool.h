@@ -42,20 +42,13 @@ class RecoveredPools {
   // What the slabs hold, as far as it can be read.
   struct Contents;
 
-  struct Source {
-    explicit Source(std::vector<char> bytes) : image(std::move(bytes)), forger(image) {}
-
-    std::vector<char> image;
-    Forger forger;
-  };
-
   [[nodiscard]] Outcome open(const std::vector<char>& image, RecoveryStrategy strategy,
                              std::uint32_t threads, bool accept_loss) const;
   [[nodiscard]] Outcome open_all_ways(const std::vector<char>& image, bool accept_loss,
                                       std::string& fault) const;
   [[nodiscard]] std::string fault_of(const Outcome& outcome) const;
 
-  std::vector<Source> sources_;
+  std::vector<Forger> sources_;
   TempPath path_;
 };
 
