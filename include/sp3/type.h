@@ -19,7 +19,11 @@
 // unnamed namespaces, and local ones of the same function (clang: of all functions), alike if they
 // are called alike: give those of which several may meet in a pool a tag. A hash table's hash is part
 // of its types' names: declare it at namespace scope. GCC spells all structures without a name
-// alike, those that `using` gives one included: without a tag they are refused.
+// alike, those that `using` gives one included, and the lambdas of a function, or of none, that take
+// the same parameters; clang spells a lambda by its line, and of the numbers in a template argument
+// the first ten. Without a tag types with such names are refused: `Id<decltype([] {})>` too. Not
+// found out are arguments of placeholder type that GCC spells alike, 1 and 1L, and clang's lambdas
+// that are arguments by value.
 //
 // What a container keeps are types of their own, whose default names contain those of its values:
 // such a program tags Queue<Account>::Node and the like too: the public member types of a
@@ -53,6 +57,28 @@ constexpr bool is_nameless(std::string_view spelled) {
 constexpr bool is_unnamed(std::string_view spelled) {
   return spelled.find("<unnamed ") != spelled.npos;
 }
+// Whether a lambda takes part in it otherwise than as the place where GCC says that a type is
+// declared ("f()::<lambda(int)> mutable::Local"), for such a type has a name.
+constexpr bool is_of_lambda(std::string_view spelled) {
+  constexpr std::string_view kLambda = "<lambda(";
+  for (std::size_t at = spelled.find(kLambda); at != spelled.npos; at = spelled.find(kLambda)) {
+    spelled.remove_prefix(at + kLambda.size());
+    for (int depth = 1; depth > 0 && !spelled.empty(); spelled.remove_prefix(1)) {
+      if (spelled.front() == '(') ++depth;
+      if (spelled.front() == ')') --depth;
+    }
+    std::string_view rest = spelled;
+    for (const std::string_view part : {std::string_view(">"), std::string_view(" mutable")}) {
+      if (rest.starts_with(part)) rest.remove_prefix(part.size());
+    }
+    if (!rest.starts_with("::")) return true;
+  }
+  return spelled.find("<lambda>") != spelled.npos || spelled.find("(lambda at ") != spelled.npos;
+}
+// Whether clang has left out the end of a template argument.
+constexpr bool is_cut_short(std::string_view spelled) {
+  return spelled.find(", ...}") != spelled.npos;
+}
 
 // Trivially copyable, but what they refer to is elsewhere.
 template <class T>
@@ -71,6 +97,11 @@ template <class T>
 struct TypeTag {
   static_assert(!detail::is_unnamed(detail::spelled_name<T>()),
                 "types without a name are spelled alike: one would be read as another");
+  static_assert(
+      !detail::is_of_lambda(detail::spelled_name<T>()),
+      "types of lambdas are spelled alike, or by the line: give this one an sp3::TypeTag");
+  static_assert(!detail::is_cut_short(detail::spelled_name<T>()),
+                "the compiler leaves out a part of this type's name: give it an sp3::TypeTag");
   static constexpr std::string_view name = detail::spelled_name<T>();
   static constexpr std::uint32_t version = 1;
 };

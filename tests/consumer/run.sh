@@ -49,6 +49,17 @@ refused() {
   refused "$header" "sp3 needs exceptions" -std=c++20 -fno-exceptions
 done
 
+echo "== types whose names others share are refused"
+for type in 'decltype([] {})' 'Of<decltype([] {})>'; do
+  printf '#include <sp3/type.h>\ntemplate <class> struct Of { int number; };\nusing Type = %s;\n%s\n' \
+    "$type" 'constexpr auto name = sp3::TypeTag<Type>::name;' > "$work/refused.cc"
+  "$cxx" -std=c++20 -fsyntax-only -I "$prefix/include" "$work/refused.cc" 2> "$work/refused.log" || true
+  grep -q 'error: .*sp3::TypeTag' "$work/refused.log" || {
+    echo "sp3 takes $type for others of its kind" >&2
+    exit 1
+  }
+done
+
 echo "== no warning, neither from the headers nor for what they ask of a program"
 "$cxx" -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wold-style-cast \
   -Werror -I "$prefix/include" "$program/main.cc"

@@ -66,6 +66,10 @@ using LateMap = HashTable<std::uint64_t, Payload, LateHash<zeros>>;
 struct lambda_tag {};  // NOLINT(readability-identifier-naming)
 template <class T>
 struct OfTag {};
+template <class T, int number>
+struct OfNumber {};
+template <std::array<int, 40> numbers>
+struct OfArray {};
 // To GCC without a name as well.
 using Alias = struct { int number; };
 
@@ -531,6 +535,37 @@ TEST_CASE("Names that types share are known for such, and no others") {
   REQUIRE(detail::is_unnamed(detail::spelled_name<Alias>()));
 #endif
   REQUIRE_FALSE(detail::is_unnamed(detail::spelled_name<OfTag<lambda_tag>>()));
+}
+
+TEST_CASE("A lambda in a type's name is told from the place where the type is declared") {
+  const auto make_local = [calls = 0](int, void (*)(int)) mutable {
+    struct Local {};
+    ++calls;
+    return Local();
+  };
+  using Lambda = std::remove_const_t<decltype(make_local)>;
+  using Local = std::invoke_result_t<Lambda, int, void (*)(int)>;
+  REQUIRE(detail::is_of_lambda(detail::spelled_name<Lambda>()));
+  REQUIRE(detail::is_of_lambda(detail::spelled_name<OfTag<Lambda>>()));
+  REQUIRE(detail::is_of_lambda(detail::spelled_name<OfNumber<OfTag<Lambda>, 7>>()));
+  REQUIRE_FALSE(detail::is_of_lambda(detail::spelled_name<Local>()));
+  REQUIRE_FALSE(detail::is_of_lambda(detail::spelled_name<OfTag<Local>>()));
+  REQUIRE_FALSE(detail::is_of_lambda(detail::spelled_name<OfTag<lambda_tag>>()));
+  REQUIRE(detail::is_of_lambda("main()::<lambda()>::<lambda(void (*)(int))>"));
+  REQUIRE_FALSE(detail::is_of_lambda("main()::<lambda()>::<lambda(void (*)(int))> mutable::Local"));
+  REQUIRE(detail::is_of_lambda("Of<<lambda closure object><lambda()>()>"));
+}
+
+TEST_CASE("What a compiler leaves out of a type's name is noticed") {
+  constexpr std::array<int, 40> kFirst = {1, 2, 3};
+  constexpr std::array<int, 40> kSecond = [] {
+    std::array<int, 40> numbers = {1, 2, 3};
+    numbers.back() = 1;
+    return numbers;
+  }();
+  const auto first = detail::spelled_name<OfArray<kFirst>>();
+  REQUIRE((first != detail::spelled_name<OfArray<kSecond>>() || detail::is_cut_short(first)));
+  REQUIRE_FALSE(detail::is_cut_short(detail::spelled_name<OfTag<int (*)(const char*, ...)>>()));
 }
 
 TEST_CASE("The default hash of a key never changes") {

@@ -57,7 +57,8 @@ template <Storable K, Storable V, class Hash = DefaultHash<K>>
 requires std::equality_comparable<K>
 class HashTable {
   static_assert(!detail::is_nameless(detail::spelled_name<Hash>()) &&
-                    !detail::is_unnamed(detail::spelled_name<Hash>()),
+                    !detail::is_unnamed(detail::spelled_name<Hash>()) &&
+                    !detail::is_cut_short(detail::spelled_name<Hash>()),
                 "lambdas, what is declared inside them, and structures without a name are spelled "
                 "alike: a table would open with another hash");
 
