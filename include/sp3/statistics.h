@@ -51,6 +51,8 @@ struct PoolStatistics {
   std::uint64_t flusher_fences = 0;
   std::uint64_t log_bytes_used = 0;  // in segments that cannot be recycled yet
   std::uint64_t log_bytes_total = 0;
+  // Those that belong to a type, empty ones included: until the next checkpoint, and longer where
+  // open sessions keep slots of them for their next objects. They give these back before pool_full.
   std::uint64_t slabs_used = 0;
   std::uint64_t slabs_total = 0;
   // DRAM held for versions that are not home yet, or free for the next ones. What versions of up to
