@@ -21,9 +21,10 @@
 // of its types' names: declare it at namespace scope. GCC spells all structures without a name
 // alike, those that `using` gives one included, and the lambdas of a function, or of none, that take
 // the same parameters; clang spells a lambda by its line, and of the numbers in a template argument
-// the first ten. Without a tag types with such names are refused: `Id<decltype([] {})>` too. Not
-// found out are arguments of placeholder type that GCC spells alike, 1 and 1L, and clang's lambdas
-// that are arguments by value.
+// the first ten; what is declared in a generic lambda GCC spells by a number that other headers
+// change. Without a tag types with such names are refused: `Id<decltype([] {})>` too. Not
+// found out are arguments of placeholder type that GCC spells alike, 1 and 1L, clang's lambdas
+// that are arguments by value, and what is declared in a lambda that is a template.
 //
 // What a container keeps are types of their own, whose default names contain those of its values:
 // such a program tags Queue<Account>::Node and the like too: the public member types of a
@@ -58,20 +59,23 @@ constexpr bool is_unnamed(std::string_view spelled) {
   return spelled.find("<unnamed ") != spelled.npos;
 }
 // Whether a lambda takes part in it otherwise than as the place where GCC says that a type is
-// declared ("f()::<lambda(int)> mutable::Local"), for such a type has a name.
+// declared ("f()::<lambda(int)> mutable::Local"), for such a type has a name. Not in a generic lambda
+// ("<lambda(auto:7)>::Local"), which has the same one for all arguments, and a running number.
 constexpr bool is_of_lambda(std::string_view spelled) {
   constexpr std::string_view kLambda = "<lambda(";
   for (std::size_t at = spelled.find(kLambda); at != spelled.npos; at = spelled.find(kLambda)) {
     spelled.remove_prefix(at + kLambda.size());
+    std::string_view parameters = spelled;
     for (int depth = 1; depth > 0 && !spelled.empty(); spelled.remove_prefix(1)) {
       if (spelled.front() == '(') ++depth;
       if (spelled.front() == ')') --depth;
     }
+    parameters.remove_suffix(spelled.size());
     std::string_view rest = spelled;
     for (const std::string_view part : {std::string_view(">"), std::string_view(" mutable")}) {
       if (rest.starts_with(part)) rest.remove_prefix(part.size());
     }
-    if (!rest.starts_with("::")) return true;
+    if (!rest.starts_with("::") || parameters.find("auto:") != parameters.npos) return true;
   }
   return spelled.find("<lambda>") != spelled.npos || spelled.find("(lambda at ") != spelled.npos;
 }
@@ -99,7 +103,8 @@ struct TypeTag {
                 "types without a name are spelled alike: one would be read as another");
   static_assert(
       !detail::is_of_lambda(detail::spelled_name<T>()),
-      "types of lambdas are spelled alike, or by the line: give this one an sp3::TypeTag");
+      "types of lambdas, and types declared in generic ones, have no name of their own: give this "
+      "one an sp3::TypeTag, or declare it elsewhere");
   static_assert(!detail::is_cut_short(detail::spelled_name<T>()),
                 "the compiler leaves out a part of this type's name: give it an sp3::TypeTag");
   static constexpr std::string_view name = detail::spelled_name<T>();

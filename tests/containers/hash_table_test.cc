@@ -556,6 +556,20 @@ TEST_CASE("A lambda in a type's name is told from the place where the type is de
   REQUIRE(detail::is_of_lambda("Of<<lambda closure object><lambda()>()>"));
 }
 
+#ifndef __clang__  // which leaves out where a local type is declared
+TEST_CASE("A type declared in a generic lambda has no name of its own") {
+  const auto make_local = [](auto value) {
+    struct Local {
+      decltype(value) number;
+    };
+    return Local{value};
+  };
+  using Whole = decltype(make_local(1));
+  REQUIRE(detail::is_of_lambda(detail::spelled_name<Whole>()));
+  REQUIRE(detail::is_of_lambda(detail::spelled_name<OfTag<Whole>>()));
+}
+#endif
+
 TEST_CASE("What a compiler leaves out of a type's name is noticed") {
   constexpr std::array<int, 40> kFirst = {1, 2, 3};
   constexpr std::array<int, 40> kSecond = [] {
