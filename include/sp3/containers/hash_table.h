@@ -202,7 +202,8 @@ class HashTable {
 
   // Frees about `limit` keys and buckets, the directories that they leave empty included:
   // destroying a large table in several transactions. Returns whether only the root directory is
-  // left. The table stays valid throughout. Makes nothing, so it works in a full pool.
+  // left, with up to 128 empty buckets, one for a cell. The table stays valid throughout. Makes
+  // nothing, so it works in a full pool.
   bool drain(Transaction& tx, std::uint64_t limit) const {
     return drain_directory(tx, root_level(), limit);
   }
