@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include <sp3/detail/export.h>
+
 namespace sp3::detail {
 
 // Finds out that a list goes round in a circle, as bytes of a damaged pool may have it: within
