@@ -146,8 +146,8 @@ bool SessionCore::reserve_in_new_run(std::uint64_t bytes) {
   if (!shared_->log.could_ever_hold(bytes)) {
     throw Error(
         ErrorCode::transaction_too_large,
-        "the transaction's record could become larger than the log: what write() has opened "
-        "is reckoned whole",
+        "the transaction's record could become larger than the log: what is made, and all of what "
+        "write() has opened, counts",
         {.path = pool_->path(),
          .wanted = std::to_string(bytes) + " bytes",
          .found = "a log of " + std::to_string(pool_->layout().log_bytes) + " bytes"});

@@ -21,8 +21,9 @@ std::string_view shown(std::string_view name) {
 }  // namespace
 
 std::string describe_type(const detail::TypeInfo& type) {
-  if (type.name.empty()) return fmt::format("{:#x}", type.fingerprint);
-  return fmt::format("{}, {:#x}", shown(type.name), type.fingerprint);
+  const std::string_view name = shown(type.name);
+  return fmt::format("{}{}{:#x} ({} bytes)", name, name.empty() ? "" : ", ", type.fingerprint,
+                     type.size);
 }
 
 }  // namespace sp3::runtime

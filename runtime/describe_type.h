@@ -7,7 +7,7 @@
 
 namespace sp3::runtime {
 
-// Its name and fingerprint. Of a pool's own types only the latter is known.
+// Its name, fingerprint and size. Of the types in a pool no names are known.
 std::string describe_type(const detail::TypeInfo& type);
 
 }  // namespace sp3::runtime

@@ -96,7 +96,7 @@ std::uint64_t SessionCore::root(std::string_view name, const detail::TypeInfo& t
     if (name != name_of(node)) return true;
     if (node.type != type.fingerprint) {
       fail(ErrorCode::wrong_type, "the root is bound to an object of another type", node.target,
-           describe_type(type), fmt::format("{:#x}", node.type));
+           fmt::format("{} as '{}'", describe_type(type), name), fmt::format("{:#x}", node.type));
     }
     target = node.target;
     return false;

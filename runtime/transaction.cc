@@ -18,8 +18,6 @@
 #include <cstring>
 #include <string>
 
-#include <fmt/format.h>
-
 #include <sp3/detail/prefetch_lines.h>
 #include <sp3/error.h>
 
@@ -147,9 +145,8 @@ void SessionCore::fail_to_locate(index::Place place, std::uint64_t offset,
     fail(ErrorCode::invalid_pointer, "the pointer does not name an object of this pool", offset,
          "the start of an object", "an offset where none starts");
   }
-  fail(ErrorCode::wrong_type, "the object has another type", offset,
-       fmt::format("{} ({} bytes)", describe_type(type), type.size),
-       fmt::format("{:#x} ({} bytes)", place.slab->type, place.slab->type_size));
+  fail(ErrorCode::wrong_type, "the object has another type", offset, describe_type(type),
+       describe_type({.fingerprint = place.slab->type, .size = place.slab->type_size}));
 }
 
 inline index::Place SessionCore::locate(std::uint64_t offset, const detail::TypeInfo& type) {

@@ -13,6 +13,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include <sp3/detail/export.h>
 
@@ -39,3 +40,11 @@ class Ptr {
 };
 
 }  // namespace sp3
+
+// For tables in DRAM; those in a pool hash their keys by sp3::DefaultHash.
+template <class T>
+struct std::hash<sp3::Ptr<T>> {
+  std::size_t operator()(const sp3::Ptr<T>& name) const noexcept {
+    return std::hash<std::uint64_t>()(name.offset());
+  }
+};

@@ -37,7 +37,8 @@
 
 namespace sp3 {
 
-// What may be run as a transaction. Not noexcept: a conflict leaves the body by an exception.
+// What may be run as a transaction. Not noexcept: a conflict leaves the body by an exception. What
+// the body's own objects do when they are destroyed must not use the transaction: it may have ended.
 template <class F>
 concept TransactionBody =
     std::is_invocable_v<F&, Transaction&> && !std::is_nothrow_invocable_v<F&, Transaction&>;

@@ -3,7 +3,10 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <utility>
 
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 
 #include <sp3/detail/circle_check.h>
@@ -278,7 +281,23 @@ TEST_CASE("a root may be bound to an object of another type") {
     return made;
   });
   CHECK(p.session.run([](Transaction& tx) { return tx.root<Padded>("one"); }) == padded);
-  CHECK(p.code([](Transaction& tx) { return tx.root<Account>("one"); }) == "wrong_type");
+  const auto wrong = p.error([](Transaction& tx) { return tx.root<Account>("one"); });
+  REQUIRE(wrong);
+  CHECK(wrong->code() == ErrorCode::wrong_type);
+  CHECK(wrong->facts().offset == padded.offset());
+  CHECK(wrong->facts().wanted.find("Account, 0x") != std::string::npos);
+  CHECK(wrong->facts().wanted.ends_with(fmt::format(" ({} bytes) as 'one'", sizeof(Account))));
+}
+
+TEST_CASE("tables in DRAM find what belongs to an object by its Ptr") {
+  OnePool p;
+  std::unordered_map<Ptr<Account>, int> seen;
+  const auto [one, two] = p.session.run(
+      [](Transaction& tx) { return std::pair(tx.make<Account>(), tx.make<Account>()); });
+  seen[one] = 1;
+  seen[two] = 2;
+  CHECK(seen.size() == 2);
+  CHECK(seen.at(Ptr<Account>::from_offset(one.offset())) == 1);
 }
 
 TEST_CASE("a root's name has 1 to 47 bytes") {

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Runs each example twice on one pool: the second run must go on where the first ended. And kills the
-blob store in the middle of its work. All but the shortest fail if their output could not be written.
+blob store and the upgrade in the middle of their work. All but the shortest fail if their output could
+not be written.
 
-usage: examples_test.py BANK ASYNC BLOB_STORE
+usage: examples_test.py BANK ASYNC BLOB_STORE UPGRADE
 """
 
 import os
 import subprocess
 import sys
 import tempfile
+import time
 
 
 def last_line(program, pool):
@@ -77,8 +79,23 @@ def store_blobs(program, pool):
     check("the list in the end", "long 0\nsong 11\n", run("list"))
 
 
+def upgrade(program, pool):
+    must_fail(pool, program, pool)
+    subprocess.run([program, pool, "first"], timeout=120, check=True)
+    must_fail(pool, program, pool, "first")
+    for kills in range(6):
+        with subprocess.Popen([program, pool], stdout=subprocess.DEVNULL) as release:
+            time.sleep(0.004 * kills)
+            release.kill()
+    for _ in range(2):
+        check(
+            "what was brought over", "1000 accounts, balance 100000, limit -500000", last_line(program, pool)
+        )
+    must_notice_a_full_disk(program, pool)
+
+
 def main():
-    bank, shop, blobs = sys.argv[1:]
+    bank, shop, blobs, upgraded = sys.argv[1:]
     wanted = [
         (bank, "bank.pool", ["alice 90, bob 110", "alice 80, bob 120"]),
         (shop, "shop.pool", ["1000 sales, 250000 cents", "2000 sales, 500000 cents"]),
@@ -91,6 +108,7 @@ def main():
         must_notice_a_full_disk(shop, f"{directory}/shop.pool")
         make_no_pool(blobs, f"{directory}/blobs.pool")
         store_blobs(blobs, f"{directory}/blobs.pool")
+        upgrade(upgraded, f"{directory}/accounts.pool")
 
 
 main()

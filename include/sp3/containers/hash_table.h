@@ -18,7 +18,8 @@
 //   4. No key occurs twice. Overflow buckets, chained by `next`, exist only where more than 14 keys
 //      had the same 63 bits; none of them is empty.
 //   5. The hash function is part of the type: opening a table with another one is a wrong_type
-//      error, as far as the types' names differ (sp3/type.h).
+//      error, as far as the types' names differ (sp3/type.h). It is made anew for each use, so that
+//      it has no state.
 // Durable: with the transaction, as everything done through it.
 // Complexity: with n keys, a search reads about log128(n / 10) directories, one bucket and, if the
 //   key is there, one node. A new key makes a node and writes one word of its bucket; when that is
