@@ -18,6 +18,11 @@ namespace sp3::tools {
 // As of now, in nanoseconds; takes some milliseconds. None where there is no second core or thread.
 std::optional<double> core_distance_ns();
 
+// No two cores are farther apart. What is more was measured where two threads had not a core each:
+// in the fastest burst, too, one of them waited for a time slice, a millisecond at least, which in
+// its hundred ways makes ten microseconds of each.
+inline constexpr double kFarthestNs = 10'000;
+
 // The distances that runs are wanted at, in nanoseconds.
 struct DistanceLimits {
   double least = 0;
@@ -26,7 +31,10 @@ struct DistanceLimits {
   [[nodiscard]] bool exclude_any() const noexcept {
     return least > 0 || most < std::numeric_limits<double>::infinity();
   }
-  [[nodiscard]] bool allow(double ns) const noexcept { return least <= ns && ns <= most; }
+  // Who wants cores that are far apart does not mean threads that had one between them.
+  [[nodiscard]] bool allow(double ns) const noexcept {
+    return least <= ns && ns <= most && (least <= 0 || ns <= kFarthestNs);
+  }
 };
 
 // What measures it: core_distance_ns(), but for tests.
@@ -41,17 +49,20 @@ std::optional<double> wait_for_distance(
 [[noreturn]] void throw_cores_move(const DistanceLimits& limits, unsigned runs);
 
 // Calls run() at such a distance, again if it was another afterwards. Of several threads the result
-// tells the greater of the two distances.
+// tells the greater of the two distances; none, where neither was one.
 template <class Run>
 auto run_at_distance(const DistanceLimits& limits, unsigned threads, const Run& run,
                      const DistanceMeter& measure = core_distance_ns) {
   constexpr unsigned kMostRuns = 20;
+  const auto told = [](const std::optional<double>& ns) {
+    return ns && *ns <= kFarthestNs ? *ns : 0;
+  };
   if (threads < 2) return run();
   for (unsigned runs = 1;; ++runs) {
     const std::optional<double> before = wait_for_distance(limits, measure);
     auto result = run();
     const std::optional<double> after = measure();
-    result.line_transfer_ns = std::max(before.value_or(0), after.value_or(0));
+    result.line_transfer_ns = std::max(told(before), told(after));
     if (!after || limits.allow(*after)) return result;
     if (runs == kMostRuns) throw_cores_move(limits, runs);
   }

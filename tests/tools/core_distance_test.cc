@@ -97,6 +97,23 @@ TEST_CASE("Where a distance cannot be measured, only who wants a certain one is 
   CHECK_THROWS_AS(run_among(unknown, {.least = 0, .most = 100}), std::runtime_error);
 }
 
+TEST_CASE("What two threads took that had not a core each is no distance") {
+  constexpr double kBusy = 1'235'208;  // ns, the fastest burst beside three other programs
+  Distances busy({kBusy});
+  CHECK(run_among(busy, {}).line_transfer_ns == 0);
+  CHECK(busy.looks == 2);
+  Distances then_not({kBusy, 25});
+  CHECK(run_among(then_not, {}).line_transfer_ns == 25);
+  Distances now_and_then({25, kBusy});
+  CHECK(run_among(now_and_then, {}).line_transfer_ns == 25);
+
+  // Who wants a certain distance waits for one, also who wants a great one.
+  Distances far({kBusy, 200, kBusy, 200, 210});
+  const Result result = run_among(far, {.least = 100});
+  CHECK(result.number == 2);
+  CHECK(result.line_transfer_ns == 210);
+}
+
 TEST_CASE("The distance between two cores is more than nothing") {
   const std::optional<double> ns = core_distance_ns();
   if (ns) CHECK(*ns > 0);
