@@ -53,15 +53,29 @@ TEST_CASE("Merged histograms equal one that recorded everything") {
     both.record(value);
     (i % 3 == 0 ? left : right).record(value);
   }
+  Histogram other_way = right;
+  other_way.merge(left);
   left.merge(right);
-  CHECK(left.count() == both.count());
-  CHECK(left.max() == both.max());
-  for (const double fraction : {0.1, 0.5, 0.9, 0.99}) {
-    CHECK(left.percentile(fraction) == both.percentile(fraction));
+  for (const Histogram& merged : {left, other_way}) {
+    CHECK(merged.count() == both.count());
+    CHECK(merged.max() == both.max());
+    for (const double fraction : {0.1, 0.5, 0.9, 0.99}) {
+      CHECK(merged.percentile(fraction) == both.percentile(fraction));
+    }
+    // In its bucket there are larger numbers than any that was recorded.
+    CHECK(merged.percentile(1.0) == both.max());
   }
   left.reset();
   CHECK(left.count() == 0);
   CHECK(left.max() == 0);
+}
+
+TEST_CASE("Of a share that is no whole number of values, there are rather more than fewer") {
+  Histogram histogram;
+  for (const std::uint64_t value : {10U, 20U, 30U}) histogram.record(value);
+  CHECK(histogram.percentile(0.5) == 20);
+  CHECK(histogram.percentile(0.67) == 30);
+  CHECK(histogram.mean_of_smallest(0.5) == Approx(15));
 }
 
 TEST_CASE("the mean of the smallest values leaves the largest out") {
@@ -72,6 +86,12 @@ TEST_CASE("the mean of the smallest values leaves the largest out") {
   CHECK(histogram.mean_of_smallest(0.99) == Approx(30));
   CHECK(histogram.mean_of_smallest(0.33) == Approx(10));
   CHECK(histogram.mean_of_smallest(1.0) > 10'000);
+  // Of 66 equal ones a part.
+  CHECK(histogram.mean_of_smallest(0.66) == Approx(25));
+  // No value counts for more than the largest was.
+  Histogram one;
+  one.record(1000);
+  CHECK(one.mean_of_smallest(1.0) == Approx(1000));
 }
 
 TEST_CASE("what lies above a value is counted") {
