@@ -4,6 +4,8 @@
 usage: report_aims_test.py REPORT_FOLDER
 """
 
+import pathlib
+import re
 import sys
 import unittest
 
@@ -50,6 +52,23 @@ class AimsTest(report_rows.ReadingTest):
             rows = [row(system, "sps", 2, 1e6) | other for system in ("sp3", "quadra")]
             with self.subTest(other=other):
                 self.assertFalse(any("quadra" in what for what in self.aims(rows)))
+
+    def test_groups_are_set_beside_single_commits_with_500_ns_alone(self):
+        for latency in (0, 200, 500):
+            rows = [row("sp3", "sps", 1, 1e6, latency_ns=latency),
+                    row("sp3-async", "sps", 1, 2e6, latency_ns=latency, durability="async")]  # fmt: skip
+            with self.subTest(latency=latency):
+                self.assertEqual("SPS, ×1: sp3-async over sp3" in self.aims(rows), latency == 500)
+
+    def test_the_aims_over_the_published_figures_are_those_of_the_document(self):
+        import aims
+
+        text = (pathlib.Path(report_rows.REPORT).parents[1] / "docs/PERFORMANCE.md").read_text("utf-8")
+        table = re.findall(r"^\| (\d) / \+?(\d+)(?: ns)? \| ([\d. |]+) \|$", text.partition("## Targets")[2],
+                           re.MULTILINE)[:3]  # fmt: skip
+        told = {(int(threads), int(latency)): dict(zip(self.results.WORKLOADS, map(float, cells.split(" | "))))
+                for threads, latency, cells in table}  # fmt: skip
+        self.assertEqual(aims.OVER_PUBLISHED, told)
 
     def test_aims_of_stores_are_over_the_best_of_them(self):
         stores = {"lmdb": 2e4, "rocksdb": 4e4, "sqlite": 1e4}

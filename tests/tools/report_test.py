@@ -66,6 +66,17 @@ class ComputationTest(report_rows.ReadingTest):
             ],
         )
 
+    def test_a_setting_says_what_its_commits_wait_for(self):
+        for memory, durability, waits in (
+            ("dax", "sync", "commits wait for persistent memory."),
+            ("file", "sync", "commits wait for the disk."),
+            ("file", "async", "groups of commits wait for the disk, most commits for nothing."),
+        ):
+            rows = self.load([row("sp3", "bptree", 1, 10.0, memory=memory, durability=durability, latency_ns=0)])
+            with self.subTest(memory=memory, durability=durability):
+                [(setting, _)] = rows.settings()
+                self.assertEqual(setting.explanation, f"Native: real threads; {waits}")
+
     def titles(self, rows):
         found = self.load(rows).settings()
         self.assertEqual(sum(len(rows) for _, rows in found), len(rows))
@@ -187,6 +198,15 @@ class ComputationTest(report_rows.ReadingTest):
             self.assertEqual([details for details, _, _ in found],
                              [["SPS"], ["Ranges", f"{said} {one}"], ["Ranges", f"{said} {other}"]])  # fmt: skip
 
+    def test_recoveries_of_other_mixes_tell_their_shares(self):
+        import groups
+
+        for member, one, other, told in (("insert_ratio", 0.5, 0.125, ["50 % inserts", "12.5 % inserts"]),
+                                         ("fill", 1.0, 0.25, ["filled to 100 %", "filled to 25 %"])):
+            rows = self.load([recovery(1, 1.0, **{member: one}), recovery(1, 2.0, **{member: other})])
+            found = groups.recoveries(rows.recoveries)
+            self.assertEqual([details for details, _, _ in found], [[words] for words in told])
+
     def test_how_far_apart_cores_were_is_told_of_several_threads(self):
         import groups
 
@@ -200,6 +220,8 @@ class ComputationTest(report_rows.ReadingTest):
                          ["A cache line took 25 to 31 ns from core to core where several threads ran."])
         self.assertIn("25 to 204 ns from core to core where several threads ran: the cores moved",
                       said([24.6, 31.0], [203.9])[0])
+        self.assertTrue(said([20.0], [60.0])[0].endswith("where several threads ran."))
+        self.assertIn("the cores moved", said([20.0], [60.5])[0])
         grid = [lock_row("grid", "W1", threads, line_transfers_ns=each)
                 for threads, each in ((1, [None]), (2, [20.0, 200.0]))]  # fmt: skip
         self.assertIn("20 to 200 ns", groups.locks(grid)[0][2][0])
