@@ -23,7 +23,9 @@ TEST_CASE("Percentiles are within a 64th of the exact ones") {
   std::ranges::sort(values);
   CHECK(histogram.count() == values.size());
   CHECK(histogram.max() == values.back());
-  for (const double fraction : {0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0}) {
+  std::vector<double> fractions = {0.0, 0.999, 1.0};
+  for (int percent = 1; percent < 100; ++percent) fractions.push_back(percent / 100.0);
+  for (const double fraction : fractions) {
     const auto rank = static_cast<std::size_t>(
         std::max(1.0, std::ceil(fraction * static_cast<double>(values.size()))));
     const auto exact = static_cast<double>(values[rank - 1]);
