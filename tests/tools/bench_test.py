@@ -6,10 +6,12 @@ usage: bench_test.py SP3
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import unittest
 
 from command_line import ERROR, OK, USAGE, CommandTest, has_room, main
 
@@ -531,6 +533,23 @@ class BenchTest(CommandTest):
         said = self.complaint("lockbench", "--instructions", "--lock", "grid", "--held", "0", "--json",
                               "rows.json", code=ERROR, env=os.environ | {"PATH": "/nowhere"})
         self.assertIn("valgrind", said)
+
+    @unittest.skipUnless(shutil.which("valgrind"), "no valgrind here; './dev sp3' installs it")
+    def test_what_surrounds_a_pair_is_not_counted_as_its_instructions(self):
+        self.sp3("compare", "--section", "emulated", "--workload", "sps", "--system", "sp3", "--entries",
+                 "100", "--operations", "10", "--repeat", "1", "--results", "plan.json")
+        with open(os.path.join(self.directory.name, "plan.json"), encoding="utf-8") as file:
+            program = json.load(file)["plan"]["program"]
+        if (program["build_type"], program["sanitizers"]) != ("Release", "none"):
+            self.skipTest("counted in optimised programs alone")
+        rows = json.loads(self.sp3("lockbench", "--instructions", "--lock", "bare,grid", "--held", "0",
+                                   "--slots", "64", "--json", "-").stdout)
+        counts = {row["lock"]: row["instructions_per_pair"] for row in rows}
+        # An exchange and a store on a hashed line. With registers that a function saves beside it
+        # there were 21 to 25, as the compiler liked.
+        self.assertLess(counts["bare"], 16)
+        self.assertGreater(counts["bare"], 4)
+        self.assertGreater(counts["grid"], 2 * counts["bare"])
 
     def test_valgrind_ends_with_the_command_that_started_it(self):
         valgrind, note = (os.path.join(self.directory.name, name) for name in ("valgrind", "note"))
