@@ -30,6 +30,83 @@ TEST_CASE("A stream of operations is a function of seed and thread") {
   }
 }
 
+TEST_CASE("Threads do not insert and search in step, and add keys of their own") {
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::hashtable;
+  spec.entries = 1000;
+  const Zipf zipf(spec.entries, spec.zipf);
+  OperationStream one(spec, zipf, 1);
+  OperationStream two(spec, zipf, 2);
+  int alike = 0;
+  for (int i = 0; i < 1000; ++i) alike += one.next().kind == two.next().kind ? 1 : 0;
+  CHECK(alike == Approx(500).margin(100));
+
+  spec.mix = Mix::ycsb_d;
+  std::set<std::uint64_t> first_added;
+  for (unsigned thread = 0; thread < 8; ++thread) {
+    OperationStream stream(spec, zipf, thread);
+    Operation added = stream.next();
+    while (added.kind != OperationKind::insert) added = stream.next();
+    first_added.insert(added.key);
+  }
+  CHECK(first_added.size() > 4);
+}
+
+TEST_CASE("Threads are at home in warehouses by turns") {
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::tpcc;
+  spec.warehouses = 3;
+  const Zipf zipf(spec.entries, spec.zipf);
+  for (unsigned thread = 0; thread < 7; ++thread) {
+    OperationStream stream(spec, zipf, thread);
+    for (int i = 0; i < 10; ++i) CHECK(stream.next().key == thread % 3);
+  }
+}
+
+TEST_CASE("Ranges lie in the object, and appends go through its last eighth in a circle") {
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::ranges;
+  spec.entries = 1000;
+  spec.entry_size = 64;
+  spec.range_least = 640;
+  spec.range_most = 6400;
+  spec.range_zipf = 0;
+  spec.range_mix = {1, 1, 1};
+  const std::uint64_t log = spec.entries / 8;
+  const Zipf zipf(spec.entries, 0);
+  OperationStream stream(spec, zipf, 0);
+  std::uint64_t log_at = spec.entries - log;  // where the next append goes, if it fits
+  int appends = 0;
+  int circles = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const Operation operation = stream.next();
+    CAPTURE(i, operation.key, operation.count);
+    REQUIRE((operation.count >= 10 && operation.count <= 100));
+    REQUIRE(operation.key + operation.count <= spec.entries);
+    if (operation.kind == OperationKind::read_range || operation.key < spec.entries - log) {
+      const bool writes = operation.kind == OperationKind::write_range;
+      if (writes) REQUIRE(operation.key + operation.count <= spec.entries - log);
+      continue;
+    }
+    ++appends;
+    if (log_at + operation.count > spec.entries) {
+      log_at = spec.entries - log;
+      ++circles;
+    }
+    REQUIRE(operation.key == log_at);
+    log_at += operation.count;
+  }
+  CHECK(appends == Approx(3333).margin(300));
+  CHECK(circles > 100);
+
+  // None is longer than the log, however short that is.
+  spec.entries = 80;
+  CHECK(spec.least_range() == 10);
+  CHECK(spec.most_range() == 10);
+  spec.range_least = 1'000'000;
+  CHECK(spec.least_range() == 10);
+}
+
 TEST_CASE("A course that repeats has nearly all entries, however many there are") {
   using Stream = OperationStream;
   // As many as ever where those are enough.
@@ -182,6 +259,7 @@ TEST_CASE("The filled share of the keys is as asked") {
     int present = 0;
     for (std::uint64_t key = 0; key < 10'000; ++key) present += spec.present_at_start(key) ? 1 : 0;
     CHECK(present == Approx(fill * 10'000).margin(250));
+    CHECK_FALSE(spec.present_at_start(spec.entries));  // a new key
   }
 }
 
@@ -196,6 +274,16 @@ TEST_CASE("Impossible specs are refused") {
   refused([](WorkloadSpec& s) { s.zipf = 1.0; });
   refused([](WorkloadSpec& s) { s.insert_ratio = 1.5; });
   refused([](WorkloadSpec& s) { s.fill = -1; });
+  refused([](WorkloadSpec& s) { s.entries = std::uint64_t{1} << 32; });
+  const auto taken = [](WorkloadKind kind, auto change) {
+    WorkloadSpec spec;
+    spec.kind = kind;
+    change(spec);
+    CHECK_NOTHROW(spec.validate());
+  };
+  taken(WorkloadKind::sps, [](WorkloadSpec& s) { s.entries = (std::uint64_t{1} << 32) - 1; });
+  taken(WorkloadKind::tpcc, [](WorkloadSpec& s) { s.warehouses = kMostWarehouses; });
+  taken(WorkloadKind::ranges, [](WorkloadSpec& s) { s.range_least = s.range_most; });
   CHECK_THROWS_AS(workload_from_name("heap"), std::invalid_argument);
   CHECK_NOTHROW(WorkloadSpec().validate());
 }
