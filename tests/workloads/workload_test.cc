@@ -63,6 +63,31 @@ TEST_CASE("Threads are at home in warehouses by turns") {
   }
 }
 
+TEST_CASE("Transfers are of something, audits are of accounts that there are, orders are counted") {
+  WorkloadSpec spec;
+  spec.kind = WorkloadKind::bank;
+  spec.entries = 100;
+  const Zipf zipf(spec.entries, 0);
+  OperationStream bank(spec, zipf, 0);
+  for (int i = 0; i < 10'000; ++i) {
+    const Operation operation = bank.next();
+    if (operation.kind == OperationKind::transfer) {
+      REQUIRE((operation.count >= 1 && operation.count <= kMostTransfer));
+      REQUIRE((operation.key < spec.entries && operation.value < spec.entries));
+    } else {
+      REQUIRE(operation.count == kAuditWindow);
+      REQUIRE(operation.key + operation.count <= spec.entries);
+    }
+  }
+
+  spec.kind = WorkloadKind::tpcc;
+  OperationStream tpcc(spec, zipf, 0);
+  std::uint64_t orders = 0;
+  for (int i = 0; i < 1000; ++i) orders += tpcc.next().kind == OperationKind::new_order ? 1 : 0;
+  CHECK(tpcc.new_orders() == orders);
+  CHECK(orders == Approx(500).margin(100));
+}
+
 TEST_CASE("Ranges lie in the object, and appends go through its last eighth in a circle") {
   WorkloadSpec spec;
   spec.kind = WorkloadKind::ranges;
@@ -236,6 +261,19 @@ TEST_CASE("Who searches the newest finds what was added last most often") {
   }
   // Rank 0 of 1000 at zipf 0.99 is drawn with a probability of 0.13.
   CHECK(newest / static_cast<double>(newest + others) == Approx(0.13).margin(0.02));
+}
+
+TEST_CASE("The mixes are those of YCSB's core workloads") {
+  const auto percents = [](Mix mix) {
+    const MixShares s = shares_of(mix);
+    return std::vector<std::uint32_t>{s.insert, s.add, s.modify, s.scan};
+  };
+  CHECK(percents(Mix::ycsb_a) == std::vector<std::uint32_t>{50, 0, 0, 0});
+  CHECK(percents(Mix::ycsb_b) == std::vector<std::uint32_t>{5, 0, 0, 0});
+  CHECK(percents(Mix::ycsb_c) == std::vector<std::uint32_t>{0, 0, 0, 0});
+  CHECK(percents(Mix::ycsb_d) == std::vector<std::uint32_t>{0, 5, 0, 0});
+  CHECK(percents(Mix::ycsb_e) == std::vector<std::uint32_t>{0, 5, 0, 95});
+  CHECK(percents(Mix::ycsb_f) == std::vector<std::uint32_t>{0, 0, 50, 0});
 }
 
 TEST_CASE("Mixes are told by name, and a mix of YCSB has all keys there") {
