@@ -534,7 +534,7 @@ class BenchTest(CommandTest):
                               "rows.json", code=ERROR, env=os.environ | {"PATH": "/nowhere"})
         self.assertIn("valgrind", said)
 
-    @unittest.skipUnless(shutil.which("valgrind"), "no valgrind here; './dev sp3' installs it")
+    @unittest.skipUnless(shutil.which("valgrind"), "no valgrind here; './dev sp3 lockbench --instructions' installs it")
     def test_what_surrounds_a_pair_is_not_counted_as_its_instructions(self):
         self.sp3("compare", "--section", "emulated", "--workload", "sps", "--system", "sp3", "--entries",
                  "100", "--operations", "10", "--repeat", "1", "--results", "plan.json")
