@@ -20,9 +20,9 @@
 //      visible; nobody else writes or views a byte of it meanwhile (but under CommitPolicy::ideal,
 //      which has no locks).
 //   3. Bytes that were never written, or were cut off by resize(), are zero.
-// Errors of all members that take a transaction: invalid_pointer, destroyed_object, wrong_type as
-//   Transaction::read; beyond_end for a range that begins or ends behind the object's end, else
-//   invalid_range for one that is empty or reversed.
+// Errors of all members that take a transaction: as Transaction::read; damaged_metadata also if the
+//   object's header contradicts itself; beyond_end for a range that begins or ends behind the
+//   object's end, else invalid_range for one that is empty or reversed.
 // Durable: with the transaction. The log gets the words that were written, not the chunks.
 // Progress: waiting for a range is bounded; a transaction that waits too long starts again. So
 //   ranges may be taken in any order, and views turned into writes, without deadlock.

@@ -132,8 +132,8 @@ class Transaction {
   // The object that set_root() bound to `name`; null if there is none. Takes time by the number of
   // names, and conflicts with a transaction that binds a new one, or another that was bound after
   // it: meant for a handful, by which a program finds its containers. Errors: wrong_type if the
-  // name was bound to another type, invalid_argument if it is too long or empty, or
-  // contains NUL.
+  // name was bound to another type, invalid_argument if it is too long or empty, or contains NUL;
+  // as root_names().
   template <Storable T>
   Ptr<T> root(std::string_view name) {
     return Ptr<T>::from_offset(detail::tx_root(core_, name, detail::type_info<T>));
@@ -141,15 +141,16 @@ class Transaction {
 
   // Binds `name` (1 to 47 bytes, no NUL) to the object, as part of the transaction; null unbinds
   // it.
-  // Errors: invalid_argument as root(); as read() of the object; for a new name pool_full; for a
-  // new name, or to unbind one, unsupported with CommitPolicy::ideal.
+  // Errors: invalid_argument as root(); as read() of the object; as root_names(); for a new name
+  // pool_full; for a new name, or to unbind one, unsupported with CommitPolicy::ideal.
   template <Storable T>
   void set_root(std::string_view name, Ptr<T> object) {
     detail::tx_set_root(core_, name, object.offset(), detail::type_info<T>);
   }
 
   // The names that are bound, in the order of their bytes. Takes time by their number, and conflicts
-  // with any transaction that binds or unbinds one. Errors: as read().
+  // with any transaction that binds or unbinds one. Errors: as read(); damaged_metadata also if the
+  // list of them goes round in a circle.
   [[nodiscard]] std::vector<std::string> root_names() { return detail::tx_root_names(core_); }
 
   // For who follows what objects hold, as the containers do: throws damaged_metadata, with these

@@ -248,6 +248,10 @@ TEST_CASE("a list of roots is damaged that goes round in a circle") {
   CHECK(look("one") == account);
   CHECK(code_of([&] { return look("none"); }) == "damaged_metadata");
   CHECK(p.code([](Transaction& tx) { return tx.root_names().size(); }) == "damaged_metadata");
+  CHECK(p.code([&](Transaction& tx) {
+    tx.set_root("none", account);
+    return 0;
+  }) == "damaged_metadata");
 }
 
 TEST_CASE("a list is no circle, however long it is, and a circle is found soon") {
