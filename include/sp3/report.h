@@ -46,7 +46,7 @@ struct RecoveryReport {
   std::uint64_t largest_stamp = 0;     // anywhere on media, dropped records included
   double scan_seconds = 0;
   double cut_seconds = 0;
-  double order_seconds = 0;  // sharding and sorting; dag: building the graph as well
+  double order_seconds = 0;  // checking and dealing out writes; dag: building the graph as well
   double replay_seconds = 0;
   double flush_seconds = 0;
   double total_seconds = 0;
