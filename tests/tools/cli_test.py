@@ -163,8 +163,9 @@ class CliTest(CommandTest):
         self.sp3("pool", "check", pool)
 
     def test_geometry_is_taken(self):
-        self.sp3("pool", "create", self.pool, "--size", "4M", "--log-size", "1M", "--segment-size",
-                 "16K", "--slab-size", "32K", "--max-sessions", "5")
+        told = self.sp3("pool", "create", self.pool, "--size", "4M", "--log-size", "1M", "--segment-size",
+                        "16K", "--slab-size", "32K", "--max-sessions", "5").stdout
+        self.assertIn(f"{self.pool}: created, 4 MiB, 1 MiB of log, ", told)
         info = json.loads(self.sp3("pool", "info", self.pool, "--json").stdout)
         self.assertEqual((info["segment_size"], info["slab_size"]), (16 << 10, 32 << 10))
         self.assertEqual(info["max_sessions"], 5)

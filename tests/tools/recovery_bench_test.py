@@ -93,6 +93,28 @@ class RecoveryBenchTest(CommandTest):
                 self.sp3("recovery-bench", "--log-bytes", "1M,16M", "--repeat", "1", "--threads", "2", "--strategy",
                          "stamp", "--entries", "40000", "--workload", *workload)
 
+    def test_recovery_bench_prints_what_its_rows_hold(self):
+        shown = self.sp3("recovery-bench", "--log-bytes", "16M", "--threads", "1", "--writers", "1", "--entries", "500",
+                         "--repeat", "3", "--json", "rows.json").stdout
+        with open(os.path.join(self.directory.name, "rows.json"), encoding="utf-8") as file:
+            rows = json.load(file)
+        told = [line.split() for line in shown.splitlines() if line.startswith("sps  ")]
+        self.assertEqual(len(told), len(rows))
+        for row, columns in zip(rows, told):
+            # One session depends on no other.
+            self.assertEqual((row["dependencies"], row["sessions"]), (0, 1))
+            self.assertGreater(row["bytes_replayed"], 0)
+            self.assertLess(row["bytes_replayed"], row["log_bytes"])
+            self.assertAlmostEqual(row["bytes_per_s"] * row["recovery_seconds"] / row["log_bytes"], 1)
+            self.assertLess(row["cpu_seconds"], 2 * row["recovery_seconds"] + 0.1)
+            times = row["recoveries"]
+            self.assertEqual(row["recovery_seconds"], sorted(times)[1])
+            self.assertAlmostEqual(row["spread"], (max(times) - min(times)) / row["recovery_seconds"])
+            self.assertEqual(columns[3:16], [
+                str(row["replayed"]), row["strategy"], "1", f"{row['recovery_seconds']:.3f}", f"{100 * row['spread']:.1f}%",
+                *(f"{row[phase + '_seconds']:.3f}" for phase in ("scan", "cut", "order", "replay", "flush", "cpu")),
+                f"{row['bytes_per_s'] / 1e9:.2f}", *columns[15:16]])
+
     def test_recovery_bench_measures_files(self):
         rows = json.loads(self.sp3("recovery-bench", "--log-bytes", "1M", "--memory", "file", "--entries",
                                    "100", "--repeat", "1", "--threads", "2", "--json", "-").stdout)
