@@ -47,7 +47,8 @@ struct LogSummary {
   std::uint64_t more_damage = 0;
 };
 
-// Calls visit for each record above the floor that the log holds, by session and LSN.
+// Calls visit for each record above the floor that the log holds, by session and LSN; of those of a
+// session that are unreachable, for the first 1000.
 LogSummary list_log(pool::PoolFile& file, const std::function<void(const LoggedRecord&)>& visit);
 
 // Adds to `report` what scanning, cutting and checking the log finds: records and damage. A clean

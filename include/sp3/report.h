@@ -59,7 +59,8 @@ struct CheckReport {
   bool clean = false;       // closed cleanly (not the same as sound)
   std::uint64_t slabs = 0;  // carved slabs checked
   std::uint64_t objects = 0;
-  std::uint64_t records = 0;      // complete records of transactions found in the log
+  // complete records of transactions in the log, but for those behind a torn or damaged one
+  std::uint64_t records = 0;
   std::vector<Damage> damage;     // the first 1000
   std::uint64_t more_damage = 0;  // places that `damage` leaves out
   [[nodiscard]] bool sound() const noexcept { return damage.empty(); }
