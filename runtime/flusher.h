@@ -4,10 +4,10 @@
 // - An asynchronous group that does not fill is flushed one to two times
 //   AsyncOptions::group_microseconds after it was begun. Where all transactions are synchronous it
 //   sleeps: whoever wakes up in the middle of them takes a core from one.
-// - Options::watermark_ms after a session has gone idle, a watermark record in the library's own
-//   session says how far its log is durable. From then on a damaged record of it is damage, not a
-//   torn tail. A busy session gets one for each run of its log and after each checkpoint, so that a
-//   run whose header is damaged is missed.
+// - One to two times Options::watermark_ms after a session has gone idle, a watermark record in the
+//   library's own session says how far its log is durable. From then on a damaged record of it is
+//   damage, not a torn tail. A busy session gets one for each run of its log and after each
+//   checkpoint, so that a run whose header is damaged is missed.
 // - A transaction that stays open beyond Options::long_transaction_ms is counted, by looking from
 //   outside, so that short ones pay nothing for it.
 //

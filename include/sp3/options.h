@@ -149,7 +149,8 @@ struct Options {
   CheckpointOptions checkpoint{};
   AsyncOptions async{};
   RecoveryOptions recovery{};
-  // how soon a log that is idle, or in a new run, is covered by a durable watermark; 0: never
+  // a log that is idle is covered by a durable watermark after one to two times this, one in a new
+  // run after once at most; 0: never
   std::uint32_t watermark_ms = 10;
   // aborts of one transaction before it takes the serial gate: at least 1
   std::uint32_t serial_after_aborts = 64;
