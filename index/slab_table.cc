@@ -92,7 +92,8 @@ void SlabTable::mend(std::uint32_t number) {
 
 Slab* SlabTable::carve_locked(const detail::TypeInfo& type) {
   if (free_.empty()) {
-    throw Error(ErrorCode::pool_full, "no slab of its type has room for a new object, and none is free",
+    throw Error(ErrorCode::pool_full,
+                "no slab of its type has room for a new object, and none is free",
                 {.path = path_,
                  .wanted = std::to_string(type.size) + " bytes",
                  .found = std::to_string(layout_.slabs) + " slabs of " +

@@ -102,8 +102,9 @@ int become(const char* program, char* const* argv,
   return errno;
 }
 
-[[noreturn]] void fail(int error, const std::string& what) {
-  throw std::system_error(error, std::generic_category(), what);
+[[noreturn]] void fail(int error, const std::string& program) {
+  throw std::system_error(error, std::generic_category(),
+                          fmt::format("{} cannot be started", program));
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ pid_t start_program(const std::string& program, const std::vector<std::string>& 
   CommandLine line(program, arguments);
   // Closed by a successful exec; otherwise it brings the error.
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "pipe2");
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, program);
   const pid_t parent = ::getpid();
   const pid_t child = fork_blocked();
   if (child == 0) {

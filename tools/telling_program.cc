@@ -10,7 +10,7 @@ namespace sp3::tools {
 
 namespace {
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void fail(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
@@ -20,7 +20,7 @@ TellingProgram start_telling(const std::string& program, const std::vector<std::
                              int theirs, std::vector<std::pair<int, int>> descriptors,
                              ProcessGroup group) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail(program + " cannot be given a pipe");
   pool::Descriptor reading(ends[0]);
   const pool::Descriptor writing(ends[1]);
   descriptors.emplace_back(writing.get(), theirs);

@@ -140,7 +140,7 @@ class SP3_API RangeOwner {
   [[nodiscard]] std::size_t held() const noexcept;  // ranges, over all locks
 
   struct Counters {
-    std::uint64_t acquired = 0;
+    std::uint64_t acquired = 0;   // ranges, those of a batch that failed in the end as well
     std::uint64_t contended = 0;  // acquisitions that met a conflict, successful or not
     std::uint64_t waited_ns = 0;
   };
@@ -472,16 +472,18 @@ static_assert(RangeLock<SkiplistRangeLock> && RangeLock<GridRangeLock>);
 template <class Lock>
 class RangeGuard {
  public:
-  RangeGuard(Lock& lock, std::uint64_t begin, std::uint64_t end,
-             RangeMode mode = RangeMode::exclusive)
+  // One that nobody keeps would unlock at once.
+  [[nodiscard]] RangeGuard(Lock& lock, std::uint64_t begin, std::uint64_t end,
+                           RangeMode mode = RangeMode::exclusive)
       : RangeGuard(lock, RangeOwner::this_thread(), begin, end, mode) {}
-  RangeGuard(Lock& lock, RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
-             RangeMode mode = RangeMode::exclusive)
+  [[nodiscard]] RangeGuard(Lock& lock, RangeOwner& owner, std::uint64_t begin, std::uint64_t end,
+                           RangeMode mode = RangeMode::exclusive)
       : lock_(lock),
         handle_(mode == RangeMode::exclusive ? lock.lock(owner, begin, end)
                                              : lock.lock_shared(owner, begin, end)) {}
   // Takes over what the handle holds. REQUIRES: it is empty, or one of this lock's.
-  RangeGuard(Lock& lock, RangeHandle handle) : lock_(lock), handle_(std::move(handle)) {}
+  [[nodiscard]] RangeGuard(Lock& lock, RangeHandle handle)
+      : lock_(lock), handle_(std::move(handle)) {}
   ~RangeGuard() {
     if (handle_) lock_.unlock(handle_);
   }

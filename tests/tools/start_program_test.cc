@@ -52,7 +52,9 @@ TEST_CASE("Starting a program leaves the signals that this thread has blocked") 
   sigset_t before;
   REQUIRE(::pthread_sigmask(SIG_SETMASK, &blocked, &before) == 0);
   wait_for(start_program("/bin/true", {}, {}));
-  CHECK_THROWS(start_program("/nonexistent/program", {}, {}));
+  CHECK_THROWS_WITH(
+      start_program("/nonexistent/program", {}, {}),
+      Catch::Matchers::StartsWith("/nonexistent/program cannot be started: No such file"));
   sigset_t after;
   ::pthread_sigmask(SIG_SETMASK, &before, &after);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
