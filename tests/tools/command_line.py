@@ -11,6 +11,9 @@ from json_mutations import mutations
 
 OK, FOUND, USAGE, ERROR = 0, 1, 2, 3
 
+# Seconds for one command: under ThreadSanitizer a simulation takes minutes.
+PATIENCE = 600
+
 BENCH_FIELDS = {
     "system": str, "workload": str, "threads": int, "throughput_tx_per_s": float,
     "abort_ratio": float, "fences_per_tx": float, "lines_per_tx": float, "latency_p50_ns": float,
@@ -53,7 +56,7 @@ class CommandTest(unittest.TestCase):
     def sp3(self, *arguments, code=OK, **where):
         """`where`: as for subprocess.run; by default, in an empty directory."""
         where = {"cwd": self.directory.name} | where
-        result = subprocess.run([self.SP3, *arguments], capture_output=True, text=True, timeout=240,
+        result = subprocess.run([self.SP3, *arguments], capture_output=True, text=True, timeout=PATIENCE,
                                 check=False, **where)
         self.assertEqual(result.returncode, code,
                          f"sp3 {' '.join(arguments)}\n{result.stdout}{result.stderr}")
@@ -62,7 +65,7 @@ class CommandTest(unittest.TestCase):
     def redirected(self, redirection, *arguments):
         """Runs it with that redirection of a shell's; what it has come to."""
         return subprocess.run(["sh", "-c", f'exec "$0" "$@" {redirection}', self.SP3, *arguments],
-                              capture_output=True, text=True, timeout=240, check=False,
+                              capture_output=True, text=True, timeout=PATIENCE, check=False,
                               cwd=self.directory.name)
 
     def on_tmpfs(self, place, size, *command, source="none", **where):
@@ -115,7 +118,7 @@ class CommandTest(unittest.TestCase):
                 out.write(text)
             with self.subTest(number=number, text=text[:2000]):
                 result = subprocess.run([self.SP3, *arguments], capture_output=True, text=True,
-                                        errors="replace", timeout=240, check=False,
+                                        errors="replace", timeout=PATIENCE, check=False,
                                         cwd=self.directory.name)
                 self.assertIn(result.returncode, (OK, USAGE), result.stderr)
                 codes.add(result.returncode)
